@@ -1,0 +1,131 @@
+"""The nouns of this package: from a captured record to the bytes of a TCP stream. Knows nothing of Kafka.
+
+A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction 1 back; `a` is the side
+that opened the connection where the SYN was seen, else the sender of the first packet seen (`Connection.handshake` tells).
+Time is integer nanoseconds since 1970 UTC, everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+
+class Packet(NamedTuple):
+    """One captured record. A NamedTuple, for one is made for each record that leaves the bulk path."""
+
+    number: int
+    """Wireshark's frame number: 1 for the first record of the whole input."""
+    time_ns: int
+    link_type: int
+    """LINKTYPE_ value of its interface."""
+    data: bytes
+    """What was captured, from the link layer on."""
+    length: int
+    """Bytes on the wire; more than `len(data)` when the snaplen cut it."""
+    file: int
+    """Index of the input file."""
+    at: int
+    """Bytes from the start of that file (of the uncompressed content) to `data`."""
+    interface: int
+    """Number of the interface within its file; 0 in pcap."""
+
+
+class Endpoint(NamedTuple):
+    """An address and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One TCP conversation. Mutable counters; the same object in all its events."""
+
+    number: int
+    """From 0, in the order of first packets, as Wireshark's `tcp.stream`."""
+    a: Endpoint
+    b: Endpoint
+    first_ns: int
+    handshake: bool = False
+    """The SYN or SYN-ACK was seen, so `a` is certainly the side that connected and streams start at their first byte."""
+    last_ns: int = 0
+    handshake_ns: int | None = None
+    """From SYN to the ACK that completes the handshake."""
+    packets: list[int] = field(default_factory=lambda: [0, 0])
+    bytes: list[int] = field(default_factory=lambda: [0, 0])
+    """Payload bytes that were captured, per direction, retransmissions included."""
+    retransmissions: list[int] = field(default_factory=lambda: [0, 0])
+    duplicates: list[int] = field(default_factory=lambda: [0, 0])
+    """Exact copies of a segment that the capture holds twice (not retransmissions)."""
+    out_of_order: list[int] = field(default_factory=lambda: [0, 0])
+    keep_alives: list[int] = field(default_factory=lambda: [0, 0])
+    gap_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    interface_comment: str = ""
+    """Comment of the pcapng interface that the first packet came from; marks the proxy's broker leg."""
+
+
+class Piece(NamedTuple):
+    """Where consecutive bytes of a chunk came from: one packet's part of it."""
+
+    start: int
+    """Offset in `Chunk.data` of the piece's first byte; it ends where the next one starts."""
+    time_ns: int
+    packet: int
+    """Packet number."""
+    file: int
+    at: int
+    """Offset in the file of the piece's first byte."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Consecutive bytes of one direction, each exactly once, in order."""
+
+    connection: Connection
+    direction: int
+    offset: int
+    """Stream offset of the first byte: 0 is the first byte of the direction that was (or could have been) seen."""
+    data: bytes
+    pieces: list[Piece]
+    """At least one, by `start`; the first has `start` 0."""
+
+
+@dataclass(slots=True)
+class Gap:
+    """A hole: bytes that the capture does not hold (lost, cut by the snaplen, or before its start)."""
+
+    connection: Connection
+    direction: int
+    offset: int
+    size: int | None
+    """None: not known (the capture starts in the middle of the connection; then `offset` is 0)."""
+    time_ns: int
+    reason: Literal["lost", "cut", "midstream", "limit"]
+    """`limit`: we dropped bytes ourselves, to stay within the memory limit."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """The first packet of a connection."""
+
+    connection: Connection
+
+
+@dataclass(slots=True)
+class Closed:
+    """The end of a connection or of one direction."""
+
+    connection: Connection
+    direction: int | None
+    """The side that ended its direction with FIN, or that sent the RST; None when both are over for another reason."""
+    how: Literal["fin", "rst", "reuse", "idle", "end"]
+    """`reuse`: a new connection with the same ports; `idle`: nothing for a long time; `end`: of the capture."""
+    time_ns: int
+
+
+StreamEvent = Opened | Chunk | Gap | Closed
+"""What reassembly tells, in the order of the packets that caused it."""

@@ -1,0 +1,214 @@
+"""`resolve`: a declaration over all versions -> the layout of one version, with nothing left to decide.
+
+The only file that compares schema versions. What comes out says "compact nullable string", "int32",
+"array of these slots"; every product (Struct, reader, writer, tree, grammar) is a `match` over the wire kinds below.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from dissectors import schema
+from dissectors.errors import SchemaError, UnknownVersion
+from dissectors.schema import UNSET, Field, Message
+
+NUMBER_FORMATS: Final[dict[type[Field], tuple[str, str]]] = {
+    schema.Int8: ("int8", "b"),
+    schema.Int16: ("int16", "h"),
+    schema.Int32: ("int32", "i"),
+    schema.Int64: ("int64", "q"),
+    schema.Uint16: ("uint16", "H"),
+    schema.Uint32: ("uint32", "I"),
+    schema.Float64: ("float64", "d"),
+}
+"""Type -> its name in the grammar and its letter in the struct module."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberWire:
+    """A big-endian number; `code` is its letter in the struct module."""
+
+    name: str
+    code: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoolWire:
+    """One byte, 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class UuidWire:
+    """16 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StringWire:
+    """UTF-8 after int16 length, or after uvarint of length + 1 when compact."""
+
+    compact: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BytesWire:
+    """Bytes after int32 length, or after uvarint of length + 1 when compact."""
+
+    compact: bool
+    nullable: bool
+    records: bool
+    """The bytes hold record batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayWire:
+    """A count (int32, or uvarint of count + 1 when compact) and its elements."""
+
+    element: Wire
+    compact: bool
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StructWire:
+    """Slots one after the other; a tagged section after them when `flexible`."""
+
+    slots: tuple[Slot, ...]
+    tags: tuple[Slot, ...]
+    """Slots of the tagged section, by tag."""
+    flexible: bool
+    nullable: bool
+    """An int8 marker stands before it (-1 null, 1 there); as a tagged field a uvarint one (0 null, 1 there)."""
+
+
+Wire: TypeAlias = NumberWire | BoolWire | UuidWire | StringWire | BytesWire | ArrayWire | StructWire
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One field of one version."""
+
+    name: str
+    wire: Wire
+    field: Field
+    tag: int | None
+    default: Any
+    """Value of a tagged slot that is not on the wire; take a copy with `default_of`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A message at one version."""
+
+    message: Message
+    version: int
+    body: StructWire
+
+    @property
+    def flexible(self) -> bool:
+        """Whether strings are compact and structs end with a tagged section."""
+        return self.body.flexible
+
+
+@lru_cache(maxsize=None)
+def resolve(message: Message, version: int) -> Layout:
+    """The layout of a version; `UnknownVersion` when no release had it."""
+    if version not in message.versions:
+        raise UnknownVersion(f"{message.name} has versions {message.versions}, not {version}")
+    flexible = version in message.flexible
+    return Layout(message, version, _struct(message.fields, version, flexible, nullable=False))
+
+
+def _struct(fields: tuple[Field, ...], version: int, flexible: bool, *, nullable: bool) -> StructWire:
+    slots = [_slot(field, version, flexible) for field in fields if version in field.versions]
+    names = [slot.name for slot in slots]
+    if len(set(names)) != len(names):
+        raise SchemaError(f"version {version}: two fields of one name in {names}")
+    tags = sorted((slot for slot in slots if slot.tag is not None), key=lambda slot: slot.tag or 0)
+    if tags and not flexible:
+        raise SchemaError(f"version {version}: tagged field {tags[0].name} in a version that is not flexible")
+    return StructWire(tuple(s for s in slots if s.tag is None), tuple(tags), flexible, nullable)
+
+
+def _slot(field: Field, version: int, flexible: bool) -> Slot:
+    wire = _wire(field, version, flexible)
+    tag = field.tag if version in field.tagged else None
+    default = implied_default(wire) if field.default is UNSET else field.default
+    if isinstance(wire, UuidWire) and not default:
+        default = bytes(16)
+    return Slot(field.name, wire, field, tag, default)
+
+
+def _wire(field: Field, version: int, flexible: bool) -> Wire:
+    nullable = version in field.nullable
+    compact = flexible and not field.plain
+    match field:
+        case schema.Bool():
+            return BoolWire()
+        case schema.Uuid():
+            return UuidWire()
+        case schema.String():
+            return StringWire(compact, nullable)
+        case schema.Bytes():
+            return BytesWire(compact, nullable, isinstance(field, schema.Records))
+        case schema.Array():
+            if field.element is None:
+                element: Wire = _struct(field.children, version, flexible, nullable=False)
+            else:
+                element = _wire(field.element(field.name, "0+"), version, flexible)
+            return ArrayWire(element, compact, nullable)
+        case schema.Struct():
+            return _struct(field.children, version, flexible, nullable=nullable)
+        case _:
+            name, code = NUMBER_FORMATS[type(field)]
+            return NumberWire(name, code, SIZES[code])
+
+
+SIZES: Final = {"b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
+
+
+def implied_default(wire: Wire) -> Any:
+    """The value of a field that declares no default and is not on the wire."""
+    match wire:
+        case NumberWire():
+            return 0.0 if wire.code == "d" else 0
+        case BoolWire():
+            return False
+        case UuidWire():
+            return bytes(16)
+        case StringWire():
+            return ""
+        case BytesWire():
+            return None if wire.records else b""
+        case ArrayWire():
+            return []
+        case StructWire():
+            return {slot.name: default_of(slot) for slot in (*wire.slots, *wire.tags)}
+
+
+def default_of(slot: Slot) -> Any:
+    """A fresh copy of the slot's default."""
+    return copy.deepcopy(slot.default)
+
+
+def minimum_size(wire: Wire) -> int:
+    """The fewest bytes that a value can take: what a hostile count is held against."""
+    match wire:
+        case NumberWire():
+            return wire.size
+        case BoolWire():
+            return 1
+        case UuidWire():
+            return 16
+        case StringWire():
+            return 1 if wire.compact else 2
+        case BytesWire() | ArrayWire():
+            return 1 if wire.compact else 4
+        case StructWire():
+            if wire.nullable:
+                return 1
+            return sum(minimum_size(slot.wire) for slot in wire.slots) + wire.flexible

@@ -1,0 +1,278 @@
+"""The notation in which messages are declared: nouns only, no behaviour, nothing of ours imported.
+
+A declaration holds all versions of a message, one line per field, in wire order:
+
+    FETCH_REQUEST = request("Fetch", key=1, versions="0-18", flexible="12+").of(
+        Int32("max_wait_ms", "0+"),
+        Array("topics", "0+").of(
+            String("topic", "0-12", entity="topicName"),
+            Uuid("topic_id", "13+"),
+        ),
+    )
+
+Type, name, versions, then options; children in `.of(...)`. Versions are spelled as Kafka spells them: "3+", "0-5",
+"4", "none". `layout.resolve` is the only reader of version ranges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Self
+
+OPEN_END: Final = 32767
+"""The end of an open range: api versions are int16."""
+
+Kind = Literal["request", "response", "header", "data", "coordinator-key", "coordinator-value", "metadata"]
+
+
+class Unset:
+    """The type of `UNSET`."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset()
+"""No default is declared: the type's own applies (0, false, "", empty, a struct of defaults)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """An inclusive range of versions; empty when `low > high`."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def parse(cls, text: str) -> Versions:
+        """Read "3+", "0-5", "4" or "none"; `ValueError` for anything else."""
+        if text == "none":
+            return NO_VERSIONS
+        if text.endswith("+"):
+            return cls(int(text[:-1]), OPEN_END)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def __str__(self) -> str:
+        if self.low > self.high:
+            return "none"
+        if self.high == OPEN_END:
+            return f"{self.low}+"
+        return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+NO_VERSIONS: Final = Versions(0, -1)
+
+
+@dataclass(frozen=True, init=False)
+class Field:
+    """One field over all versions. The subclass is its wire type."""
+
+    name: str
+    versions: Versions
+    nullable: Versions
+    tagged: Versions
+    """Versions in which the field stands in the tagged section; its number is `tag`."""
+    tag: int | None
+    default: Any
+    doc: str
+    """What the name does not say: unit, sentinel, KIP."""
+    entity: str
+    """What the value identifies: topicName, groupId, brokerId, producerId, transactionalId."""
+    enum: str
+    """The set of named values in `codes` that the field uses."""
+    map_key: bool
+    """Part of the key of its array: two elements with equal keys are about the same thing."""
+    secret: bool
+    """Never shown, saved or exported in clear."""
+    volatile: bool
+    """Differs between two runs of the same traffic: timestamps, epochs, generated ids."""
+    endpoint: bool
+    """Part of an address that a client connects to."""
+    plain: bool
+    """Keeps the plain encoding in flexible versions (only the client id of request header 2)."""
+    children: tuple[Field, ...]
+    element: type[Field] | None
+    """Of an array of plain elements: the type of one."""
+
+    def __init__(
+        self,
+        name: str,
+        versions: str,
+        *,
+        nullable: str = "none",
+        tag: int | None = None,
+        tagged: str = "",
+        default: Any = UNSET,
+        doc: str = "",
+        entity: str = "",
+        enum: str = "",
+        map_key: bool = False,
+        secret: bool = False,
+        volatile: bool = False,
+        endpoint: bool = False,
+        plain: bool = False,
+    ) -> None:
+        # Frozen: the only way in is past __setattr__.
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "versions", Versions.parse(versions))
+        put(self, "nullable", Versions.parse(nullable))
+        put(self, "tag", tag)
+        # A tag without a range of its own is a tag in every version that has the field.
+        put(self, "tagged", Versions.parse(tagged or ("none" if tag is None else versions)))
+        put(self, "default", default)
+        put(self, "doc", doc)
+        put(self, "entity", entity)
+        put(self, "enum", enum)
+        put(self, "map_key", map_key)
+        put(self, "secret", secret)
+        put(self, "volatile", volatile)
+        put(self, "endpoint", endpoint)
+        put(self, "plain", plain)
+        put(self, "children", ())
+        put(self, "element", None)
+
+
+class Int8(Field):
+    """Two's complement, 1 byte."""
+
+
+class Int16(Field):
+    """Two's complement, 2 bytes, big-endian like all numbers here."""
+
+
+class Int32(Field):
+    """Two's complement, 4 bytes."""
+
+
+class Int64(Field):
+    """Two's complement, 8 bytes."""
+
+
+class Uint16(Field):
+    """Unsigned, 2 bytes."""
+
+
+class Uint32(Field):
+    """Unsigned, 4 bytes."""
+
+
+class Float64(Field):
+    """IEEE 754 double."""
+
+
+class Bool(Field):
+    """One byte; 0 is false, anything else true, written as 1."""
+
+
+class Uuid(Field):
+    """16 bytes; all zero stands for none."""
+
+
+class String(Field):
+    """UTF-8 after its length: int16, or unsigned varint of length + 1 in flexible versions."""
+
+
+class Bytes(Field):
+    """Bytes after their length: int32, or unsigned varint of length + 1 in flexible versions."""
+
+
+class Records(Bytes):
+    """Bytes that hold record batches or message sets; what is inside is the business of `records`."""
+
+
+class Struct(Field):
+    """Fields one after the other, and a tagged section in flexible versions."""
+
+    def of(self, *children: Field) -> Self:
+        """The same field with these children."""
+        object.__setattr__(self, "children", children)
+        return self
+
+
+class Array(Field):
+    """A count, then that many elements: structs of the children, or plain values of one type."""
+
+    def of(self, *children: Field | type[Field]) -> Self:
+        """The same field with these children, or with elements of this type: `.of(Int32)`."""
+        if len(children) == 1 and isinstance(children[0], type):
+            object.__setattr__(self, "element", children[0])
+        else:
+            object.__setattr__(self, "children", children)
+        return self
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """A declaration over all versions. Equal only to itself, so it is cheap as a cache key."""
+
+    name: str
+    """Kafka's name of the message: FetchRequest, OffsetCommitValue."""
+    kind: Kind
+    key: int | None
+    """Api key of a request or response; record type of a coordinator or metadata record."""
+    versions: Versions
+    flexible: Versions
+    fields: tuple[Field, ...] = ()
+    releases: str = ""
+    """Of a variant: the Kafka releases that had this layout, such as "3.5.0-3.6.2"."""
+    variants: tuple[Message, ...] = ()
+    """Other layouts that some releases had for a version of this message, newest first."""
+
+    def of(self, *fields: Field) -> Message:
+        """The same message with these fields."""
+        return replace(self, fields=fields)
+
+    def but(self, *variants: Message) -> Message:
+        """The same message with these layouts of other releases."""
+        named = tuple(replace(v, name=self.name, kind=self.kind, key=self.key) for v in variants)
+        return replace(self, variants=named)
+
+
+def _message(name: str, kind: Kind, key: int | None, versions: str, flexible: str) -> Message:
+    return Message(name, kind, key, Versions.parse(versions), Versions.parse(flexible))
+
+
+def request(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
+    """The request of an API, named as in Kafka's documentation ("Fetch")."""
+    return _message(f"{api}Request", "request", key, versions, flexible)
+
+
+def response(api: str, *, key: int, versions: str, flexible: str = "none") -> Message:
+    """The response of an API."""
+    return _message(f"{api}Response", "response", key, versions, flexible)
+
+
+def header(name: str, *, versions: str, flexible: str = "none") -> Message:
+    """The header of a request or response."""
+    return _message(name, "header", None, versions, flexible)
+
+
+def data(name: str, *, versions: str, flexible: str = "none") -> Message:
+    """A structure inside other messages or files."""
+    return _message(name, "data", None, versions, flexible)
+
+
+def coordinator_key(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
+    """The key of a record that a coordinator writes to its internal topic."""
+    return _message(name, "coordinator-key", key, versions, flexible)
+
+
+def coordinator_value(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
+    """The value of a record that a coordinator writes to its internal topic."""
+    return _message(name, "coordinator-value", key, versions, flexible)
+
+
+def metadata(name: str, *, key: int, versions: str, flexible: str = "none") -> Message:
+    """A record of `__cluster_metadata` or `__remote_log_metadata`."""
+    return _message(name, "metadata", key, versions, flexible)
+
+
+def variant(version: int, *, releases: str, flexible: bool) -> Message:
+    """Another layout that `releases` had for `version`; `Message.but` attaches it."""
+    only = Versions(version, version)
+    return Message("", "data", None, only, only if flexible else NO_VERSIONS, releases=releases)
