@@ -1,14 +1,14 @@
 """What can be wrong with bytes, as one tree.
 
-    DissectError(reason, offset, path)
-    ├── Truncated        the bytes end inside a value
-    ├── Malformed        a value that the protocol does not allow
-    ├── BadChecksum      a record batch whose CRC does not fit its bytes
-    ├── TooLarge         more than we are willing to hold or expand
-    ├── UnknownApi       no such api key, or no declaration of it
-    └── UnknownVersion   an api version that no release has had
+DissectError(reason, offset, path)
+├── Truncated        the bytes end inside a value
+├── Malformed        a value that the protocol does not allow
+├── BadChecksum      a record batch whose CRC does not fit its bytes
+├── TooLarge         more than we are willing to hold or expand
+├── UnknownApi       no such api key, or no declaration of it
+└── UnknownVersion   an api version that no release has had
 
-    SchemaError          a declaration that contradicts itself: our own mistake, raised at import
+SchemaError          a declaration that contradicts itself: our own mistake, raised at import
 """
 
 

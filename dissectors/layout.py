@@ -1,14 +1,16 @@
-"""`resolve`: a declaration over all versions -> the layout of one version, with nothing left to decide.
+"""`resolve`: a declaration over all versions -> the layout of one version, with nothing left to
+decide.
 
 The only file that compares schema versions. What comes out says "compact nullable string", "int32",
-"array of these slots"; every product (Struct, reader, writer, tree, grammar) is a `match` over the wire kinds below.
+"array of these slots"; every product (Struct, reader, writer, tree, grammar) is a `match` over the
+wire kinds below.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from dissectors import schema
@@ -82,7 +84,8 @@ class StructWire:
     """Slots of the tagged section, by tag."""
     flexible: bool
     nullable: bool
-    """An int8 marker stands before it (-1 null, 1 there); as a tagged field a uvarint one (0 null, 1 there)."""
+    """An int8 marker stands before it (-1 null, 1 there); as a tagged field a uvarint one (0
+    null, 1 there)."""
 
 
 Wire: TypeAlias = NumberWire | BoolWire | UuidWire | StringWire | BytesWire | ArrayWire | StructWire
@@ -100,9 +103,9 @@ class Slot:
     """Value of a tagged slot that is not on the wire; take a copy with `default_of`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A message at one version."""
+    """A message at one version. Made once by `resolve`; equal only to itself."""
 
     message: Message
     version: int
@@ -114,7 +117,7 @@ class Layout:
         return self.body.flexible
 
 
-@lru_cache(maxsize=None)
+@cache
 def resolve(message: Message, version: int) -> Layout:
     """The layout of a version; `UnknownVersion` when no release had it."""
     if version not in message.versions:
@@ -123,14 +126,18 @@ def resolve(message: Message, version: int) -> Layout:
     return Layout(message, version, _struct(message.fields, version, flexible, nullable=False))
 
 
-def _struct(fields: tuple[Field, ...], version: int, flexible: bool, *, nullable: bool) -> StructWire:
+def _struct(
+    fields: tuple[Field, ...], version: int, flexible: bool, *, nullable: bool
+) -> StructWire:
     slots = [_slot(field, version, flexible) for field in fields if version in field.versions]
     names = [slot.name for slot in slots]
     if len(set(names)) != len(names):
         raise SchemaError(f"version {version}: two fields of one name in {names}")
     tags = sorted((slot for slot in slots if slot.tag is not None), key=lambda slot: slot.tag or 0)
     if tags and not flexible:
-        raise SchemaError(f"version {version}: tagged field {tags[0].name} in a version that is not flexible")
+        raise SchemaError(
+            f"version {version}: tagged field {tags[0].name} in a version that is not flexible"
+        )
     return StructWire(tuple(s for s in slots if s.tag is None), tuple(tags), flexible, nullable)
 
 

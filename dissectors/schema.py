@@ -10,7 +10,8 @@ A declaration holds all versions of a message, one line per field, in wire order
         ),
     )
 
-Type, name, versions, then options; children in `.of(...)`. Versions are spelled as Kafka spells them: "3+", "0-5",
+Type, name, versions, then options; children in `.of(...)`. Versions are spelled as Kafka spells
+them: "3+", "0-5",
 "4", "none". `layout.resolve` is the only reader of version ranges.
 """
 
@@ -22,7 +23,9 @@ from typing import Any, Final, Literal, Self
 OPEN_END: Final = 32767
 """The end of an open range: api versions are int16."""
 
-Kind = Literal["request", "response", "header", "data", "coordinator-key", "coordinator-value", "metadata"]
+Kind = Literal[
+    "request", "response", "header", "data", "coordinator-key", "coordinator-value", "metadata"
+]
 
 
 class Unset:
@@ -182,7 +185,8 @@ class Bytes(Field):
 
 
 class Records(Bytes):
-    """Bytes that hold record batches or message sets; what is inside is the business of `records`."""
+    """Bytes that hold record batches or message sets; what is inside is the business of
+    `records`."""
 
 
 class Struct(Field):

@@ -1,0 +1,34 @@
+"""AlterClientQuotas (api key 49)."""
+
+from dissectors.schema import Array, Bool, Float64, Int16, Int32, String, request, response
+
+ALTER_CLIENT_QUOTAS_REQUEST = request(
+    "AlterClientQuotas", key=49, versions="0-1", flexible="1+"
+).of(
+    Array("entries", "0+").of(
+        Array("entity", "0+").of(
+            String("entity_type", "0+"),
+            String("entity_name", "0+", nullable="0+"),
+        ),
+        Array("ops", "0+").of(
+            String("key", "0+"),
+            Float64("value", "0+"),
+            Bool("remove", "0+"),
+        ),
+    ),
+    Bool("validate_only", "0+"),
+)
+
+ALTER_CLIENT_QUOTAS_RESPONSE = response(
+    "AlterClientQuotas", key=49, versions="0-1", flexible="1+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Array("entries", "0+").of(
+        Int16("error_code", "0+"),
+        String("error_message", "0+", nullable="0+"),
+        Array("entity", "0+").of(
+            String("entity_type", "0+"),
+            String("entity_name", "0+", nullable="0+"),
+        ),
+    ),
+)

@@ -1,0 +1,106 @@
+"""ConsumerGroupDescribe (api key 69)."""
+
+from dissectors.schema import (
+    Array,
+    Bool,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    String,
+    Struct,
+    Uuid,
+    request,
+    response,
+    variant,
+)
+
+CONSUMER_GROUP_DESCRIBE_REQUEST = request(
+    "ConsumerGroupDescribe", key=69, versions="0-1", flexible="0+"
+).of(
+    Array("group_ids", "0+", entity="groupId").of(String),
+    Bool("include_authorized_operations", "0+"),
+)
+
+TOPIC_PARTITIONS = (
+    Uuid("topic_id", "0+"),
+    String("topic_name", "0+", entity="topicName"),
+    Array("partitions", "0+").of(Int32),
+)
+
+ASSIGNMENT = (Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),)
+
+CONSUMER_GROUP_DESCRIBE_RESPONSE = (
+    response("ConsumerGroupDescribe", key=69, versions="0-1", flexible="0+")
+    .of(
+        Int32("throttle_time_ms", "0+"),
+        Array("groups", "0+").of(
+            Int16("error_code", "0+"),
+            String("error_message", "0+", nullable="0+", default=None),
+            String("group_id", "0+", entity="groupId"),
+            String("group_state", "0+"),
+            Int32("group_epoch", "0+"),
+            Int32("assignment_epoch", "0+"),
+            String("assignor_name", "0+"),
+            Array("members", "0+").of(
+                String("member_id", "0+"),
+                String("instance_id", "0+", nullable="0+", default=None),
+                String("rack_id", "0+", nullable="0+", default=None),
+                Int32("member_epoch", "0+"),
+                String("client_id", "0+"),
+                String("client_host", "0+"),
+                Array("subscribed_topic_names", "0+", entity="topicName").of(String),
+                String("subscribed_topic_regex", "0+", nullable="0+", default=None),
+                Struct("assignment", "0+").of(*ASSIGNMENT),
+                Struct("target_assignment", "0+").of(*ASSIGNMENT),
+                Int8("member_type", "1+", default=-1),
+            ),
+            Int32("authorized_operations", "0+", default=-2147483648),
+        ),
+    )
+    .but(
+        variant(0, releases="3.7.0-3.7.1", flexible=True).of(
+            Int32("throttle_time_ms", "0+"),
+            Array("groups", "0+").of(
+                Int16("error_code", "0+"),
+                String("error_message", "0+", nullable="0+", default=None),
+                String("group_id", "0+", entity="groupId"),
+                String("group_state", "0+"),
+                Int32("group_epoch", "0+"),
+                Int32("assignment_epoch", "0+"),
+                String("assignor_name", "0+"),
+                Array("members", "0+").of(
+                    String("member_id", "0+"),
+                    String("instance_id", "0+", nullable="0+", default=None),
+                    String("rack_id", "0+", nullable="0+", default=None),
+                    Int32("member_epoch", "0+"),
+                    String("client_id", "0+"),
+                    String("client_host", "0+"),
+                    Array("subscribed_topic_names", "0+", entity="topicName").of(String),
+                    String("subscribed_topic_regex", "0+", nullable="0+", default=None),
+                    Struct("assignment", "0+").of(
+                        Array("topic_partitions", "0+").of(
+                            Uuid("topic_id", "0+"),
+                            String("topic_name", "0+", entity="topicName"),
+                            Array("partitions", "0+").of(Int32),
+                        ),
+                        Int8("error", "0+"),
+                        Int32("metadata_version", "0+"),
+                        Bytes("metadata_bytes", "0+"),
+                    ),
+                    Struct("target_assignment", "0+").of(
+                        Array("topic_partitions", "0+").of(
+                            Uuid("topic_id", "0+"),
+                            String("topic_name", "0+", entity="topicName"),
+                            Array("partitions", "0+").of(Int32),
+                        ),
+                        Int8("error", "0+"),
+                        Int32("metadata_version", "0+"),
+                        Bytes("metadata_bytes", "0+"),
+                    ),
+                ),
+                Int32("authorized_operations", "0+", default=-2147483648),
+            ),
+        ),
+    )
+)

@@ -1,0 +1,250 @@
+"""Records of `__consumer_offsets`: consumer groups (KIP-848)."""
+
+from dissectors.schema import (
+    Array,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Struct,
+    Uuid,
+    coordinator_key,
+    coordinator_value,
+    variant,
+)
+
+CONSUMER_GROUP_METADATA_KEY = coordinator_key("ConsumerGroupMetadataKey", key=3, versions="0").of(
+    String("group_id", "0+"),
+)
+
+CONSUMER_GROUP_METADATA_VALUE = coordinator_value(
+    "ConsumerGroupMetadataValue", key=3, versions="0", flexible="0+"
+).of(
+    Int32("epoch", "0+"),
+    Int64("metadata_hash", "0+", tag=0, default=0),
+)
+
+CONSUMER_GROUP_PARTITION_METADATA_KEY = coordinator_key(
+    "ConsumerGroupPartitionMetadataKey", key=4, versions="0"
+).of(
+    String("group_id", "0+"),
+)
+
+CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
+    coordinator_value("ConsumerGroupPartitionMetadataValue", key=4, versions="0", flexible="0+")
+    .of(
+        Array("topics", "0+").of(
+            Uuid("topic_id", "0+"),
+            String("topic_name", "0+"),
+            Int32("num_partitions", "0+"),
+            Array("partition_metadata", "0+").of(
+                Int32("partition", "0+"),
+                Array("racks", "0+").of(String),
+            ),
+        ),
+    )
+    .but(
+        variant(0, releases="3.6.0-3.7.1", flexible=True).of(
+            Int32("epoch", "0+"),
+            Array("topics", "0+").of(
+                Uuid("topic_id", "0+"),
+                String("topic_name", "0+"),
+                Int32("num_partitions", "0+"),
+                Array("partition_metadata", "0+").of(
+                    Int32("partition", "0+"),
+                    Array("racks", "0+").of(String),
+                ),
+            ),
+        ),
+        variant(0, releases="3.5.0-3.5.2", flexible=True).of(
+            Int32("epoch", "0+"),
+            Array("topics", "0+").of(
+                Uuid("topic_id", "0+"),
+                Int32("num_partitions", "0+"),
+            ),
+        ),
+    )
+)
+
+CONSUMER_GROUP_MEMBER_METADATA_KEY = coordinator_key(
+    "ConsumerGroupMemberMetadataKey", key=5, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("member_id", "0+"),
+)
+
+CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
+    coordinator_value("ConsumerGroupMemberMetadataValue", key=5, versions="0", flexible="0+")
+    .of(
+        String("instance_id", "0+", nullable="0+"),
+        String("rack_id", "0+", nullable="0+"),
+        String("client_id", "0+"),
+        String("client_host", "0+"),
+        Array("subscribed_topic_names", "0+").of(String),
+        String("subscribed_topic_regex", "0+", nullable="0+"),
+        Int32("rebalance_timeout_ms", "0+", default=-1),
+        String("server_assignor", "0+", nullable="0+"),
+        Struct("classic_member_metadata", "0+", nullable="0+", tag=0).of(
+            Int32("session_timeout_ms", "0+"),
+            Array("supported_protocols", "0+").of(
+                String("name", "0+"),
+                Bytes("metadata", "0+"),
+            ),
+        ),
+    )
+    .but(
+        variant(0, releases="3.6.0-3.7.1", flexible=True).of(
+            String("instance_id", "0+", nullable="0+"),
+            String("rack_id", "0+", nullable="0+"),
+            String("client_id", "0+"),
+            String("client_host", "0+"),
+            Array("subscribed_topic_names", "0+").of(String),
+            String("subscribed_topic_regex", "0+", nullable="0+"),
+            Int32("rebalance_timeout_ms", "0+", default=-1),
+            String("server_assignor", "0+", nullable="0+"),
+            Array("assignors", "0+").of(
+                String("name", "0+"),
+                Int16("minimum_version", "0+"),
+                Int16("maximum_version", "0+"),
+                Int8("reason", "0+"),
+                Int16("version", "0+"),
+                Bytes("metadata", "0+"),
+            ),
+        ),
+        variant(0, releases="3.5.0-3.5.2", flexible=True).of(
+            Int32("group_epoch", "0+"),
+            String("instance_id", "0+", nullable="0+"),
+            String("rack_id", "0+", nullable="0+"),
+            String("client_id", "0+"),
+            String("client_host", "0+"),
+            Array("subscribed_topic_names", "0+").of(String),
+            String("subscribed_topic_regex", "0+", nullable="0+"),
+            Array("assignors", "0+").of(
+                String("name", "0+"),
+                Int16("minimum_version", "0+"),
+                Int16("maximum_version", "0+"),
+                Int8("reason", "0+"),
+                Int16("version", "0+"),
+                Bytes("metadata", "0+"),
+            ),
+        ),
+    )
+)
+
+CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
+    "ConsumerGroupTargetAssignmentMetadataKey", key=6, versions="0"
+).of(
+    String("group_id", "0+"),
+)
+
+CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
+    "ConsumerGroupTargetAssignmentMetadataValue", key=6, versions="0", flexible="0+"
+).of(
+    Int32("assignment_epoch", "0+"),
+    Int64("assignment_timestamp", "0+", tag=0, default=0),
+)
+
+CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
+    "ConsumerGroupTargetAssignmentMemberKey", key=7, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("member_id", "0+"),
+)
+
+CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
+    coordinator_value(
+        "ConsumerGroupTargetAssignmentMemberValue", key=7, versions="0", flexible="0+"
+    )
+    .of(
+        Array("topic_partitions", "0+").of(
+            Uuid("topic_id", "0+"),
+            Array("partitions", "0+").of(Int32),
+        ),
+    )
+    .but(
+        variant(0, releases="3.5.0-3.7.1", flexible=True).of(
+            Int8("error", "0+"),
+            Array("topic_partitions", "0+").of(
+                Uuid("topic_id", "0+"),
+                Array("partitions", "0+").of(Int32),
+            ),
+            Int16("metadata_version", "0+"),
+            Bytes("metadata_bytes", "0+"),
+        ),
+    )
+)
+
+CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
+    "ConsumerGroupCurrentMemberAssignmentKey", key=8, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("member_id", "0+"),
+)
+
+TOPIC_PARTITIONS = (
+    Uuid("topic_id", "0+"),
+    Array("partitions", "0+").of(Int32),
+    Array("assignment_epochs", "0+", nullable="0+", tag=0).of(Int32),
+)
+
+CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
+    coordinator_value(
+        "ConsumerGroupCurrentMemberAssignmentValue", key=8, versions="0", flexible="0+"
+    )
+    .of(
+        Int32("member_epoch", "0+"),
+        Int32("previous_member_epoch", "0+"),
+        Int8("state", "0+"),
+        Array("assigned_partitions", "0+").of(*TOPIC_PARTITIONS),
+        Array("partitions_pending_revocation", "0+").of(*TOPIC_PARTITIONS),
+    )
+    .but(
+        variant(0, releases="3.6.0-3.7.1", flexible=True).of(
+            Int32("member_epoch", "0+"),
+            Int32("previous_member_epoch", "0+"),
+            Int32("target_member_epoch", "0+"),
+            Array("assigned_partitions", "0+").of(
+                Uuid("topic_id", "0+"),
+                Array("partitions", "0+").of(Int32),
+            ),
+            Array("partitions_pending_revocation", "0+").of(
+                Uuid("topic_id", "0+"),
+                Array("partitions", "0+").of(Int32),
+            ),
+            Array("partitions_pending_assignment", "0+").of(
+                Uuid("topic_id", "0+"),
+                Array("partitions", "0+").of(Int32),
+            ),
+            Int8("error", "0+"),
+            Int16("metadata_version", "0+"),
+            Bytes("metadata_bytes", "0+"),
+        ),
+        variant(0, releases="3.5.0-3.5.2", flexible=True).of(
+            Int32("member_epoch", "0+"),
+            Int8("error", "0+"),
+            Array("topic_partitions", "0+").of(
+                Uuid("topic_id", "0+"),
+                Array("partitions", "0+").of(Int32),
+            ),
+            Int16("metadata_version", "0+"),
+            Bytes("metadata_bytes", "0+"),
+        ),
+    )
+)
+
+CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = coordinator_key(
+    "ConsumerGroupRegularExpressionKey", key=16, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("regular_expression", "0+"),
+)
+
+CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = coordinator_value(
+    "ConsumerGroupRegularExpressionValue", key=16, versions="0", flexible="0+"
+).of(
+    Array("topics", "0+").of(String),
+    Int64("version", "0+"),
+    Int64("timestamp", "0+"),
+)

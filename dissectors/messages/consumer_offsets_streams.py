@@ -1,0 +1,166 @@
+"""Records of `__consumer_offsets`: streams groups (KIP-1071)."""
+
+from dissectors.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Struct,
+    Uint16,
+    coordinator_key,
+    coordinator_value,
+)
+
+STREAMS_GROUP_METADATA_KEY = coordinator_key("StreamsGroupMetadataKey", key=17, versions="0").of(
+    String("group_id", "0+"),
+)
+
+LAST_ASSIGNMENT_CONFIG = (
+    String("key", "0+"),
+    String("value", "0+"),
+)
+
+STREAMS_GROUP_METADATA_VALUE = coordinator_value(
+    "StreamsGroupMetadataValue", key=17, versions="0", flexible="0+"
+).of(
+    Int32("epoch", "0+"),
+    Int64("metadata_hash", "0+"),
+    Int32("validated_topology_epoch", "0+", tag=0, default=-1),
+    Array("last_assignment_configs", "0+", nullable="0+", tag=1).of(*LAST_ASSIGNMENT_CONFIG),
+    Int32("stored_description_topology_epoch", "0+", tag=2, default=-1),
+    Int32("failed_description_topology_epoch", "0+", tag=3, default=-1),
+)
+
+STREAMS_GROUP_MEMBER_METADATA_KEY = coordinator_key(
+    "StreamsGroupMemberMetadataKey", key=19, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("member_id", "0+"),
+)
+
+ENDPOINT = (
+    String("host", "0+"),
+    Uint16("port", "0+"),
+)
+
+KEY_VALUE = (
+    String("key", "0+"),
+    String("value", "0+"),
+)
+
+STREAMS_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
+    "StreamsGroupMemberMetadataValue", key=19, versions="0", flexible="0+"
+).of(
+    String("instance_id", "0+", nullable="0+"),
+    String("rack_id", "0+", nullable="0+"),
+    String("client_id", "0+"),
+    String("client_host", "0+"),
+    Int32("rebalance_timeout_ms", "0+", default=-1),
+    Int32("topology_epoch", "0+"),
+    String("process_id", "0+"),
+    Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
+    Array("client_tags", "0+").of(*KEY_VALUE),
+)
+
+STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
+    "StreamsGroupTargetAssignmentMetadataKey", key=20, versions="0"
+).of(
+    String("group_id", "0+"),
+)
+
+STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
+    "StreamsGroupTargetAssignmentMetadataValue", key=20, versions="0", flexible="0+"
+).of(
+    Int32("assignment_epoch", "0+"),
+    Int64("assignment_timestamp", "0+", tag=0, default=0),
+)
+
+STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
+    "StreamsGroupTargetAssignmentMemberKey", key=21, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("member_id", "0+"),
+)
+
+STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS = (
+    String("subtopology_id", "0+"),
+    Array("partitions", "0+").of(Int32),
+)
+
+STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
+    "StreamsGroupTargetAssignmentMemberValue", key=21, versions="0", flexible="0+"
+).of(
+    Array("active_tasks", "0+").of(*STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS),
+    Array("standby_tasks", "0+").of(*STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS),
+    Array("warmup_tasks", "0+").of(*STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS),
+)
+
+STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
+    "StreamsGroupCurrentMemberAssignmentKey", key=22, versions="0"
+).of(
+    String("group_id", "0+"),
+    String("member_id", "0+"),
+)
+
+STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS = (
+    String("subtopology_id", "0+"),
+    Array("partitions", "0+").of(Int32),
+    Array("assignment_epochs", "0+", nullable="0+", tag=0).of(Int32),
+)
+
+STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
+    "StreamsGroupCurrentMemberAssignmentValue", key=22, versions="0", flexible="0+"
+).of(
+    Int32("member_epoch", "0+"),
+    Int32("previous_member_epoch", "0+"),
+    Int8("state", "0+"),
+    Array("active_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
+    Array("standby_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
+    Array("warmup_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
+    Array("active_tasks_pending_revocation", "0+").of(
+        *STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS
+    ),
+    Array("standby_tasks_pending_revocation", "0+").of(
+        *STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS
+    ),
+    Array("warmup_tasks_pending_revocation", "0+").of(
+        *STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS
+    ),
+)
+
+STREAMS_GROUP_TOPOLOGY_KEY = coordinator_key("StreamsGroupTopologyKey", key=23, versions="0").of(
+    String("group_id", "0+"),
+)
+
+TOPIC_CONFIG = (
+    String("key", "0+"),
+    String("value", "0+"),
+)
+
+TOPIC_INFO = (
+    String("name", "0+"),
+    Int32("partitions", "0+"),
+    Int16("replication_factor", "0+"),
+    Array("topic_configs", "0+").of(*TOPIC_CONFIG),
+)
+
+STREAMS_GROUP_TOPOLOGY_VALUE = coordinator_value(
+    "StreamsGroupTopologyValue", key=23, versions="0", flexible="0+"
+).of(
+    Int32("epoch", "0+"),
+    Array("subtopologies", "0+").of(
+        String("subtopology_id", "0+"),
+        Array("source_topics", "0+").of(String),
+        Array("source_topic_regex", "0+").of(String),
+        Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
+        Array("repartition_sink_topics", "0+").of(String),
+        Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
+        Array("copartition_groups", "0+").of(
+            Array("source_topics", "0+").of(Int16),
+            Array("source_topic_regex", "0+").of(Int16),
+            Array("repartition_source_topics", "0+").of(Int16),
+        ),
+    ),
+)

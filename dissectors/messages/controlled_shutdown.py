@@ -1,0 +1,20 @@
+"""ControlledShutdown (api key 7)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+
+CONTROLLED_SHUTDOWN_REQUEST = request(
+    "ControlledShutdown", key=7, versions="0-3", flexible="3+"
+).of(
+    Int32("broker_id", "0+", entity="brokerId"),
+    Int64("broker_epoch", "2+", default=-1),
+)
+
+CONTROLLED_SHUTDOWN_RESPONSE = response(
+    "ControlledShutdown", key=7, versions="0-3", flexible="3+"
+).of(
+    Int16("error_code", "0+"),
+    Array("remaining_partitions", "0+").of(
+        String("topic_name", "0+", entity="topicName", map_key=True),
+        Int32("partition_index", "0+", map_key=True),
+    ),
+)

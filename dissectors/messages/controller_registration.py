@@ -1,0 +1,30 @@
+"""ControllerRegistration (api key 70)."""
+
+from dissectors.schema import Array, Bool, Int16, Int32, String, Uint16, Uuid, request, response
+
+CONTROLLER_REGISTRATION_REQUEST = request(
+    "ControllerRegistration", key=70, versions="0", flexible="0+"
+).of(
+    Int32("controller_id", "0+"),
+    Uuid("incarnation_id", "0+"),
+    Bool("zk_migration_ready", "0+"),
+    Array("listeners", "0+").of(
+        String("name", "0+", map_key=True),
+        String("host", "0+"),
+        Uint16("port", "0+"),
+        Int16("security_protocol", "0+"),
+    ),
+    Array("features", "0+").of(
+        String("name", "0+", map_key=True),
+        Int16("min_supported_version", "0+"),
+        Int16("max_supported_version", "0+"),
+    ),
+)
+
+CONTROLLER_REGISTRATION_RESPONSE = response(
+    "ControllerRegistration", key=70, versions="0", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+"),
+)

@@ -1,0 +1,31 @@
+"""CreateDelegationToken (api key 38)."""
+
+from dissectors.schema import Array, Bytes, Int16, Int32, Int64, String, request, response
+
+CREATE_DELEGATION_TOKEN_REQUEST = request(
+    "CreateDelegationToken", key=38, versions="0-3", flexible="2+"
+).of(
+    String("owner_principal_type", "3+", nullable="3+"),
+    String("owner_principal_name", "3+", nullable="3+"),
+    Array("renewers", "0+").of(
+        String("principal_type", "0+"),
+        String("principal_name", "0+"),
+    ),
+    Int64("max_lifetime_ms", "0+"),
+)
+
+CREATE_DELEGATION_TOKEN_RESPONSE = response(
+    "CreateDelegationToken", key=38, versions="0-3", flexible="2+"
+).of(
+    Int16("error_code", "0+"),
+    String("principal_type", "0+"),
+    String("principal_name", "0+"),
+    String("token_requester_principal_type", "3+"),
+    String("token_requester_principal_name", "3+"),
+    Int64("issue_timestamp_ms", "0+"),
+    Int64("expiry_timestamp_ms", "0+"),
+    Int64("max_timestamp_ms", "0+"),
+    String("token_id", "0+"),
+    Bytes("hmac", "0+", secret=True),
+    Int32("throttle_time_ms", "0+"),
+)

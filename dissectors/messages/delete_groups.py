@@ -1,0 +1,16 @@
+"""DeleteGroups (api key 42)."""
+
+from dissectors.schema import Array, Int16, Int32, String, request, response
+
+DELETE_GROUPS_REQUEST = request("DeleteGroups", key=42, versions="0-3", flexible="2+").of(
+    Array("groups_names", "0+", entity="groupId").of(String),
+)
+
+DELETE_GROUPS_RESPONSE = response("DeleteGroups", key=42, versions="0-3", flexible="2+").of(
+    Int32("throttle_time_ms", "0+"),
+    Array("results", "0+").of(
+        String("group_id", "0+", entity="groupId", map_key=True),
+        Int16("error_code", "0+"),
+        String("error_message", "3+", nullable="3+", default=None),
+    ),
+)

@@ -1,0 +1,26 @@
+"""DeleteRecords (api key 21)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+
+DELETE_RECORDS_REQUEST = request("DeleteRecords", key=21, versions="0-2", flexible="2+").of(
+    Array("topics", "0+").of(
+        String("name", "0+", entity="topicName"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int64("offset", "0+"),
+        ),
+    ),
+    Int32("timeout_ms", "0+"),
+)
+
+DELETE_RECORDS_RESPONSE = response("DeleteRecords", key=21, versions="0-2", flexible="2+").of(
+    Int32("throttle_time_ms", "0+"),
+    Array("topics", "0+").of(
+        String("name", "0+", entity="topicName", map_key=True),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+", map_key=True),
+            Int64("low_watermark", "0+"),
+            Int16("error_code", "0+"),
+        ),
+    ),
+)

@@ -1,0 +1,28 @@
+"""DeleteShareGroupState (api key 86)."""
+
+from dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
+
+DELETE_SHARE_GROUP_STATE_REQUEST = request(
+    "DeleteShareGroupState", key=86, versions="0", flexible="0+"
+).of(
+    String("group_id", "0+"),
+    Array("topics", "0+").of(
+        Uuid("topic_id", "0+"),
+        Array("partitions", "0+").of(
+            Int32("partition", "0+"),
+        ),
+    ),
+)
+
+DELETE_SHARE_GROUP_STATE_RESPONSE = response(
+    "DeleteShareGroupState", key=86, versions="0", flexible="0+"
+).of(
+    Array("results", "0+").of(
+        Uuid("topic_id", "0+"),
+        Array("partitions", "0+").of(
+            Int32("partition", "0+"),
+            Int16("error_code", "0+"),
+            String("error_message", "0+", nullable="0+", default=None),
+        ),
+    ),
+)

@@ -1,0 +1,32 @@
+"""DescribeClientQuotas (api key 48)."""
+
+from dissectors.schema import Array, Bool, Float64, Int8, Int16, Int32, String, request, response
+
+DESCRIBE_CLIENT_QUOTAS_REQUEST = request(
+    "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"
+).of(
+    Array("components", "0+").of(
+        String("entity_type", "0+"),
+        Int8("match_type", "0+"),
+        String("match", "0+", nullable="0+"),
+    ),
+    Bool("strict", "0+"),
+)
+
+DESCRIBE_CLIENT_QUOTAS_RESPONSE = response(
+    "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+"),
+    Array("entries", "0+", nullable="0+").of(
+        Array("entity", "0+").of(
+            String("entity_type", "0+"),
+            String("entity_name", "0+", nullable="0+"),
+        ),
+        Array("values", "0+").of(
+            String("key", "0+"),
+            Float64("value", "0+"),
+        ),
+    ),
+)

@@ -1,0 +1,38 @@
+"""DescribeConfigs (api key 32)."""
+
+from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+
+DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
+    Array("resources", "0+").of(
+        Int8("resource_type", "0+"),
+        String("resource_name", "0+"),
+        Array("configuration_keys", "0+", nullable="0+").of(String),
+    ),
+    Bool("include_synonyms", "1+", default=False),
+    Bool("include_documentation", "3+", default=False),
+)
+
+DESCRIBE_CONFIGS_RESPONSE = response("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
+    Int32("throttle_time_ms", "0+"),
+    Array("results", "0+").of(
+        Int16("error_code", "0+"),
+        String("error_message", "0+", nullable="0+"),
+        Int8("resource_type", "0+"),
+        String("resource_name", "0+"),
+        Array("configs", "0+").of(
+            String("name", "0+"),
+            String("value", "0+", nullable="0+"),
+            Bool("read_only", "0+"),
+            Bool("is_default", "0"),
+            Int8("config_source", "1+", default=-1),
+            Bool("is_sensitive", "0+"),
+            Array("synonyms", "1+").of(
+                String("name", "1+"),
+                String("value", "1+", nullable="1+"),
+                Int8("source", "1+"),
+            ),
+            Int8("config_type", "3+", default=0),
+            String("documentation", "3+", nullable="3+"),
+        ),
+    ),
+)

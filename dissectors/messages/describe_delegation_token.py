@@ -1,0 +1,34 @@
+"""DescribeDelegationToken (api key 41)."""
+
+from dissectors.schema import Array, Bytes, Int16, Int32, Int64, String, request, response
+
+DESCRIBE_DELEGATION_TOKEN_REQUEST = request(
+    "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"
+).of(
+    Array("owners", "0+", nullable="0+").of(
+        String("principal_type", "0+"),
+        String("principal_name", "0+"),
+    ),
+)
+
+DESCRIBE_DELEGATION_TOKEN_RESPONSE = response(
+    "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"
+).of(
+    Int16("error_code", "0+"),
+    Array("tokens", "0+").of(
+        String("principal_type", "0+"),
+        String("principal_name", "0+"),
+        String("token_requester_principal_type", "3+"),
+        String("token_requester_principal_name", "3+"),
+        Int64("issue_timestamp", "0+"),
+        Int64("expiry_timestamp", "0+"),
+        Int64("max_timestamp", "0+"),
+        String("token_id", "0+"),
+        Bytes("hmac", "0+", secret=True),
+        Array("renewers", "0+").of(
+            String("principal_type", "0+"),
+            String("principal_name", "0+"),
+        ),
+    ),
+    Int32("throttle_time_ms", "0+"),
+)

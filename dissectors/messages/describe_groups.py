@@ -1,0 +1,29 @@
+"""DescribeGroups (api key 15)."""
+
+from dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
+
+DESCRIBE_GROUPS_REQUEST = request("DescribeGroups", key=15, versions="0-6", flexible="5+").of(
+    Array("groups", "0+", entity="groupId").of(String),
+    Bool("include_authorized_operations", "3+"),
+)
+
+DESCRIBE_GROUPS_RESPONSE = response("DescribeGroups", key=15, versions="0-6", flexible="5+").of(
+    Int32("throttle_time_ms", "1+"),
+    Array("groups", "0+").of(
+        Int16("error_code", "0+"),
+        String("error_message", "6+", nullable="6+", default=None),
+        String("group_id", "0+", entity="groupId"),
+        String("group_state", "0+"),
+        String("protocol_type", "0+"),
+        String("protocol_data", "0+"),
+        Array("members", "0+").of(
+            String("member_id", "0+"),
+            String("group_instance_id", "4+", nullable="4+", default=None),
+            String("client_id", "0+"),
+            String("client_host", "0+"),
+            Bytes("member_metadata", "0+"),
+            Bytes("member_assignment", "0+"),
+        ),
+        Int32("authorized_operations", "3+", default=-2147483648),
+    ),
+)

@@ -1,0 +1,31 @@
+"""DescribeLogDirs (api key 35)."""
+
+from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
+
+DESCRIBE_LOG_DIRS_REQUEST = request("DescribeLogDirs", key=35, versions="0-5", flexible="2+").of(
+    Array("topics", "0+", nullable="0+").of(
+        String("topic", "0+", entity="topicName", map_key=True),
+        Array("partitions", "0+").of(Int32),
+    ),
+)
+
+DESCRIBE_LOG_DIRS_RESPONSE = response("DescribeLogDirs", key=35, versions="0-5", flexible="2+").of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "3+"),
+    Array("results", "0+").of(
+        Int16("error_code", "0+"),
+        String("log_dir", "0+"),
+        Array("topics", "0+").of(
+            String("name", "0+", entity="topicName"),
+            Array("partitions", "0+").of(
+                Int32("partition_index", "0+"),
+                Int64("partition_size", "0+"),
+                Int64("offset_lag", "0+"),
+                Bool("is_future_key", "0+"),
+            ),
+        ),
+        Int64("total_bytes", "4+", default=-1),
+        Int64("usable_bytes", "4+", default=-1),
+        Bool("is_cordoned", "5+", default=False),
+    ),
+)

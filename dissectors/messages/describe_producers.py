@@ -1,0 +1,30 @@
+"""DescribeProducers (api key 61)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+
+DESCRIBE_PRODUCERS_REQUEST = request("DescribeProducers", key=61, versions="0", flexible="0+").of(
+    Array("topics", "0+").of(
+        String("name", "0+", entity="topicName", map_key=True),
+        Array("partition_indexes", "0+").of(Int32),
+    ),
+)
+
+DESCRIBE_PRODUCERS_RESPONSE = response("DescribeProducers", key=61, versions="0", flexible="0+").of(
+    Int32("throttle_time_ms", "0+"),
+    Array("topics", "0+").of(
+        String("name", "0+", entity="topicName"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int16("error_code", "0+"),
+            String("error_message", "0+", nullable="0+", default=None),
+            Array("active_producers", "0+").of(
+                Int64("producer_id", "0+", entity="producerId"),
+                Int32("producer_epoch", "0+"),
+                Int32("last_sequence", "0+", default=-1),
+                Int64("last_timestamp", "0+", default=-1),
+                Int32("coordinator_epoch", "0+"),
+                Int64("current_txn_start_offset", "0+", default=-1),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,46 @@
+"""DescribeQuorum (api key 55)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, Uint16, Uuid, request, response
+
+DESCRIBE_QUORUM_REQUEST = request("DescribeQuorum", key=55, versions="0-2", flexible="0+").of(
+    Array("topics", "0+").of(
+        String("topic_name", "0+", entity="topicName"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+        ),
+    ),
+)
+
+REPLICA_STATE = (
+    Int32("replica_id", "0+", entity="brokerId"),
+    Uuid("replica_directory_id", "2+"),
+    Int64("log_end_offset", "0+"),
+    Int64("last_fetch_timestamp", "1+", default=-1),
+    Int64("last_caught_up_timestamp", "1+", default=-1),
+)
+
+DESCRIBE_QUORUM_RESPONSE = response("DescribeQuorum", key=55, versions="0-2", flexible="0+").of(
+    Int16("error_code", "0+"),
+    String("error_message", "2+", nullable="2+"),
+    Array("topics", "0+").of(
+        String("topic_name", "0+", entity="topicName"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int16("error_code", "0+"),
+            String("error_message", "2+", nullable="2+"),
+            Int32("leader_id", "0+", entity="brokerId"),
+            Int32("leader_epoch", "0+"),
+            Int64("high_watermark", "0+"),
+            Array("current_voters", "0+").of(*REPLICA_STATE),
+            Array("observers", "0+").of(*REPLICA_STATE),
+        ),
+    ),
+    Array("nodes", "2+").of(
+        Int32("node_id", "2+", entity="brokerId", map_key=True),
+        Array("listeners", "2+").of(
+            String("name", "2+", map_key=True),
+            String("host", "2+"),
+            Uint16("port", "2+"),
+        ),
+    ),
+)

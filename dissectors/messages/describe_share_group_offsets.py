@@ -1,0 +1,38 @@
+"""DescribeShareGroupOffsets (api key 90)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+
+DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = request(
+    "DescribeShareGroupOffsets", key=90, versions="0-1", flexible="0+"
+).of(
+    Array("groups", "0+").of(
+        String("group_id", "0+", entity="groupId"),
+        Array("topics", "0+", nullable="0+").of(
+            String("topic_name", "0+", entity="topicName"),
+            Array("partitions", "0+").of(Int32),
+        ),
+    ),
+)
+
+DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = response(
+    "DescribeShareGroupOffsets", key=90, versions="0-1", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Array("groups", "0+").of(
+        String("group_id", "0+", entity="groupId"),
+        Array("topics", "0+").of(
+            String("topic_name", "0+", entity="topicName"),
+            Uuid("topic_id", "0+"),
+            Array("partitions", "0+").of(
+                Int32("partition_index", "0+"),
+                Int64("start_offset", "0+"),
+                Int32("leader_epoch", "0+"),
+                Int64("lag", "1+", default=-1),
+                Int16("error_code", "0+"),
+                String("error_message", "0+", nullable="0+", default=None),
+            ),
+        ),
+        Int16("error_code", "0+"),
+        String("error_message", "0+", nullable="0+", default=None),
+    ),
+)

@@ -1,0 +1,28 @@
+"""DescribeTransactions (api key 65)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+
+DESCRIBE_TRANSACTIONS_REQUEST = request(
+    "DescribeTransactions", key=65, versions="0", flexible="0+"
+).of(
+    Array("transactional_ids", "0+", entity="transactionalId").of(String),
+)
+
+DESCRIBE_TRANSACTIONS_RESPONSE = response(
+    "DescribeTransactions", key=65, versions="0", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Array("transaction_states", "0+").of(
+        Int16("error_code", "0+"),
+        String("transactional_id", "0+", entity="transactionalId"),
+        String("transaction_state", "0+"),
+        Int32("transaction_timeout_ms", "0+"),
+        Int64("transaction_start_time_ms", "0+"),
+        Int64("producer_id", "0+", entity="producerId"),
+        Int16("producer_epoch", "0+"),
+        Array("topics", "0+").of(
+            String("topic", "0+", entity="topicName", map_key=True),
+            Array("partitions", "0+").of(Int32),
+        ),
+    ),
+)

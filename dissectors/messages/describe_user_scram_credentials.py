@@ -1,0 +1,28 @@
+"""DescribeUserScramCredentials (api key 50)."""
+
+from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+
+DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST = request(
+    "DescribeUserScramCredentials", key=50, versions="0", flexible="0+"
+).of(
+    Array("users", "0+", nullable="0+").of(
+        String("name", "0+"),
+    ),
+)
+
+DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE = response(
+    "DescribeUserScramCredentials", key=50, versions="0", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+"),
+    Array("results", "0+").of(
+        String("user", "0+"),
+        Int16("error_code", "0+"),
+        String("error_message", "0+", nullable="0+"),
+        Array("credential_infos", "0+").of(
+            Int8("mechanism", "0+"),
+            Int32("iterations", "0+"),
+        ),
+    ),
+)

@@ -1,0 +1,25 @@
+"""ElectLeaders (api key 43)."""
+
+from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+
+ELECT_LEADERS_REQUEST = request("ElectLeaders", key=43, versions="0-2", flexible="2+").of(
+    Int8("election_type", "1+"),
+    Array("topic_partitions", "0+", nullable="0+").of(
+        String("topic", "0+", entity="topicName", map_key=True),
+        Array("partitions", "0+").of(Int32),
+    ),
+    Int32("timeout_ms", "0+", default=60000),
+)
+
+ELECT_LEADERS_RESPONSE = response("ElectLeaders", key=43, versions="0-2", flexible="2+").of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "1+"),
+    Array("replica_election_results", "0+").of(
+        String("topic", "0+", entity="topicName"),
+        Array("partition_result", "0+").of(
+            Int32("partition_id", "0+"),
+            Int16("error_code", "0+"),
+            String("error_message", "0+", nullable="0+"),
+        ),
+    ),
+)

@@ -1,0 +1,14 @@
+"""Envelope (api key 58)."""
+
+from dissectors.schema import Bytes, Int16, request, response
+
+ENVELOPE_REQUEST = request("Envelope", key=58, versions="0", flexible="0+").of(
+    Bytes("request_data", "0+"),
+    Bytes("request_principal", "0+", nullable="0+"),
+    Bytes("client_host_address", "0+"),
+)
+
+ENVELOPE_RESPONSE = response("Envelope", key=58, versions="0", flexible="0+").of(
+    Bytes("response_data", "0+", nullable="0+", default=None),
+    Int16("error_code", "0+"),
+)

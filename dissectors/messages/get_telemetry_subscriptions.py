@@ -1,0 +1,23 @@
+"""GetTelemetrySubscriptions (api key 71)."""
+
+from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, Uuid, request, response
+
+GET_TELEMETRY_SUBSCRIPTIONS_REQUEST = request(
+    "GetTelemetrySubscriptions", key=71, versions="0", flexible="0+"
+).of(
+    Uuid("client_instance_id", "0+"),
+)
+
+GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = response(
+    "GetTelemetrySubscriptions", key=71, versions="0", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    Uuid("client_instance_id", "0+"),
+    Int32("subscription_id", "0+"),
+    Array("accepted_compression_types", "0+").of(Int8),
+    Int32("push_interval_ms", "0+"),
+    Int32("telemetry_max_bytes", "0+"),
+    Bool("delta_temporality", "0+"),
+    Array("requested_metrics", "0+").of(String),
+)

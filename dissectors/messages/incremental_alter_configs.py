@@ -1,0 +1,30 @@
+"""IncrementalAlterConfigs (api key 44)."""
+
+from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+
+INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
+    "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"
+).of(
+    Array("resources", "0+").of(
+        Int8("resource_type", "0+", map_key=True),
+        String("resource_name", "0+", map_key=True),
+        Array("configs", "0+").of(
+            String("name", "0+", map_key=True),
+            Int8("config_operation", "0+", map_key=True),
+            String("value", "0+", nullable="0+"),
+        ),
+    ),
+    Bool("validate_only", "0+"),
+)
+
+INCREMENTAL_ALTER_CONFIGS_RESPONSE = response(
+    "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Array("responses", "0+").of(
+        Int16("error_code", "0+"),
+        String("error_message", "0+", nullable="0+"),
+        Int8("resource_type", "0+"),
+        String("resource_name", "0+"),
+    ),
+)

@@ -1,0 +1,30 @@
+"""InitializeShareGroupState (api key 83)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+
+INITIALIZE_SHARE_GROUP_STATE_REQUEST = request(
+    "InitializeShareGroupState", key=83, versions="0", flexible="0+"
+).of(
+    String("group_id", "0+"),
+    Array("topics", "0+").of(
+        Uuid("topic_id", "0+"),
+        Array("partitions", "0+").of(
+            Int32("partition", "0+"),
+            Int32("state_epoch", "0+"),
+            Int64("start_offset", "0+"),
+        ),
+    ),
+)
+
+INITIALIZE_SHARE_GROUP_STATE_RESPONSE = response(
+    "InitializeShareGroupState", key=83, versions="0", flexible="0+"
+).of(
+    Array("results", "0+").of(
+        Uuid("topic_id", "0+"),
+        Array("partitions", "0+").of(
+            Int32("partition", "0+"),
+            Int16("error_code", "0+"),
+            String("error_message", "0+", nullable="0+", default=None),
+        ),
+    ),
+)

@@ -1,0 +1,33 @@
+"""JoinGroup (api key 11)."""
+
+from dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
+
+JOIN_GROUP_REQUEST = request("JoinGroup", key=11, versions="0-9", flexible="6+").of(
+    String("group_id", "0+", entity="groupId"),
+    Int32("session_timeout_ms", "0+"),
+    Int32("rebalance_timeout_ms", "1+", default=-1),
+    String("member_id", "0+"),
+    String("group_instance_id", "5+", nullable="5+", default=None),
+    String("protocol_type", "0+"),
+    Array("protocols", "0+").of(
+        String("name", "0+", map_key=True),
+        Bytes("metadata", "0+"),
+    ),
+    String("reason", "8+", nullable="8+", default=None),
+)
+
+JOIN_GROUP_RESPONSE = response("JoinGroup", key=11, versions="0-9", flexible="6+").of(
+    Int32("throttle_time_ms", "2+"),
+    Int16("error_code", "0+"),
+    Int32("generation_id", "0+", default=-1),
+    String("protocol_type", "7+", nullable="7+", default=None),
+    String("protocol_name", "0+", nullable="7+"),
+    String("leader", "0+"),
+    Bool("skip_assignment", "9+", default=False),
+    String("member_id", "0+"),
+    Array("members", "0+").of(
+        String("member_id", "0+"),
+        String("group_instance_id", "5+", nullable="5+", default=None),
+        Bytes("metadata", "0+"),
+    ),
+)

@@ -1,0 +1,20 @@
+"""ListConfigResources (api key 74)."""
+
+from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+
+LIST_CONFIG_RESOURCES_REQUEST = request(
+    "ListConfigResources", key=74, versions="0-1", flexible="0+"
+).of(
+    Array("resource_types", "1+").of(Int8),
+)
+
+LIST_CONFIG_RESOURCES_RESPONSE = response(
+    "ListConfigResources", key=74, versions="0-1", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    Array("config_resources", "0+").of(
+        String("resource_name", "0+"),
+        Int8("resource_type", "1+", default=16),
+    ),
+)

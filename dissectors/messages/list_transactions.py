@@ -1,0 +1,21 @@
+"""ListTransactions (api key 66)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+
+LIST_TRANSACTIONS_REQUEST = request("ListTransactions", key=66, versions="0-2", flexible="0+").of(
+    Array("state_filters", "0+").of(String),
+    Array("producer_id_filters", "0+", entity="producerId").of(Int64),
+    Int64("duration_filter", "1+", default=-1),
+    String("transactional_id_pattern", "2+", nullable="2+", default=None),
+)
+
+LIST_TRANSACTIONS_RESPONSE = response("ListTransactions", key=66, versions="0-2", flexible="0+").of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    Array("unknown_state_filters", "0+").of(String),
+    Array("transaction_states", "0+").of(
+        String("transactional_id", "0+", entity="transactionalId"),
+        Int64("producer_id", "0+", entity="producerId"),
+        String("transaction_state", "0+"),
+    ),
+)

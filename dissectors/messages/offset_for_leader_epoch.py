@@ -1,0 +1,32 @@
+"""OffsetForLeaderEpoch (api key 23)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+
+OFFSET_FOR_LEADER_EPOCH_REQUEST = request(
+    "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"
+).of(
+    Int32("replica_id", "3+", default=-2, entity="brokerId"),
+    Array("topics", "0+").of(
+        String("topic", "0+", entity="topicName", map_key=True),
+        Array("partitions", "0+").of(
+            Int32("partition", "0+"),
+            Int32("current_leader_epoch", "2+", default=-1),
+            Int32("leader_epoch", "0+"),
+        ),
+    ),
+)
+
+OFFSET_FOR_LEADER_EPOCH_RESPONSE = response(
+    "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"
+).of(
+    Int32("throttle_time_ms", "2+"),
+    Array("topics", "0+").of(
+        String("topic", "0+", entity="topicName", map_key=True),
+        Array("partitions", "0+").of(
+            Int16("error_code", "0+"),
+            Int32("partition", "0+"),
+            Int32("leader_epoch", "1+", default=-1),
+            Int64("end_offset", "0+", default=-1),
+        ),
+    ),
+)

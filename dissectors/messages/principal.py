@@ -1,0 +1,9 @@
+"""The principal inside Envelope requests."""
+
+from dissectors.schema import Bool, String, data
+
+DEFAULT_PRINCIPAL_DATA = data("DefaultPrincipalData", versions="0", flexible="0+").of(
+    String("type", "0+"),
+    String("name", "0+"),
+    Bool("token_authenticated", "0+"),
+)

@@ -1,0 +1,147 @@
+"""Records of `__remote_log_metadata` (tiered storage, KIP-405)."""
+
+from dissectors.schema import (
+    Array,
+    Bool,
+    Bytes,
+    Int8,
+    Int32,
+    Int64,
+    String,
+    Struct,
+    Uuid,
+    metadata,
+    variant,
+)
+
+REMOTE_LOG_SEGMENT_METADATA_RECORD = (
+    metadata("RemoteLogSegmentMetadataRecord", key=0, versions="0", flexible="0+")
+    .of(
+        Struct("remote_log_segment_id", "0+").of(
+            Struct("topic_id_partition", "0+").of(
+                String("name", "0+"),
+                Uuid("id", "0+"),
+                Int32("partition", "0+"),
+            ),
+            Uuid("id", "0+"),
+        ),
+        Int64("start_offset", "0+"),
+        Int64("end_offset", "0+"),
+        Int32("broker_id", "0+"),
+        Int64("max_timestamp_ms", "0+"),
+        Int64("event_timestamp_ms", "0+"),
+        Array("segment_leader_epochs", "0+").of(
+            Int32("leader_epoch", "0+"),
+            Int64("offset", "0+"),
+        ),
+        Int32("segment_size_in_bytes", "0+"),
+        Bytes("custom_metadata", "0+", nullable="0+", default=None),
+        Int8("remote_log_segment_state", "0+"),
+        Bool("txn_index_empty", "0+", tag=0),
+    )
+    .but(
+        variant(0, releases="3.0.0-3.5.2", flexible=True).of(
+            Struct("remote_log_segment_id", "0+").of(
+                Struct("topic_id_partition", "0+").of(
+                    String("name", "0+"),
+                    Uuid("id", "0+"),
+                    Int32("partition", "0+"),
+                ),
+                Uuid("id", "0+"),
+            ),
+            Int64("start_offset", "0+"),
+            Int64("end_offset", "0+"),
+            Int32("broker_id", "0+"),
+            Int64("max_timestamp_ms", "0+"),
+            Int64("event_timestamp_ms", "0+"),
+            Array("segment_leader_epochs", "0+").of(
+                Int32("leader_epoch", "0+"),
+                Int64("offset", "0+"),
+            ),
+            Int32("segment_size_in_bytes", "0+"),
+            Int8("remote_log_segment_state", "0+"),
+        ),
+    )
+)
+
+REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = (
+    metadata("RemoteLogSegmentMetadataUpdateRecord", key=1, versions="0", flexible="0+")
+    .of(
+        Struct("remote_log_segment_id", "0+").of(
+            Struct("topic_id_partition", "0+").of(
+                String("name", "0+"),
+                Uuid("id", "0+"),
+                Int32("partition", "0+"),
+            ),
+            Uuid("id", "0+"),
+        ),
+        Int32("broker_id", "0+"),
+        Int64("event_timestamp_ms", "0+"),
+        Bytes("custom_metadata", "0+", nullable="0+", default=None),
+        Int8("remote_log_segment_state", "0+"),
+    )
+    .but(
+        variant(0, releases="3.0.0-3.5.2", flexible=True).of(
+            Struct("remote_log_segment_id", "0+").of(
+                Struct("topic_id_partition", "0+").of(
+                    String("name", "0+"),
+                    Uuid("id", "0+"),
+                    Int32("partition", "0+"),
+                ),
+                Uuid("id", "0+"),
+            ),
+            Int32("broker_id", "0+"),
+            Int64("event_timestamp_ms", "0+"),
+            Int8("remote_log_segment_state", "0+"),
+        ),
+    )
+)
+
+REMOTE_PARTITION_DELETE_METADATA_RECORD = metadata(
+    "RemotePartitionDeleteMetadataRecord", key=2, versions="0", flexible="0+"
+).of(
+    Struct("topic_id_partition", "0+").of(
+        String("name", "0+"),
+        Uuid("id", "0+"),
+        Int32("partition", "0+"),
+    ),
+    Int32("broker_id", "0+"),
+    Int64("event_timestamp_ms", "0+"),
+    Int8("remote_partition_delete_state", "0+"),
+)
+
+REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
+    metadata("RemoteLogSegmentMetadataSnapshotRecord", key=3, versions="0", flexible="0+")
+    .of(
+        Uuid("segment_id", "0+"),
+        Int64("start_offset", "0+"),
+        Int64("end_offset", "0+"),
+        Int32("broker_id", "0+"),
+        Int64("max_timestamp_ms", "0+"),
+        Int64("event_timestamp_ms", "0+"),
+        Array("segment_leader_epochs", "0+").of(
+            Int32("leader_epoch", "0+"),
+            Int64("offset", "0+"),
+        ),
+        Int32("segment_size_in_bytes", "0+"),
+        Bytes("custom_metadata", "0+", nullable="0+", default=None),
+        Int8("remote_log_segment_state", "0+"),
+        Bool("txn_index_empty", "0+", tag=0),
+    )
+    .but(
+        variant(0, releases="3.1.0-3.5.2", flexible=True).of(
+            Uuid("segment_id", "0+"),
+            Int64("start_offset", "0+"),
+            Int64("end_offset", "0+"),
+            Int32("broker_id", "0+"),
+            Int64("max_timestamp_ms", "0+"),
+            Int64("event_timestamp_ms", "0+"),
+            Array("segment_leader_epochs", "0+").of(
+                Int32("leader_epoch", "0+"),
+                Int64("offset", "0+"),
+            ),
+            Int32("segment_size_in_bytes", "0+"),
+            Int8("remote_log_segment_state", "0+"),
+        ),
+    )
+)

@@ -1,0 +1,14 @@
+"""SaslAuthenticate (api key 36)."""
+
+from dissectors.schema import Bytes, Int16, Int64, String, request, response
+
+SASL_AUTHENTICATE_REQUEST = request("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
+    Bytes("auth_bytes", "0+", secret=True),
+)
+
+SASL_AUTHENTICATE_RESPONSE = response("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+"),
+    Bytes("auth_bytes", "0+", secret=True),
+    Int64("session_lifetime_ms", "1+", default=0),
+)

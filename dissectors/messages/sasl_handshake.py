@@ -1,0 +1,12 @@
+"""SaslHandshake (api key 17)."""
+
+from dissectors.schema import Array, Int16, String, request, response
+
+SASL_HANDSHAKE_REQUEST = request("SaslHandshake", key=17, versions="0-1").of(
+    String("mechanism", "0+"),
+)
+
+SASL_HANDSHAKE_RESPONSE = response("SaslHandshake", key=17, versions="0-1").of(
+    Int16("error_code", "0+"),
+    Array("mechanisms", "0+").of(String),
+)

@@ -1,0 +1,126 @@
+"""StreamsGroupDescribe (api key 89)."""
+
+from dissectors.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Struct,
+    Uint16,
+    request,
+    response,
+)
+
+STREAMS_GROUP_DESCRIBE_REQUEST = request(
+    "StreamsGroupDescribe", key=89, versions="0-1", flexible="0+"
+).of(
+    Array("group_ids", "0+", entity="groupId").of(String),
+    Bool("include_authorized_operations", "0+"),
+    Bool("include_topology_description", "1+", default=False),
+)
+
+ENDPOINT = (
+    String("host", "0+"),
+    Uint16("port", "0+"),
+)
+
+KEY_VALUE = (
+    String("key", "0+"),
+    String("value", "0+"),
+)
+
+TASK_IDS = (
+    String("subtopology_id", "0+"),
+    Array("partitions", "0+").of(Int32),
+)
+
+ASSIGNMENT = (
+    Array("active_tasks", "0+").of(*TASK_IDS),
+    Array("standby_tasks", "0+").of(*TASK_IDS),
+    Array("warmup_tasks", "0+").of(*TASK_IDS),
+)
+
+TASK_OFFSET = (
+    String("subtopology_id", "0+"),
+    Int32("partition", "0+"),
+    Int64("offset", "0+"),
+)
+
+TOPIC_INFO = (
+    String("name", "0+", entity="topicName"),
+    Int32("partitions", "0+"),
+    Int16("replication_factor", "0+"),
+    Array("topic_configs", "0+").of(*KEY_VALUE),
+)
+
+TOPOLOGY_DESCRIPTION_NODE = (
+    String("name", "1+"),
+    Int8("node_type", "1+"),
+    Array("source_topics", "1+", entity="topicName").of(String),
+    String("sink_topic", "1+", nullable="1+", default=None, entity="topicName"),
+    Array("stores", "1+").of(String),
+    Array("successors", "1+").of(String),
+)
+
+TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
+    Struct("source", "1+").of(*TOPOLOGY_DESCRIPTION_NODE),
+    Struct("processor", "1+").of(*TOPOLOGY_DESCRIPTION_NODE),
+)
+
+TOPOLOGY_DESCRIPTION_SUBTOPOLOGY = (
+    String("subtopology_id", "1+"),
+    Array("nodes", "1+").of(*TOPOLOGY_DESCRIPTION_NODE),
+)
+
+TOPOLOGY_DESCRIPTION = (
+    Array("subtopologies", "1+").of(*TOPOLOGY_DESCRIPTION_SUBTOPOLOGY),
+    Array("global_stores", "1+").of(*TOPOLOGY_DESCRIPTION_GLOBAL_STORE),
+)
+
+STREAMS_GROUP_DESCRIBE_RESPONSE = response(
+    "StreamsGroupDescribe", key=89, versions="0-1", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Array("groups", "0+").of(
+        Int16("error_code", "0+"),
+        String("error_message", "0+", nullable="0+", default=None),
+        String("group_id", "0+", entity="groupId"),
+        String("group_state", "0+"),
+        Int32("group_epoch", "0+"),
+        Int32("assignment_epoch", "0+"),
+        Struct("topology", "0+", nullable="0+", default=None).of(
+            Int32("epoch", "0+"),
+            Array("subtopologies", "0+", nullable="0+", default=None).of(
+                String("subtopology_id", "0+"),
+                Array("source_topics", "0+", entity="topicName").of(String),
+                Array("repartition_sink_topics", "0+", entity="topicName").of(String),
+                Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
+                Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
+            ),
+        ),
+        Array("members", "0+").of(
+            String("member_id", "0+"),
+            Int32("member_epoch", "0+"),
+            String("instance_id", "0+", nullable="0+", default=None),
+            String("rack_id", "0+", nullable="0+", default=None),
+            String("client_id", "0+"),
+            String("client_host", "0+"),
+            Int32("topology_epoch", "0+"),
+            String("process_id", "0+"),
+            Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
+            Array("client_tags", "0+").of(*KEY_VALUE),
+            Array("task_offsets", "0+").of(*TASK_OFFSET),
+            Array("task_end_offsets", "0+").of(*TASK_OFFSET),
+            Struct("assignment", "0+").of(*ASSIGNMENT),
+            Struct("target_assignment", "0+").of(*ASSIGNMENT),
+            Bool("is_classic", "0+"),
+        ),
+        Int32("authorized_operations", "0+", default=-2147483648),
+        Struct("topology_description", "1+", nullable="1+", default=None).of(*TOPOLOGY_DESCRIPTION),
+        Int8("topology_description_status", "1+", default=0),
+        String("assignor_name", "1+", nullable="1+", default=None),
+    ),
+)

@@ -1,0 +1,115 @@
+"""StreamsGroupHeartbeat (api key 88)."""
+
+from dissectors.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Struct,
+    Uint16,
+    request,
+    response,
+)
+
+ENDPOINT = (
+    String("host", "0+"),
+    Uint16("port", "0+"),
+)
+
+KEY_VALUE = (
+    String("key", "0+"),
+    String("value", "0+"),
+)
+
+TASK_IDS = (
+    String("subtopology_id", "0+"),
+    Array("partitions", "0+").of(Int32),
+)
+
+TASK_OFFSET = (
+    String("subtopology_id", "0+"),
+    Int32("partition", "0+"),
+    Int64("offset", "0+"),
+)
+
+TOPIC_INFO = (
+    String("name", "0+", entity="topicName"),
+    Int32("partitions", "0+"),
+    Int16("replication_factor", "0+"),
+    Array("topic_configs", "0+").of(*KEY_VALUE),
+)
+
+STREAMS_GROUP_HEARTBEAT_REQUEST = request(
+    "StreamsGroupHeartbeat", key=88, versions="0-1", flexible="0+"
+).of(
+    String("group_id", "0+", entity="groupId"),
+    String("member_id", "0+"),
+    Int32("member_epoch", "0+"),
+    Int32("endpoint_information_epoch", "0+"),
+    String("instance_id", "0+", nullable="0+", default=None),
+    String("rack_id", "0+", nullable="0+", default=None),
+    Int32("rebalance_timeout_ms", "0+", default=-1),
+    Struct("topology", "0+", nullable="0+", default=None).of(
+        Int32("epoch", "0+"),
+        Array("subtopologies", "0+").of(
+            String("subtopology_id", "0+"),
+            Array("source_topics", "0+", entity="topicName").of(String),
+            Array("source_topic_regex", "0+").of(String),
+            Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
+            Array("repartition_sink_topics", "0+", entity="topicName").of(String),
+            Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
+            Array("copartition_groups", "0+").of(
+                Array("source_topics", "0+").of(Int16),
+                Array("source_topic_regex", "0+").of(Int16),
+                Array("repartition_source_topics", "0+").of(Int16),
+            ),
+        ),
+    ),
+    Array("active_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
+    Array("standby_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
+    Array("warmup_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
+    String("process_id", "0+", nullable="0+", default=None),
+    Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
+    Array("client_tags", "0+", nullable="0+", default=None).of(*KEY_VALUE),
+    Array("task_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
+    Array("task_end_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
+    Bool("shutdown_application", "0+", default=False),
+)
+
+STATUS = (
+    Int8("status_code", "0+"),
+    String("status_detail", "0+"),
+)
+
+TOPIC_PARTITION = (
+    String("topic", "0+", entity="topicName"),
+    Array("partitions", "0+").of(Int32),
+)
+
+STREAMS_GROUP_HEARTBEAT_RESPONSE = response(
+    "StreamsGroupHeartbeat", key=88, versions="0-1", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+", default=None),
+    String("member_id", "0+"),
+    Int32("member_epoch", "0+"),
+    Int32("heartbeat_interval_ms", "0+"),
+    Int32("acceptable_recovery_lag_legacy", "0"),
+    Int32("task_offset_interval_ms", "0+"),
+    Int64("acceptable_recovery_lag", "1+", default=-1),
+    Array("status", "0+", nullable="0+").of(*STATUS),
+    Array("active_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
+    Array("standby_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
+    Array("warmup_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
+    Bool("topology_description_required", "1+", default=False),
+    Int32("endpoint_information_epoch", "0+"),
+    Array("partitions_by_user_endpoint", "0+", nullable="0+", default=None).of(
+        Struct("user_endpoint", "0+").of(*ENDPOINT),
+        Array("active_partitions", "0+").of(*TOPIC_PARTITION),
+        Array("standby_partitions", "0+").of(*TOPIC_PARTITION),
+    ),
+)

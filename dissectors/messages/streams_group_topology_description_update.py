@@ -1,0 +1,44 @@
+"""StreamsGroupTopologyDescriptionUpdate (api key 93)."""
+
+from dissectors.schema import Array, Int8, Int16, Int32, String, Struct, request, response
+
+TOPOLOGY_DESCRIPTION_NODE = (
+    String("name", "0+"),
+    Int8("node_type", "0+"),
+    Array("source_topics", "0+", entity="topicName").of(String),
+    String("sink_topic", "0+", nullable="0+", default=None, entity="topicName"),
+    Array("stores", "0+").of(String),
+    Array("successors", "0+").of(String),
+)
+
+TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
+    Struct("source", "0+").of(*TOPOLOGY_DESCRIPTION_NODE),
+    Struct("processor", "0+").of(*TOPOLOGY_DESCRIPTION_NODE),
+)
+
+TOPOLOGY_DESCRIPTION_SUBTOPOLOGY = (
+    String("subtopology_id", "0+"),
+    Array("nodes", "0+").of(*TOPOLOGY_DESCRIPTION_NODE),
+)
+
+TOPOLOGY_DESCRIPTION = (
+    Array("subtopologies", "0+").of(*TOPOLOGY_DESCRIPTION_SUBTOPOLOGY),
+    Array("global_stores", "0+").of(*TOPOLOGY_DESCRIPTION_GLOBAL_STORE),
+)
+
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = request(
+    "StreamsGroupTopologyDescriptionUpdate", key=93, versions="0", flexible="0+"
+).of(
+    String("group_id", "0+", entity="groupId"),
+    String("member_id", "0+"),
+    Int32("topology_epoch", "0+"),
+    Struct("topology_description", "0+").of(*TOPOLOGY_DESCRIPTION),
+)
+
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = response(
+    "StreamsGroupTopologyDescriptionUpdate", key=93, versions="0", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+", default=None),
+)

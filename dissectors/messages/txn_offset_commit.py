@@ -1,0 +1,35 @@
+"""TxnOffsetCommit (api key 28)."""
+
+from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+
+TXN_OFFSET_COMMIT_REQUEST = request("TxnOffsetCommit", key=28, versions="0-6", flexible="3+").of(
+    String("transactional_id", "0+", entity="transactionalId"),
+    String("group_id", "0+", entity="groupId"),
+    Int64("producer_id", "0+", entity="producerId"),
+    Int16("producer_epoch", "0+"),
+    Int32("generation_id_or_member_epoch", "3+", default=-1),
+    String("member_id", "3+", default=""),
+    String("group_instance_id", "3+", nullable="3+", default=None),
+    Array("topics", "0+").of(
+        String("name", "0-5", entity="topicName"),
+        Uuid("topic_id", "6+"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int64("committed_offset", "0+"),
+            Int32("committed_leader_epoch", "2+", default=-1),
+            String("committed_metadata", "0+", nullable="0+"),
+        ),
+    ),
+)
+
+TXN_OFFSET_COMMIT_RESPONSE = response("TxnOffsetCommit", key=28, versions="0-6", flexible="3+").of(
+    Int32("throttle_time_ms", "0+"),
+    Array("topics", "0+").of(
+        String("name", "0-5", entity="topicName"),
+        Uuid("topic_id", "6+"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int16("error_code", "0+"),
+        ),
+    ),
+)

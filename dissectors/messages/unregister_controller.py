@@ -1,0 +1,17 @@
+"""UnregisterController (api key 94)."""
+
+from dissectors.schema import Int16, Int32, String, request, response
+
+UNREGISTER_CONTROLLER_REQUEST = request(
+    "UnregisterController", key=94, versions="0", flexible="0+"
+).of(
+    Int32("controller_id", "0+"),
+)
+
+UNREGISTER_CONTROLLER_RESPONSE = response(
+    "UnregisterController", key=94, versions="0", flexible="0+"
+).of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    String("error_message", "0+", nullable="0+"),
+)

@@ -1,0 +1,30 @@
+"""UpdateRaftVoter (api key 82)."""
+
+from dissectors.schema import Array, Int16, Int32, String, Struct, Uint16, Uuid, request, response
+
+UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
+    String("cluster_id", "0+", nullable="0+"),
+    Int32("current_leader_epoch", "0+"),
+    Int32("voter_id", "0+"),
+    Uuid("voter_directory_id", "0+"),
+    Array("listeners", "0+").of(
+        String("name", "0+", map_key=True),
+        String("host", "0+"),
+        Uint16("port", "0+"),
+    ),
+    Struct("kraft_version_feature", "0+").of(
+        Int16("min_supported_version", "0+"),
+        Int16("max_supported_version", "0+"),
+    ),
+)
+
+UPDATE_RAFT_VOTER_RESPONSE = response("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
+    Int32("throttle_time_ms", "0+"),
+    Int16("error_code", "0+"),
+    Struct("current_leader", "0+", tag=0).of(
+        Int32("leader_id", "0+", default=-1, entity="brokerId"),
+        Int32("leader_epoch", "0+", default=-1),
+        String("host", "0+"),
+        Int32("port", "0+"),
+    ),
+)

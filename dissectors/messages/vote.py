@@ -1,0 +1,51 @@
+"""Vote (api key 52)."""
+
+from dissectors.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uint16,
+    Uuid,
+    request,
+    response,
+)
+
+VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
+    String("cluster_id", "0+", nullable="0+", default=None),
+    Int32("voter_id", "1+", default=-1, entity="brokerId"),
+    Array("topics", "0+").of(
+        String("topic_name", "0+", entity="topicName"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int32("replica_epoch", "0+"),
+            Int32("replica_id", "0+", entity="brokerId"),
+            Uuid("replica_directory_id", "1+"),
+            Uuid("voter_directory_id", "1+"),
+            Int32("last_offset_epoch", "0+"),
+            Int64("last_offset", "0+"),
+            Bool("pre_vote", "2+"),
+        ),
+    ),
+)
+
+VOTE_RESPONSE = response("Vote", key=52, versions="0-2", flexible="0+").of(
+    Int16("error_code", "0+"),
+    Array("topics", "0+").of(
+        String("topic_name", "0+", entity="topicName"),
+        Array("partitions", "0+").of(
+            Int32("partition_index", "0+"),
+            Int16("error_code", "0+"),
+            Int32("leader_id", "0+", entity="brokerId"),
+            Int32("leader_epoch", "0+"),
+            Bool("vote_granted", "0+"),
+        ),
+    ),
+    Array("node_endpoints", "1+", tag=0).of(
+        Int32("node_id", "1+", entity="brokerId", map_key=True),
+        String("host", "1+"),
+        Uint16("port", "1+"),
+    ),
+)

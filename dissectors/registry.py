@@ -1,0 +1,316 @@
+"""From api key and version, or a message's name, to its declaration, and from frames to bodies.
+
+Modules of messages load on first use. A frame's payload is what follows its int32 size: header,
+then body.
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from dissectors.errors import DissectError, Malformed, Truncated, UnknownApi, UnknownVersion
+from dissectors.layout import Layout, resolve
+from dissectors.messages import APIS as _APIS
+from dissectors.messages import DATA
+from dissectors.reader import REFUSALS, Body, reader
+from dissectors.schema import Message, Versions
+from dissectors.values import read_uvarint
+from dissectors.writer import REFUSALS as WRITER_REFUSALS
+from dissectors.writer import writer
+
+API_VERSIONS: Final = 18
+CONTROLLED_SHUTDOWN: Final = 7
+UNSUPPORTED_VERSION: Final = 35
+
+
+class Api(NamedTuple):
+    """An API: a request and its response, over all versions."""
+
+    key: int
+    name: str
+    versions: Versions
+    flexible: Versions
+    module: str
+
+
+APIS: Final[dict[int, Api]] = {
+    key: Api(key, name, Versions.parse(versions), Versions.parse(flexible), module)
+    for key, (name, versions, flexible, module) in _APIS.items()
+}
+_BY_NAME: Final = {api.name.lower(): api for api in APIS.values()}
+
+
+def api_named(name: str) -> Api:
+    """The API of that name, whatever its case; `UnknownApi` otherwise."""
+    try:
+        return _BY_NAME[name.lower()]
+    except KeyError:
+        raise UnknownApi(f"there is no API {name!r}") from None
+
+
+def api_of(key: int) -> Api:
+    """The API of that key; `UnknownApi` otherwise."""
+    try:
+        return APIS[key]
+    except KeyError:
+        raise UnknownApi(f"api key {key} is not known") from None
+
+
+def message_names() -> list[str]:
+    """The names of all messages that are declared."""
+    calls = [f"{api.name}{kind}" for api in APIS.values() for kind in ("Request", "Response")]
+    return calls + list(DATA)
+
+
+@cache
+def message(name: str) -> Message:
+    """The declaration of a message by Kafka's name (FetchRequest, OffsetCommitValue)."""
+    module = DATA.get(name)
+    if module is None:
+        api = _BY_NAME.get(name.removesuffix("Request").removesuffix("Response").lower())
+        if api is None:
+            raise UnknownApi(f"there is no message {name!r}")
+        module = api.module
+    loaded = importlib.import_module(f"dissectors.messages.{module}")
+    for value in vars(loaded).values():
+        if isinstance(value, Message) and value.name == name:
+            return value
+    raise UnknownApi(f"there is no message {name!r}")
+
+
+@cache
+def layout_of(name: str, version: int) -> Layout:
+    """The layout of a message at a version; `UnknownApi` or `UnknownVersion`."""
+    return resolve(message(name), version)
+
+
+@cache
+def variants_of(name: str, version: int) -> tuple[Layout, ...]:
+    """The other layouts that some releases had for that version."""
+    variants = message(name).variants
+    return tuple(resolve(each, version) for each in variants if version in each.versions)
+
+
+# --- bodies
+# ------------------------------------------------------------------------------------------------
+
+
+def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
+    """A body and the offset behind it; when it does not fit, the reference says where and why."""
+    try:
+        return reader(layout)(data, at)
+    except REFUSALS:
+        from dissectors.structs import parse
+
+        parse(layout, data, at)
+        raise Malformed("the generated reader refuses these bytes", offset=at) from None
+
+
+def write_layout(layout: Layout, body: Body) -> bytes:
+    """The bytes of a complete body; `DissectError` with the path of what does not fit."""
+    try:
+        return writer(layout)(body)
+    except WRITER_REFUSALS:
+        from dissectors.structs import build
+
+        build(layout, body)
+        raise Malformed("the generated writer refuses this body") from None
+
+
+def decode_body(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int]:
+    """The body of a message by name, and the offset behind it."""
+    return read_layout(layout_of(name, version), data, at)
+
+
+def encode_body(name: str, version: int, body: Body) -> bytes:
+    """The bytes of a complete body."""
+    return write_layout(layout_of(name, version), body)
+
+
+def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int, Layout]:
+    """The body by the main layout, or by a variant when the main one does not fit and the
+    variant does."""
+    main = layout_of(name, version)
+    variants = variants_of(name, version)
+    try:
+        body, end = read_layout(main, data, at)
+        if end == len(data) or not variants:
+            return body, end, main
+    except DissectError:
+        if not variants:
+            raise
+    for layout in variants:
+        try:
+            body, end = reader(layout)(data, at)
+        except REFUSALS:
+            continue
+        if end == len(data):
+            return body, end, layout
+    body, end = read_layout(main, data, at)
+    return body, end, main
+
+
+# --- headers
+# -----------------------------------------------------------------------------------------------
+
+
+class RequestHeader(NamedTuple):
+    """What stands before the body of a request."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    tagged_fields: list[Body]
+    end: int
+    """Offset of the body."""
+
+
+_FIXED = struct.Struct(">hhi")
+_SHORT = struct.Struct(">h")
+
+
+def request_header_version(key: int, version: int) -> int:
+    """0 for ControlledShutdown 0, 2 for flexible versions, else 1; 1 for what we do not know."""
+    if key == CONTROLLED_SHUTDOWN and version == 0:
+        return 0
+    api = APIS.get(key)
+    return 2 if api is not None and version in api.flexible else 1
+
+
+def response_header_version(key: int, version: int) -> int:
+    """1 for flexible versions, else 0; ApiVersions always 0, for the client may not know more
+    yet."""
+    api = APIS.get(key)
+    return int(api is not None and version in api.flexible and key != API_VERSIONS)
+
+
+def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
+    """The header of a request; of unknown APIs and versions what all headers have in common.
+
+    `Truncated` or `Malformed` when not even that is there.
+    """
+    try:
+        key, version, correlation_id = _FIXED.unpack_from(data, at)
+    except struct.error:
+        raise Truncated("a request header has 8 bytes at least", offset=at) from None
+    end = at + 8
+    kind = request_header_version(key, version)
+    if kind == 0:
+        return RequestHeader(key, version, correlation_id, None, [], end)
+    try:
+        (length,) = _SHORT.unpack_from(data, end)
+    except struct.error:
+        raise Truncated("the client id is missing", offset=end, path="client_id") from None
+    end += 2
+    if length < -1:
+        raise Malformed(f"the length is {length}", offset=end - 2, path="client_id")
+    client_id = None
+    if length >= 0:
+        if end + length > len(data):
+            raise Truncated("the bytes end inside the client id", offset=end - 2, path="client_id")
+        client_id = data[end : end + length].decode("utf-8", "surrogateescape")
+        end += length
+    tagged: list[Body] = []
+    if kind == 2:
+        tagged, end = _read_tags(data, end)
+    return RequestHeader(key, version, correlation_id, client_id, tagged, end)
+
+
+def _read_tags(data: bytes, at: int) -> tuple[list[Body], int]:
+    count, at = read_uvarint(data, at)
+    fields: list[Body] = []
+    for _ in range(count):
+        tag, at = read_uvarint(data, at)
+        size, at = read_uvarint(data, at)
+        if at + size > len(data):
+            raise Truncated("the bytes end inside a tag", offset=at, path="_tagged_fields")
+        fields.append({"tag": tag, "data": data[at : at + size]})
+        at += size
+    return fields, at
+
+
+def encode_header(name: str, version: int, body: Body) -> bytes:
+    """The bytes of a RequestHeader or ResponseHeader."""
+    return encode_body(name, version, body)
+
+
+class Decoded(NamedTuple):
+    """A request or response, decoded."""
+
+    message: str
+    version: int
+    """The version of the body: 0 for an ApiVersions answer that fell back."""
+    header: Body
+    body: Body
+    body_at: int
+    end: int
+    """Offset behind the body; less than the payload's length when bytes are left over."""
+    note: str
+    """Not empty when the body has a layout that only some releases had for the version."""
+    layout: Layout
+    header_layout: Layout
+
+
+def _note(layout: Layout) -> str:
+    releases = layout.message.releases
+    return f"layout of Kafka {releases}" if releases else ""
+
+
+def _known(key: int, version: int) -> Api:
+    api = api_of(key)
+    if version not in api.versions:
+        raise UnknownVersion(f"{api.name} has versions {api.versions}, not {version}")
+    return api
+
+
+def decode_request(payload: bytes) -> Decoded:
+    """A request's payload, header and body; `DissectError` when it cannot be."""
+    head = read_request_header(payload)
+    api = _known(head.api_key, head.api_version)
+    header_layout = layout_of(
+        "RequestHeader", request_header_version(head.api_key, head.api_version)
+    )
+    header, body_at = read_layout(header_layout, payload)
+    name = f"{api.name}Request"
+    body, end, layout = read_best(name, head.api_version, payload, body_at)
+    return Decoded(
+        name, head.api_version, header, body, body_at, end, _note(layout), layout, header_layout
+    )
+
+
+def decode_response(payload: bytes, key: int, version: int) -> Decoded:
+    """A response's payload to a request of that key and version; `DissectError` when it cannot be.
+
+    A broker that lacks the version of an ApiVersions request answers in version 0 with error 35
+    (KIP-511).
+    """
+    api = _known(key, version)
+    name = f"{api.name}Response"
+    header_layout = layout_of("ResponseHeader", response_header_version(key, version))
+    header, body_at = read_layout(header_layout, payload)
+    if key == API_VERSIONS and version > 0 and _is_fallback(payload, body_at):
+        version = 0
+    body, end, layout = read_best(name, version, payload, body_at)
+    return Decoded(name, version, header, body, body_at, end, _note(layout), layout, header_layout)
+
+
+def _is_fallback(payload: bytes, at: int) -> bool:
+    if payload[at : at + 2] != _SHORT.pack(UNSUPPORTED_VERSION):
+        return False
+    try:
+        _, end = reader(layout_of("ApiVersionsResponse", 0))(payload, at)
+    except REFUSALS:
+        return False
+    return end == len(payload)
+
+
+def example(name: str, version: int) -> dict[str, Any]:
+    """A complete body of defaults."""
+    from dissectors.layout import implied_default
+
+    body: dict[str, Any] = implied_default(layout_of(name, version).body)
+    return body

@@ -1,0 +1,41 @@
+"""Generated source becomes functions here: the only `exec` of the project.
+
+The source is registered in `linecache`, so that a traceback and a debugger show it; `kafkascope
+grammar API VERSION --source` prints it.
+"""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+
+def compile_function(name: str, source: str, names: dict[str, Any], origin: str) -> Any:
+    """The function `name` of `source`; `names` are its globals, `origin` names it in tracebacks."""
+    filename = f"<{origin}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    namespace = dict(names)
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace[name]
+
+
+class Lines:
+    """Source under construction: indented lines and fresh variable names."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+        self.count = 0
+
+    def add(self, *lines: str) -> None:
+        """Append lines at the current depth."""
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    def fresh(self, prefix: str = "v") -> str:
+        """A variable name that was not used yet."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def text(self) -> str:
+        """The source so far."""
+        return "\n".join(self.lines) + "\n"

@@ -1,0 +1,73 @@
+"""Values that Python has no type of its own for, and the variable-length integers that carry
+lengths."""
+
+from __future__ import annotations
+
+import base64
+import math
+
+from dissectors.errors import Malformed, Truncated
+
+
+class Uuid(bytes):
+    """16 bytes, most significant first; `str()` gives Kafka's 22 characters of URL-safe base64."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(self)[:22].decode("ascii")
+
+    def __repr__(self) -> str:
+        return f"Uuid({str(self)!r})"
+
+    @classmethod
+    def parse(cls, text: str) -> Uuid:
+        """Read the 22 characters; `ValueError` when they are not 16 bytes."""
+        raw = base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_", validate=True)
+        if len(raw) != 16:
+            raise ValueError(f"a uuid has 16 bytes, not {len(raw)}")
+        return cls(raw)
+
+
+ZERO_UUID = Uuid(16)
+"""Stands for "none"."""
+
+
+class NonFinite(float):
+    """A NaN or an infinity: JSON has no number for it, so it is written as text."""
+
+    def __str__(self) -> str:
+        return "NaN" if math.isnan(self) else "Infinity" if self > 0 else "-Infinity"
+
+
+def finite(value: float) -> float:
+    """The value, marked when JSON has no number for it."""
+    return value if math.isfinite(value) else NonFinite(value)
+
+
+def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint of at most 5 bytes and 32 bits -> (value, offset behind it)."""
+    value = 0
+    for shift in (0, 7, 14, 21, 28):
+        if at >= len(data):
+            raise Truncated("the bytes end inside a varint", offset=at)
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0xFFFFFFFF:
+                break
+            return value, at
+    raise Malformed("a varint of more than 32 bits", offset=at)
+
+
+def write_uvarint(value: int) -> bytes:
+    """The shortest unsigned varint of a value below 2**32."""
+    if not 0 <= value <= 0xFFFFFFFF:
+        raise Malformed(f"{value} does not fit an unsigned varint")
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
