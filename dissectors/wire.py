@@ -102,7 +102,7 @@ class Number(Kafka):
         (value,) = self.format.unpack(take(stream, self.format.size, path, self.wire.name))
         value = finite(value) if self.wire.code == "d" else value
         trace_of(context).leaf("", start, stream.tell(), value)
-        return value  # type: ignore[no-any-return]
+        return value
 
     def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
         if isinstance(obj, bool) or not isinstance(obj, int | float):
@@ -227,7 +227,7 @@ class Blob(Kafka):
             return None
         if not isinstance(obj, str if self.text else bytes):
             raise self.refuse(f"{obj!r} is no {'text' if self.text else 'bytes'}", stream, path)
-        data = obj.encode("utf-8", "surrogateescape") if self.text else obj
+        data = obj.encode("utf-8", "surrogateescape") if isinstance(obj, str) else bytes(obj)
         self.length._build(len(data), stream, context, path)
         stream.write(data)
         return obj

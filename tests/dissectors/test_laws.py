@@ -1,0 +1,118 @@
+"""The laws that hold the products of one layout equal, for every message and version.
+
+read(b) == parse(b), and both refuse every proper prefix
+build(parse(b)) == b == write(parse(b))
+the leaves of the tree tile the message
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dissectors import jsonform, registry, structs, tree
+from dissectors.errors import DissectError
+from dissectors.layout import Layout, resolve
+from dissectors.reader import REFUSALS, reader
+from dissectors.writer import writer
+from tests.strategies import bodies
+
+EXAMPLES = int(os.environ.get("LAW_EXAMPLES", "8"))
+LAW = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def layouts() -> list[Layout]:
+    found = []
+    for name in registry.message_names():
+        message = registry.message(name)
+        found += [
+            resolve(message, v) for v in range(message.versions.low, message.versions.high + 1)
+        ]
+        found += [resolve(variant, variant.versions.low) for variant in message.variants]
+    return found
+
+
+def called(layout: Layout) -> str:
+    return f"{layout.message.name}-{layout.version}-{layout.message.releases}".rstrip("-")
+
+
+every_layout = pytest.mark.parametrize("layout", layouts(), ids=called)
+
+
+def prefixes(data: bytes, leaves: list[tree.Node]) -> list[int]:
+    """All lengths up to 64; beyond, each leaf's boundary and its neighbours, and 16 at random."""
+    ends = set(range(min(64, len(data))))
+    for leaf in leaves:
+        ends |= {leaf.start - 1, leaf.start, leaf.start + 1}
+    ends |= set(random.Random(len(data)).choices(range(len(data) or 1), k=16))
+    return sorted(end for end in ends if 0 <= end < len(data))
+
+
+@every_layout
+def test_products_agree(layout: Layout) -> None:
+    read, write = reader(layout), writer(layout)
+
+    @LAW
+    @given(bodies(layout))
+    def law(body: dict[str, object]) -> None:
+        data = write(body)
+        assert structs.build(layout, body) == data
+        assert read(data, 0) == (body, len(data))
+        assert structs.parse(layout, data) == (body, len(data))
+        # A body that begins in the middle of a buffer, with bytes behind it.
+        assert read(b"ab" + data + b"c", 2) == (body, len(data) + 2)
+
+        root = tree.annotate(layout, data)
+        leaves = [leaf for leaf in root.leaves() if leaf.end > leaf.start]
+        assert root.value == body
+        at = 0
+        for leaf in leaves:
+            assert leaf.start == at
+            at = leaf.end
+        assert at == len(data)
+
+        for end in prefixes(data, leaves):
+            with pytest.raises(REFUSALS):
+                read(data[:end], 0)
+            with pytest.raises(DissectError) as caught:
+                structs.parse(layout, data[:end])
+            assert 0 <= caught.value.offset <= end
+
+        text = jsonform.dumps(body)
+        again = jsonform.body_from_json(layout, jsonform.orjson.loads(text))
+        assert again == body
+
+    law()
+
+
+@every_layout
+def test_damaged_bytes_give_a_body_or_a_dissect_error(layout: Layout) -> None:
+    read = reader(layout)
+
+    @LAW
+    @given(bodies(layout), st.data())
+    def law(body: dict[str, object], draw: st.DataObject) -> None:
+        data = bytearray(writer(layout)(body))
+        if not data:
+            return
+        for _ in range(draw.draw(st.integers(1, 3))):
+            at = draw.draw(st.integers(0, len(data) - 1))
+            data[at] = draw.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
+        damaged = bytes(data)
+        try:
+            expected = structs.parse(layout, damaged)
+        except DissectError:
+            with pytest.raises(REFUSALS):
+                read(damaged, 0)
+        else:
+            assert read(damaged, 0) == expected
+
+    law()
