@@ -1,0 +1,112 @@
+# Everything a developer types. `make` alone makes the environment and says what else there is.
+#
+#   PYTHON=python3.13 VENV=.venv313 make test     another interpreter, beside the first
+#
+# The environment is kept fresh by a stamp: a changed lock or pyproject installs again.
+
+SHELL := /bin/bash
+
+PYTHON ?= $(shell for p in python3.11 python3.13 python3.12 python3; do \
+    "$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK = requirements/py$(shell "$(or $(PYTHON),false)" -c 'import sys; print(min(313, sys.version_info[0] * 100 + sys.version_info[1]))' 2>/dev/null).txt
+SAMPLE := captures/samples/demo.pcap
+SOAK_PYTHON ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/python; do \
+    "$$p" -c 'import venv' 2>/dev/null && { echo "$$p"; break; }; done)
+
+# The quick tests run on two cores; brokers are shared by all interop tests, so these run in one process.
+PYTEST := $(BIN)/python -m pytest
+QUICK := -n 2 -m "not interop and not soak"
+
+.PHONY: help setup demo test quick interop check fmt lint type fuzz soak bench docs golden samples wheel lock clean
+
+help: setup
+	@echo
+	@echo 'make demo      list the exchanges of the shipped sample capture'
+	@echo 'make test      all tests (real brokers come from Maven; without Java and Maven these are skipped)'
+	@echo 'make check     format, lint, types, import arrows and the quick tests'
+	@echo 'more:          fmt lint type quick interop fuzz soak bench docs golden samples wheel lock clean'
+
+setup: $(READY)
+
+$(READY): pyproject.toml $(wildcard requirements/*.txt)
+	@test -n "$(PYTHON)" || { echo 'Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11' >&2; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup
+	$(BIN)/kafkascope ls $(SAMPLE)
+
+test: setup
+	$(PYTEST) -q $(QUICK)
+	$(PYTEST) -q -rs -m "interop and not soak"
+
+quick: setup
+	$(PYTEST) -q $(QUICK)
+
+interop: setup
+	$(PYTEST) -q -rs -m "interop and not soak" tests/interop
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -q $(QUICK)
+
+fmt: setup
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+type: setup
+	$(BIN)/mypy
+
+# Many more examples of every property, with new seeds each time.
+fuzz: setup
+	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -q -n 2 --timeout 3600 -m "not interop"
+
+# Every client against every broker, long runs, and the quick tests on the newest Python.
+soak: setup
+	$(PYTEST) -q -rs --timeout 3600 -m soak
+	test -z "$(SOAK_PYTHON)" || $(MAKE) quick PYTHON="$(SOAK_PYTHON)" VENV=.venv313
+
+bench: setup
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+
+# Printed documents; `git diff docs` is the review.
+docs: setup
+	@for script in docs/print_*.py; do test ! -e "$$script" || $(BIN)/python "$$script" || exit 1; done
+
+golden: setup docs
+	UPDATE_GOLDEN=1 $(PYTEST) -q -n 2 -m "not interop and not soak"
+
+# Real brokers and clients, captured again: needs Java, Maven and the right to run tcpdump.
+samples: setup
+	$(BIN)/python -m tests.interop.make_samples
+
+wheel: setup
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist
+
+# One lock for each Python, because its newest mitmproxy and numpy differ.
+LOCK_OPTIONS := --quiet --no-header --strip-extras --no-emit-index-url --no-emit-trusted-host \
+    --no-emit-find-links --no-emit-options --allow-unsafe --no-annotate \
+    --extra tui,proxy,parquet,spark,telemetry,test
+lock:
+	@test -n "$(PYTHON)"
+	test -x .cache/lock/bin/pip-compile || { "$(PYTHON)" -m venv --clear .cache/lock && .cache/lock/bin/pip install --quiet pip-tools; }
+	.cache/lock/bin/pip-compile $(LOCK_OPTIONS) --output-file $(LOCK) pyproject.toml requirements/build.in
+	rm -rf .cache/lock
+
+clean:
+	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
