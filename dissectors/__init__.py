@@ -1,1 +1,48 @@
-"""."""
+"""Bytes of one frame <-> values. Stateless; knows nothing of files, connections or time.
+
+One declaration per message (`messages/`), one layout per version (`layout`), and from it the
+reader, the writer, the reference
+Struct, the tree, the grammar and the JSON form. Names load on first use, so that importing the
+package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dissectors.errors import DissectError
+    from dissectors.grammar import grammar
+    from dissectors.registry import (
+        APIS,
+        decode_body,
+        decode_request,
+        decode_response,
+        encode_body,
+        layout_of,
+        message,
+    )
+    from dissectors.tree import annotate
+
+__all__ = [
+    "APIS",
+    "DissectError",
+    "annotate",
+    "decode_body",
+    "decode_request",
+    "decode_response",
+    "encode_body",
+    "grammar",
+    "layout_of",
+    "message",
+]
+
+_HOMES = {"DissectError": "errors", "annotate": "tree", "grammar": "grammar"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(name)
+    home = importlib.import_module(f"dissectors.{_HOMES.get(name, 'registry')}")
+    return getattr(home, name)
