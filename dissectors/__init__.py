@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dissectors.errors import DissectError
-    from dissectors.grammar import grammar
     from dissectors.registry import (
         APIS,
         decode_body,
@@ -33,12 +32,11 @@ __all__ = [
     "decode_request",
     "decode_response",
     "encode_body",
-    "grammar",
     "layout_of",
     "message",
 ]
 
-_HOMES = {"DissectError": "errors", "annotate": "tree", "grammar": "grammar"}
+_HOMES = {"DissectError": "errors", "annotate": "tree"}
 
 
 def __getattr__(name: str) -> Any:

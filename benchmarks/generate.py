@@ -1,0 +1,207 @@
+"""Write a capture of Kafka traffic whose records are known: `python benchmarks/generate.py OUT.pcap
+--megabytes 100`.
+
+A client produces (Produce 7) and fetches (Fetch 10, asking Metadata 8 now and then) in versions
+that tshark decodes, batches of
+magic 2 with records of 100 to 1000 bytes, codecs none, none, lz4, gzip in turn, over one or several
+connections, cut into segments of
+--mss bytes with ACKs between. Imports nothing of the project, and prints what it wrote as one line
+of JSON: the truth that the
+benchmark asserts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import struct
+import zlib
+from pathlib import Path
+from typing import BinaryIO
+
+import cramjam
+import google_crc32c
+
+CODECS = (0, 0, 3, 1)
+START_NS = 1_700_000_000_000_000_000
+SYN, ACK, PSH, FIN = 2, 16, 8, 1
+
+
+def varint(value: int) -> bytes:
+    value = value << 1 ^ value >> 63
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def checksum(data: bytes) -> int:
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+class Truth:
+    """What was written."""
+
+    def __init__(self) -> None:
+        self.exchanges = self.records = self.value_bytes = self.packets = 0
+
+
+class Tcp:
+    """One connection, written packet by packet."""
+
+    def __init__(self, out: BinaryIO, number: int, mss: int, truth: Truth) -> None:
+        self.out, self.mss, self.truth = out, mss, truth
+        self.hosts = (bytes((10, 0, 0, 4)), bytes((10, 0, 1, 2)))
+        self.ports = (40000 + number, 9092)
+        self.sequence = [1000, 5000]
+        self.identity = 0
+
+    def packet(self, side: int, flags: int, payload: bytes, now: int) -> None:
+        self.identity = (self.identity + 1) & 0xFFFF
+        source, target = self.hosts[side], self.hosts[1 - side]
+        ip = struct.pack(
+            ">BBHHHBBH4s4s",
+            0x45,
+            0,
+            40 + len(payload),
+            self.identity,
+            0x4000,
+            64,
+            6,
+            0,
+            source,
+            target,
+        )
+        ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+        head = (
+            self.ports[side],
+            self.ports[1 - side],
+            self.sequence[side],
+            self.sequence[1 - side],
+        )
+        tcp = struct.pack(">HHIIBBHHH", *head, 0x50, flags, 65535, 0, 0)
+        # tshark does not verify TCP checksums by default: zero is as good as right, and quicker.
+        data = b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + ip + tcp + payload
+        self.out.write(struct.pack("<IIII", now // 10**9, now % 10**9, len(data), len(data)) + data)
+        self.truth.packets += 1
+        self.sequence[side] = (
+            self.sequence[side] + len(payload) + bool(flags & (SYN | FIN)) & 0xFFFFFFFF
+        )
+
+    def open(self, now: int) -> None:
+        self.packet(0, SYN, b"", now)
+        self.packet(1, SYN | ACK, b"", now + 1000)
+        self.packet(0, ACK, b"", now + 2000)
+
+    def send(self, side: int, data: bytes, now: int) -> int:
+        for index, at in enumerate(range(0, len(data), self.mss)):
+            last = at + self.mss >= len(data)
+            self.packet(side, ACK | (PSH if last else 0), data[at : at + self.mss], now)
+            now += 1000
+            if index % 8 == 7:
+                self.packet(1 - side, ACK, b"", now)
+                now += 500
+        return now
+
+
+def batch(random_: random.Random, codec: int, base: int, truth: Truth, now: int) -> bytes:
+    count = random_.randint(20, 160)
+    parts = []
+    for index in range(count):
+        size = random_.randint(100, 1000)
+        # Text that compresses about as well as JSON does.
+        start = random_.randrange(0, 3000)
+        value = TEXT[start : start + size]
+        key = b"k%d" % (index % 7)
+        body = b"\0" + varint(index) + varint(index) + varint(len(key)) + key
+        body += varint(len(value)) + value + b"\0"
+        parts.append(varint(len(body)) + body)
+        truth.records += 1
+        truth.value_bytes += len(value)
+    data = b"".join(parts)
+    if codec == 1:
+        packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+        data = packer.compress(data) + packer.flush()
+    elif codec == 3:
+        data = bytes(cramjam.lz4.compress(data))
+    stamp = now // 10**6
+    head = struct.pack(">hiqqqhii", codec, count - 1, stamp, stamp + count - 1, -1, -1, -1, count)
+    rest = b"\0\0\0\0\2" + struct.pack(">I", google_crc32c.value(head + data)) + head + data
+    return struct.pack(">qi", base, len(rest)) + rest
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def frame(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def request(key: int, version: int, correlation: int, body: bytes) -> bytes:
+    return frame(struct.pack(">hhi", key, version, correlation) + text("orders-svc") + body)
+
+
+def produce(correlation: int, records: bytes) -> tuple[bytes, bytes]:
+    body = struct.pack(">hhi", -1, -1, 30000) + struct.pack(">i", 1) + text("orders")
+    body += struct.pack(">iii", 1, 3, len(records)) + records
+    answer = struct.pack(">i", correlation) + struct.pack(">i", 1) + text("orders")
+    answer += struct.pack(">iihqqq", 1, 3, 0, 88123, -1, 0) + struct.pack(">i", 0)
+    return request(0, 7, correlation, body), frame(answer)
+
+
+def fetch(correlation: int, records: bytes) -> tuple[bytes, bytes]:
+    body = struct.pack(">iiiibii", -1, 500, 1, 52428800, 0, 0, -1) + struct.pack(">i", 1)
+    body += text("orders") + struct.pack(">iiiqqi", 1, 3, -1, 88000, -1, 1048576)
+    body += struct.pack(">i", 0)
+    answer = struct.pack(">iihi", correlation, 0, 0, 0) + struct.pack(">i", 1) + text("orders")
+    answer += struct.pack(">iihqqqii", 1, 3, 0, 99999, 99999, 0, 0, len(records)) + records
+    return request(1, 10, correlation, body), frame(answer)
+
+
+TEXT = b""
+
+
+def main() -> None:
+    global TEXT
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--megabytes", type=float, default=100)
+    parser.add_argument("--mss", type=int, default=1448, help="65000 for loopback-like segments")
+    parser.add_argument("--connections", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=7)
+    options = parser.parse_args()
+    random_, truth = random.Random(options.seed), Truth()
+    words = [
+        bytes(random_.choices(b"abcdefghijklmnopqrstuvwxyz0123456789", k=7)) for _ in range(97)
+    ]
+    TEXT = b'","'.join(random_.choices(words, k=500))
+    now, turn = START_NS, 0
+    with options.out.open("wb") as out:
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        connections = [Tcp(out, n, options.mss, truth) for n in range(options.connections)]
+        for connection in connections:
+            connection.open(now)
+            now += 10_000
+        while out.tell() < options.megabytes * 1e6:
+            connection = connections[turn % len(connections)]
+            codec = CODECS[turn // 2 % len(CODECS)]
+            records = batch(random_, codec, turn * 1000, truth, now)
+            ask, answer = (produce if turn % 2 == 0 else fetch)(turn, records)
+            now = connection.send(0, ask, now) + 200_000
+            now = connection.send(1, answer, now) + 50_000
+            truth.exchanges += 1
+            turn += 1
+    print(json.dumps({**vars(truth), "bytes": options.out.stat().st_size}))
+
+
+if __name__ == "__main__":
+    main()
