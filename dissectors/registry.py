@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from dissectors.errors import DissectError, Malformed, Truncated, UnknownApi, UnknownVersion
-from dissectors.layout import Layout, resolve
+from dissectors.layout import Layout, implied_default, resolve
 from dissectors.messages import APIS as _APIS
 from dissectors.messages import DATA
 from dissectors.reader import REFUSALS, Body, reader
@@ -233,11 +233,6 @@ def _read_tags(data: bytes, at: int) -> tuple[list[Body], int]:
     return fields, at
 
 
-def encode_header(name: str, version: int, body: Body) -> bytes:
-    """The bytes of a RequestHeader or ResponseHeader."""
-    return encode_body(name, version, body)
-
-
 class Decoded(NamedTuple):
     """A request or response, decoded."""
 
@@ -310,7 +305,5 @@ def _is_fallback(payload: bytes, at: int) -> bool:
 
 def example(name: str, version: int) -> dict[str, Any]:
     """A complete body of defaults."""
-    from dissectors.layout import implied_default
-
     body: dict[str, Any] = implied_default(layout_of(name, version).body)
     return body
