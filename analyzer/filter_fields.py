@@ -1,0 +1,288 @@
+"""The fields of the filter language, as data: name, type, cost, meaning, example, other names.
+
+The names are also those of `--columns` and `-T fields -e`. How a field is computed is not known
+here.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+Type = Literal[
+    "int",
+    "size",
+    "duration",
+    "time",
+    "string",
+    "bool",
+    "address",
+    "api",
+    "error",
+    "state",
+    "release",
+    "uuid",
+    "body",
+]
+Cost = Literal["i", "s", "b"]
+
+STATES: Final = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
+
+COSTS: Final[dict[Cost, str]] = {
+    "i": "index: answers while typing",
+    "s": "summary: needs the decoded message",
+    "b": "body: scans every field",
+}
+
+TYPES: Final[dict[Type, str]] = {
+    "int": "a number: 12, 0x1f",
+    "size": "bytes, with a unit or without: 512, 18KB, 1MiB",
+    "duration": "milliseconds, or with a unit: 250us, 500ms, 1.5s, 2m",
+    "time": "a clock or a date: 12:03, 12:03:07.5, 2026-11-20T12:03:07Z",
+    "string": "text",
+    "bool": "true or false",
+    "address": "an address or a network: 10.0.0.7, 10.0.0.0/24, ::1",
+    "api": "an API by name or key: Fetch, 1",
+    "error": "an error by name or code: NOT_LEADER_OR_FOLLOWER, 6",
+    "state": "one of " + ", ".join(STATES),
+    "release": "a dotted version: 2.3, 4.0.0",
+    "uuid": "an id as Kafka prints it: 22 characters",
+    "body": "a value of the field's own type",
+}
+
+
+class Field(NamedTuple):
+    """A field of the language."""
+
+    name: str
+    type: Type
+    cost: Cost
+    doc: str
+    example: str
+    aliases: tuple[str, ...] = ()
+    """Wireshark's names among them; `kafka.` in front of any name is taken off first."""
+    truth: bool = False
+    """The field alone asks whether it is more than nothing, not whether it is there."""
+
+
+FIELDS: Final[tuple[Field, ...]] = (
+    Field("number", "int", "i", "number of the exchange, from 1", "number == 1206"),
+    Field(
+        "frame",
+        "int",
+        "i",
+        "packets that carry its first byte of request and response",
+        "frame == 88120",
+        ("frame.number", "request_frame", "response_frame"),
+    ),
+    Field("time", "time", "i", "first byte of the request", "time >= 12:03:00", ("frame.time",)),
+    Field(
+        "time.delta",
+        "duration",
+        "i",
+        "time since the exchange before it",
+        "time.delta > 1s",
+        ("frame.time_delta", "frame.time_delta_displayed"),
+    ),
+    Field("conn", "int", "i", "number of the connection, from 0", "conn == 17", ("tcp.stream",)),
+    Field("client.ip", "address", "i", "address of the client", "client.ip == 10.0.0.0/24"),
+    Field("client.port", "int", "i", "port of the client", "client.port == 51422"),
+    Field(
+        "broker",
+        "string",
+        "i",
+        "broker as address:port, and its node id once a client was told: b2",
+        "broker == b2",
+    ),
+    Field("broker.ip", "address", "i", "address of the broker", "broker.ip == 10.0.1.2"),
+    Field("broker.port", "int", "i", "port of the broker", "broker.port == 9092"),
+    Field(
+        "ip", "address", "i", "address of either side", "ip == 10.0.0.7", ("ip.addr", "ipv6.addr")
+    ),
+    Field("port", "int", "i", "port of either side", "port == 9092", ("tcp.port",)),
+    Field(
+        "api",
+        "api",
+        "i",
+        "API of the request",
+        "api in {Produce, Fetch}",
+        ("api_key", "request_key", "response_key", "kafka"),
+    ),
+    Field(
+        "version",
+        "int",
+        "i",
+        "version of the API",
+        "api == Fetch and version < 12",
+        ("api_version", "request.version", "response.version"),
+    ),
+    Field("flexible", "bool", "i", "the version has compact types and tags", "flexible"),
+    Field("correlation_id", "int", "i", "correlation id", "correlation_id == 4711"),
+    Field("client", "string", "i", "client id", "client == orders-svc", ("client_id", "client.id")),
+    Field(
+        "software",
+        "string",
+        "s",
+        "name and version of the client library, from ApiVersions",
+        "software ~ librdkafka",
+        ("client_software_name",),
+    ),
+    Field(
+        "software.version",
+        "release",
+        "s",
+        "version of the client library",
+        "software.version < 2.3",
+        ("client_software_version",),
+    ),
+    Field("user", "string", "s", "user that authenticated on the connection", "user == alice"),
+    Field("request.bytes", "size", "i", "size of the request on the wire", "request.bytes > 1MiB"),
+    Field(
+        "response.bytes", "size", "i", "size of the response on the wire", "response.bytes > 1MB"
+    ),
+    Field("bytes", "size", "i", "both sizes together", "bytes > 10KB", ("len",)),
+    Field(
+        "latency",
+        "duration",
+        "i",
+        "first byte of the request to last byte of the response",
+        "latency > 500ms",
+    ),
+    Field(
+        "wait",
+        "duration",
+        "s",
+        "part of the latency that the client asked for (long poll, group forming)",
+        "latency > 1s and not wait",
+        truth=True,
+    ),
+    Field("excess", "duration", "s", "latency without the wait", "excess > 250ms"),
+    Field(
+        "state",
+        "state",
+        "i",
+        "how it ended: " + ", ".join(STATES),
+        "state in {open, lost}",
+    ),
+    Field("answered", "bool", "i", "the response was seen", "not answered"),
+    Field("open", "bool", "i", "in flight at the end of the capture", "open"),
+    Field("lost", "bool", "i", "the connection ended before the response", "lost"),
+    Field("no-reply", "bool", "i", "no response is expected (acks=0)", "no-reply", ("no_reply",)),
+    Field("orphan", "bool", "i", "a response whose request was not seen", "orphan"),
+    Field("opaque", "bool", "i", "bytes without a readable Kafka header", "not opaque"),
+    Field(
+        "undecoded",
+        "string",
+        "s",
+        "why bytes of it could not be decoded: surplus, truncated, malformed, unknown-api, ...",
+        "undecoded == surplus",
+        ("_ws.malformed",),
+    ),
+    Field(
+        "error",
+        "error",
+        "s",
+        "errors on any level of the response; NONE when there are none",
+        "error in {UNKNOWN_MEMBER_ID, 27}",
+        truth=True,
+    ),
+    Field("error.top", "error", "s", "the response's own error", "error.top != 0", truth=True),
+    Field("failed", "bool", "s", "the response has an error other than NONE", "failed"),
+    Field(
+        "retriable",
+        "bool",
+        "s",
+        "an error that a client may retry after",
+        "failed and not retriable",
+    ),
+    Field("topic", "string", "s", "topics that it names", 'topic contains ".dlq"', ("topic_name",)),
+    Field("topic.id", "uuid", "s", "topic ids that it names", "topic.id", ("topic_id",)),
+    Field(
+        "partition",
+        "int",
+        "s",
+        "partitions that it names",
+        "topic == orders and partition in {0, 3..5}",
+        ("partition_id",),
+    ),
+    Field(
+        "group",
+        "string",
+        "s",
+        "consumer, share or streams groups",
+        "group == orders-app",
+        ("consumer_group", "group_id"),
+    ),
+    Field("member", "string", "s", "group member ids", "member ~ ^rdkafka", ("member_id",)),
+    Field(
+        "generation",
+        "int",
+        "s",
+        "generation or member epoch",
+        "generation == 41",
+        ("generation_id", "member_epoch"),
+    ),
+    Field("producer.id", "int", "s", "producer ids", "producer.id == 1042", ("producer_id",)),
+    Field(
+        "producer.epoch", "int", "s", "producer epochs", "producer.epoch > 0", ("producer_epoch",)
+    ),
+    Field("txn", "string", "s", "transactional ids", "txn == tx-1", ("transactional_id",)),
+    Field("acks", "int", "s", "acks that a Produce asks for", "acks == 0", ("required_acks",)),
+    Field(
+        "throttle",
+        "duration",
+        "s",
+        "throttle time that the broker reports",
+        "throttle > 0",
+        ("throttle_time", "throttle_time_ms"),
+        truth=True,
+    ),
+    Field(
+        "codec",
+        "string",
+        "s",
+        "compression of its batches: none, gzip, snappy, lz4, zstd",
+        "codec == zstd",
+        ("batch_codec", "message_codec"),
+    ),
+    Field("records", "int", "s", "number of records in it", "records > 1000", truth=True),
+    Field("batches", "int", "s", "number of record batches in it", "batches > 10", truth=True),
+)
+"""In the order in which `kafkascope fields` lists them."""
+
+PATHS: Final = (
+    Field(
+        "request.<path>",
+        "body",
+        "b",
+        "any field of the request's body, arrays looked through",
+        "request.max_wait_ms >= 500",
+    ),
+    Field(
+        "response.<path>",
+        "body",
+        "b",
+        "any field of the response's body, arrays looked through",
+        "response.topics.partitions.leader_id == 2",
+    ),
+)
+
+_BY_NAME: Final[dict[str, Field]] = {
+    name: field for field in FIELDS for name in (field.name, *field.aliases)
+}
+
+
+def names() -> list[str]:
+    """All names, without Wireshark's."""
+    return [field.name for field in FIELDS]
+
+
+def all_names() -> list[str]:
+    """All names and aliases."""
+    return list(_BY_NAME)
+
+
+def field_named(name: str) -> Field | None:
+    """The field of that name or alias, with or without `kafka.` in front; None when there is
+    none."""
+    name = name.lower()
+    return _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix("kafka."))
