@@ -1,0 +1,170 @@
+"""The nouns of this package: from the bytes of one direction to a request with its answer.
+
+    Chunk | Gap  ->  Frame  ->  Request / Response  ->  Exchange  ->  Row (rows.py)
+
+Values only: nothing here reads, decides or formats. Time is integer nanoseconds since 1970 UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from captures.model import Connection, Endpoint
+    from dissectors.registry import Decoded, RequestHeader
+
+State = Literal["answered", "open", "lost", "no-reply", "orphan", "opaque"]
+Side = Literal["request", "response"]
+Severity = Literal["error", "warning", "note", "chat"]
+Cut = Literal["", "gap", "end", "too-large"]
+
+
+class Part(NamedTuple):
+    """Where consecutive bytes of a frame stand in the input: one packet's share."""
+
+    file: int
+    at: int
+    """Offset of the first byte in the (uncompressed) file."""
+    size: int
+    packet: int
+    """Packet number."""
+
+
+class Frame(NamedTuple):
+    """One length-prefixed unit of a direction."""
+
+    payload: bytes
+    """What follows the size; shorter than `size` when the frame is cut."""
+    offset: int
+    """Stream offset of the size field."""
+    size: int
+    """As the size field says."""
+    first_ns: int
+    """Time of the first byte of the size field."""
+    last_ns: int
+    """Time of the last byte that is there."""
+    parts: tuple[Part, ...]
+    """In stream order, from the size field on."""
+    cut: Cut = ""
+    """Why bytes are missing: a gap, the end of the connection or capture, our own size limit."""
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes on the wire, the size field included."""
+        return self.size + 4
+
+
+class Undecoded(NamedTuple):
+    """Bytes that should have been (part of) a message, with the reason why they are not."""
+
+    side: Side
+    reason: str
+    """One word: surplus, truncated, malformed, unknown-api, unknown-version, gap, end,
+    too-large, opaque..."""
+    offset: int
+    """In the frame's payload."""
+    bytes: int
+    text: str = ""
+    """One line for people."""
+    path: str = ""
+    """Dotted path of the value that could not be read."""
+
+
+class Note(NamedTuple):
+    """A finding about an exchange (Wireshark's expert info)."""
+
+    severity: Severity
+    text: str
+    side: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A frame of the client with its header and, when it could be decoded, its body."""
+
+    frame: Frame
+    header: RequestHeader | None
+    """None for raw SASL tokens and opaque bytes."""
+    decoded: Decoded | None
+
+    @property
+    def body(self) -> dict[str, Any] | None:
+        """The decoded body."""
+        return None if self.decoded is None else self.decoded.body
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A frame of the broker with, when it could be decoded, its body."""
+
+    frame: Frame
+    correlation_id: int | None
+    """None for raw SASL tokens and opaque bytes."""
+    decoded: Decoded | None
+
+    @property
+    def body(self) -> dict[str, Any] | None:
+        """The decoded body."""
+        return None if self.decoded is None else self.decoded.body
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request with its response, or with the reason there is none. Never changes once told."""
+
+    number: int
+    """Rank by first request byte over all connections, from 1."""
+    id: str
+    """Stable name: a hash of the input's fingerprint and the place of the first byte."""
+    state: State
+    connection: Connection
+    client: Endpoint
+    broker: Endpoint
+    api_key: int | None
+    """None for raw SASL tokens, orphans and opaque bytes."""
+    api: str
+    """Kafka's name; `Api 123` for an unknown key; SaslToken for raw tokens; else empty."""
+    api_version: int | None
+    correlation_id: int | None
+    client_id: str | None
+    request: Request | None
+    response: Response | None
+    software: str = ""
+    """Name and version of the client library, once ApiVersions told it on this connection."""
+    user: str = ""
+    """Who authenticated on this connection, as far as the mechanism tells."""
+    reason: str = ""
+    """A sentence: why there is no answer, or what opaque bytes look like."""
+    undecoded: tuple[Undecoded, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def time_ns(self) -> int:
+        """First byte of the request; of the response when there is no request."""
+        side = self.request or self.response
+        return side.frame.first_ns if side is not None else self.connection.first_ns
+
+    @property
+    def latency_ns(self) -> int | None:
+        """First byte of the request to last byte of the response."""
+        if self.request is None or self.response is None:
+            return None
+        return self.response.frame.last_ns - self.request.frame.first_ns
+
+    @property
+    def server_ns(self) -> int | None:
+        """Last byte of the request to first byte of the response."""
+        if self.request is None or self.response is None:
+            return None
+        return self.response.frame.first_ns - self.request.frame.last_ns
+
+    @property
+    def request_bytes(self) -> int | None:
+        """Bytes on the wire, size field included."""
+        return None if self.request is None else self.request.frame.wire_bytes
+
+    @property
+    def response_bytes(self) -> int | None:
+        """Bytes on the wire, size field included."""
+        return None if self.response is None else self.response.frame.wire_bytes

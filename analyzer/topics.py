@@ -1,0 +1,30 @@
+"""Names of topics by id: one map for a whole session, over all its connections (KIP-516)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CLUSTER_METADATA: Final = ("__cluster_metadata", bytes(15) + b"\x01")
+"""The only topic whose id is fixed."""
+
+MAX_NAMES: Final = 1_000_000
+"""Far more topics than any cluster has; the limit keeps hostile input from filling the memory."""
+
+
+class TopicNames:
+    """Topic ids to names, as far as messages told."""
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str] = {CLUSTER_METADATA[1]: CLUSTER_METADATA[0]}
+
+    def learn(self, topic_id: bytes, name: str | None) -> None:
+        """Take note of a pair; zero ids and empty names say nothing."""
+        if name and any(topic_id) and len(self._names) < MAX_NAMES:
+            self._names[topic_id] = name
+
+    def get(self, topic_id: bytes) -> str | None:
+        """The name, None while it is not known."""
+        return self._names.get(topic_id)
+
+    def __len__(self) -> int:
+        return len(self._names)
