@@ -1,0 +1,52 @@
+"""What may import what, seen from outside: fresh processes, and the public names of each package."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("analyzer", "captures", "dissectors", "proxy", "tui")
+HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")
+
+
+def loaded(statement: str) -> set[str]:
+    """The modules that a fresh process holds after a statement."""
+    code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
+    assert loaded(f"import {package}").isdisjoint(HEAVY)
+
+
+def test_the_core_loads_none_of_the_heavy_libraries() -> None:
+    assert loaded("import analyzer.conversation").isdisjoint(set(HEAVY))
+
+
+def test_importing_the_command_line_loads_no_message_module() -> None:
+    modules = loaded("import tui.cli")
+    assert modules.isdisjoint({*HEAVY, "dissectors.registry"})
+    assert not [name for name in modules if name.startswith("dissectors.messages.")]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_exist(package: str) -> None:
+    module = importlib.import_module(package)
+    names = module.__all__
+    assert names == sorted(names)
+    assert [name for name in names if not hasattr(module, name)] == []
+
+
+def test_exec_appears_once() -> None:
+    sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    users = [path.relative_to(ROOT) for path in sources if "exec(compile(" in path.read_text()]
+    assert users == [Path("dissectors/source.py")]
