@@ -1,0 +1,201 @@
+"""Bytes of kio, an independent implementation, are read right, and kio reads ours.
+
+kio's dataclasses are filled from our bodies slot by slot: plain fields stand in wire order in both,
+tagged ones share their number. Where its types are narrower than the wire (it has durations, dates
+and an enum of error codes) the value is narrowed first, so both sides speak of the same one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib
+import io
+import pkgutil
+import uuid
+from typing import Any
+
+import kio.schema
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from dissectors import registry
+from dissectors.layout import ArrayWire, Layout, Slot, StructWire, UuidWire, Wire, default_of
+from dissectors.reader import Body, reader
+from dissectors.values import Uuid
+from dissectors.writer import writer
+from tests.strategies import bodies
+
+PAIRS = 625
+"""(message, version) pairs of kio 0.6; all of them are compared."""
+
+LACKS = (
+    "unknown tagged fields: it reads past them and does not keep them",
+    "error codes that it does not know, durations and dates outside of Python's range",
+    "NaN and infinities",
+    "null in a tagged field whose default is not null",
+    "strings that are not UTF-8",
+)
+"""What kio cannot express, all narrowed in `_leaf` and `_entity`."""
+
+SECOND = datetime.timedelta(seconds=1)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+KNOWN_CODES = sorted(code.value for code in ErrorCode)
+
+
+def _found() -> dict[tuple[str, int], Any]:
+    classes = {}
+    for module in pkgutil.walk_packages(kio.schema.__path__, "kio.schema."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if not isinstance(value, type) or not dataclasses.is_dataclass(value):
+                continue
+            if getattr(value, "__type__", EntityType.nested) is not EntityType.nested:
+                classes[value.__name__, int(value.__version__)] = value  # type: ignore[attr-defined]
+    return classes
+
+
+CLASSES = _found()
+
+
+def _pairs(cls: Any, wire: StructWire) -> list[tuple[Any, Slot]]:
+    """The fields of a class beside the slots of a struct."""
+    fields = dataclasses.fields(cls)
+    plain = [field for field in fields if "tag" not in field.metadata]
+    tagged = {field.metadata["tag"]: field for field in fields if "tag" in field.metadata}
+    assert tagged.keys() == {slot.tag for slot in wire.tags}
+    beside = [(tagged[slot.tag], slot) for slot in wire.tags]
+    return [*zip(plain, wire.slots, strict=True), *beside]
+
+
+def _class_in(annotation: Any) -> Any:
+    """The dataclass inside `X`, `X | None`, `tuple[X, ...]` or `tuple[X, ...] | None`."""
+    inner = [_class_in(each) for each in getattr(annotation, "__args__", ())]
+    return next((each for each in (annotation, *inner) if dataclasses.is_dataclass(each)), None)
+
+
+def _leaf(kind: str, value: Any, nullable: bool) -> Any:
+    """A plain value as kio wants it, narrowed to what it can express."""
+    match kind:
+        case "error_code":
+            return ErrorCode(value if value in KNOWN_CODES else KNOWN_CODES[value % 100])
+        case "timedelta_i32":
+            return datetime.timedelta(milliseconds=value)
+        case "timedelta_i64":
+            return datetime.timedelta(milliseconds=value % 2**40)
+        case "datetime_i64":
+            if nullable and value == -1:
+                return None
+            return EPOCH + datetime.timedelta(milliseconds=value % 2**40)
+        case "uuid":
+            return uuid.UUID(bytes=bytes(value)) if any(value) else None
+        case "float64":
+            return value if abs(value) != float("inf") else 0.5
+        case _:
+            return value
+
+
+def _to_kio(wire: Wire, field: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(wire, ArrayWire):
+        return tuple(_to_kio(wire.element, field, each) for each in value)
+    if isinstance(wire, StructWire):
+        return _entity(_class_in(field.type), wire, value)
+    return _leaf(field.metadata["kafka_type"], value, "None" in str(field.type))
+
+
+def _entity(cls: Any, wire: StructWire, body: Body) -> Any:
+    values = {}
+    for field, slot in _pairs(cls, wire):
+        value = body[slot.name]
+        if slot.tag is not None and value is None and slot.default is not None:
+            value = default_of(slot)
+        values[field.name] = _to_kio(slot.wire, field, value)
+    return cls(**values)
+
+
+def _from_kio(wire: Wire, value: Any) -> Any:
+    if isinstance(wire, UuidWire):
+        return Uuid(value.bytes if value else 16)
+    if isinstance(wire, ArrayWire) and value is not None:
+        return [_from_kio(wire.element, each) for each in value]
+    if isinstance(wire, StructWire) and value is not None:
+        beside = _pairs(type(value), wire)
+        return {s.name: _from_slot(s, getattr(value, f.name), f) for f, s in beside}
+    if isinstance(value, datetime.timedelta):
+        return value // (SECOND / 1000)
+    if isinstance(value, datetime.datetime):
+        return (value - EPOCH) // (SECOND / 1000)
+    return value.value if isinstance(value, ErrorCode) else value
+
+
+def _from_slot(slot: Slot, value: Any, field: Any) -> Any:
+    if field.metadata.get("kafka_type") == "datetime_i64" and value is None:
+        return -1
+    return _from_kio(slot.wire, value)
+
+
+def _written(entity: Any) -> bytes:
+    buffer = io.BytesIO()
+    entity_writer(type(entity))(buffer, entity)
+    return buffer.getvalue()
+
+
+def _layout(name: str, version: int) -> Layout:
+    return registry.layout_of(name, version)
+
+
+def test_every_pair_of_kio_is_one_of_ours_with_the_same_names() -> None:
+    others = set()
+
+    def walk(cls: Any, wire: Wire) -> None:
+        if isinstance(wire, ArrayWire):
+            walk(cls, wire.element)
+        elif isinstance(wire, StructWire):
+            for field, slot in _pairs(cls, wire):
+                others.add((field.name, slot.name))
+                walk(_class_in(field.type), slot.wire)
+
+    for (name, version), cls in CLASSES.items():
+        walk(cls, _layout(name, version).body)
+    print(f"\n{len(CLASSES)} (message, version) pairs compared with kio; it cannot express:")
+    print("\n".join(LACKS))
+    assert len(CLASSES) == PAIRS
+    # It drops units, closes Python's own names with "_" and spells KRaft in two words.
+    different = {
+        (kios, ours)
+        for kios, ours in others
+        if ours not in (kios, f"{kios}_ms", kios.rstrip("_"), kios.replace("k_raft", "kraft"))
+    }
+    assert different == {
+        ("generation_id", "generation_id_or_member_epoch"),
+        ("acceptable_recovery_lag", "acceptable_recovery_lag_legacy"),
+    }
+
+
+@pytest.mark.parametrize(("name", "version"), sorted(CLASSES), ids=lambda value: str(value))
+def test_kio_reads_what_we_write_and_writes_what_we_read(name: str, version: int) -> None:
+    cls, layout = CLASSES[name, version], _layout(name, version)
+    read, write = reader(layout), writer(layout)
+    kio_read = entity_reader(cls)
+
+    @settings(
+        max_examples=6,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(bodies(layout))
+    def agree(body: Body) -> None:
+        entity = _entity(cls, layout.body, body)
+        narrowed = _from_kio(layout.body, entity)
+        data = _written(entity)
+        assert read(data, 0) == (narrowed, len(data))
+        assert write(narrowed) == data
+        assert kio_read(data, 0) == (entity, len(data))
+
+    agree()
