@@ -1,0 +1,44 @@
+"""Which exceptions users cause or can do something about: the sentence for stderr and the exit
+code."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from analyzer.filter_errors import FilterError
+from captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
+from dissectors.errors import DissectError
+
+USAGE: Final = 2
+INPUT: Final = 3
+PARTIAL: Final = 4
+RIGHTS: Final = 5
+
+
+class Failure(NamedTuple):
+    """One line, or a few, and an exit code."""
+
+    text: str
+    code: int
+
+
+def explain(error: BaseException) -> Failure | None:
+    """What to say and how to leave; None when the error is a mistake of ours."""
+    match error:
+        case FilterError():
+            return Failure(str(error), USAGE)
+        case NotAllowed():
+            return Failure(f"kafkascope: {error}", RIGHTS)
+        case CutShort():
+            return Failure(f"kafkascope: {error}", PARTIAL)
+        case NotACapture() | CaptureError():
+            return Failure(f"kafkascope: {error}", INPUT)
+        case DissectError():
+            return Failure(f"kafkascope: {error.reason}", USAGE)
+        case FileNotFoundError() | IsADirectoryError() | NotADirectoryError() | PermissionError():
+            return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
+        case OSError() if error.filename:
+            return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
+        case OSError() if error.strerror:
+            return Failure(f"kafkascope: {error.strerror}", INPUT)
+    return None

@@ -1,0 +1,196 @@
+"""The `kafkascope` command: a lazy click group over all packages' commands.
+
+Listing and help import no command: `COMMANDS` holds names, homes and short helps as text. The one
+place that turns exceptions
+into sentences on stderr and exit codes:
+
+    0 done   1 check found something   2 usage or filter   3 input missing or no capture   4
+    damaged or cut, results are partial
+    5 not allowed, or an extra is missing   130 ctrl+c   141 closed pipe
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+
+class Home(NamedTuple):
+    """Where a command lives."""
+
+    place: str
+    """module:attribute"""
+    help: str
+    """One line."""
+
+
+COMMANDS: Final[dict[str, Home]] = {
+    "ls": Home("analyzer.commands.ls:ls", "One line per exchange."),
+    "show": Home("analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."),
+    "records": Home("analyzer.commands.records:records", "One line per record."),
+    "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
+    "grammar": Home("analyzer.commands.grammar:grammar", "The layout of a message."),
+    "decode": Home("analyzer.commands.codec:decode", "Bytes of a message to JSON."),
+    "encode": Home("analyzer.commands.codec:encode", "JSON of a message to bytes."),
+    "fields": Home("analyzer.commands.fields:fields", "Filter fields: type, cost, example."),
+    "errors": Home("analyzer.commands.errors:errors", "Error codes and what they mean."),
+    "completion": Home("analyzer.commands.completion:completion", "Shell completion."),
+}
+
+CLOSED_PIPE: Final = 141
+INTERRUPTED: Final = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the command's module."""
+        home = COMMANDS.get(name)
+        if home is None:
+            return None
+        module, _, attribute = home.place.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, home.help) for name, home in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`kafkascope FILE` lists the file."""
+        if args and not any(arg in ctx.help_option_names or arg == "--version" for arg in args[:1]):
+            first = args[0]
+            if first not in COMMANDS and (first.startswith("-") or _is_input(first)):
+                args = ["ls", *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; an unknown one gets its nearest name."""
+        name = args[0]
+        if name not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = f'; did you mean "{near[0]}"?' if near else ""
+            ctx.fail(f'there is no command and no file "{name}"{hint}')
+        return super().resolve_command(ctx, args)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and leave with the right exit code."""
+        try:
+            code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
+        except BrokenPipeError:
+            code = CLOSED_PIPE
+        if code == CLOSED_PIPE:
+            _silence()
+        sys.exit(code)
+
+
+def _run(
+    group: LazyGroup,
+    args: Sequence[str] | None,
+    prog_name: str,
+    complete_var: str | None,
+    extra: dict[str, Any],
+) -> int:
+    try:
+        result = super(LazyGroup, group).main(
+            args, prog_name, complete_var, standalone_mode=False, **extra
+        )
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except SystemExit as error:
+        # click leaves by itself on a closed pipe.
+        return CLOSED_PIPE if _is_closed_pipe(error) else _code(error.code)
+    except (ImportError, Exception) as error:
+        code = _explained(error)
+        if code is None:
+            raise
+        return code
+    return _code(result)
+
+
+def _code(result: Any) -> int:
+    return result if isinstance(result, int) else 0
+
+
+def _is_closed_pipe(error: SystemExit) -> bool:
+    return isinstance(error.__context__, BrokenPipeError)
+
+
+def _explained(error: BaseException) -> int | None:
+    """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
+    if isinstance(error, BrokenPipeError):
+        return CLOSED_PIPE
+    from analyzer.commands.failures import explain
+
+    found = explain(error)
+    if found is None:
+        return None
+    click.echo(found.text, err=True)
+    return found.code
+
+
+def _silence() -> None:
+    # The interpreter flushes stdout once more at exit; nobody reads it any longer.
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        pass
+
+
+def _is_input(text: str) -> bool:
+    """Whether a first word that is no command is meant as a capture."""
+    return text == "-" or "/" in text or "." in text or Path(text).exists()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="kafkascope", message="%(prog)s %(version)s")
+def main() -> None:
+    """See what Kafka clients and brokers say to each other.
+
+    INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
+
+    \b
+      kafkascope capture.pcapng                                 list its exchanges
+      kafkascope ls capture.pcapng -Y 'latency > 500ms and not wait'
+      kafkascope show capture.pcapng 1206 --hex
+      tcpdump -U -w - port 9092 | kafkascope ls -
+    """
+
+
+if __name__ == "__main__":
+    main()
