@@ -72,7 +72,7 @@ type: setup
 
 # Many more examples of every property, with new seeds each time.
 fuzz: setup
-	HYPOTHESIS_PROFILE=fuzz $(PYTEST) -q -n 2 --timeout 3600 -m "not interop"
+	HYPOTHESIS_PROFILE=soak $(PYTEST) -q -n 2 --timeout 3600 -m "not interop"
 
 # Every client against every broker, long runs, and the quick tests on the newest Python.
 soak: setup
@@ -106,6 +106,7 @@ lock:
 	@test -n "$(PYTHON)"
 	test -x .cache/lock/bin/pip-compile || { "$(PYTHON)" -m venv --clear .cache/lock && .cache/lock/bin/pip install --quiet pip-tools; }
 	.cache/lock/bin/pip-compile $(LOCK_OPTIONS) --output-file $(LOCK) pyproject.toml requirements/build.in
+	sed -i 's/^\(mitmproxy-linux==[0-9.]*\)$$/\1 ; sys_platform == "linux"/' $(LOCK)
 	rm -rf .cache/lock
 
 clean:

@@ -1,0 +1,211 @@
+"""The steps with confluent-kafka (librdkafka)."""
+
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop.clients.steps import Arguments, serve
+from tests.interop.known import Row, known, payload
+
+
+def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
+    """Settings every client has: where, who, and `conf.NAME=VALUE`."""
+    conf: dict[str, Any] = {
+        "bootstrap.servers": a["bootstrap"],
+        "client.id": a.get("client", "librdkafka") + suffix,
+        "broker.address.family": "v4",
+    }
+    if "user" in a:
+        conf |= {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": a.get("mechanism", "PLAIN"),
+            "sasl.username": a["user"],
+            "sasl.password": a["password"],
+        }
+    return conf | {k[5:]: v for k, v in a.items() if k.startswith("conf.")}
+
+
+def _offset(message: Any) -> int | None:
+    """The offset a broker said; with acks=0 nobody does."""
+    offset: int | None = message.offset()
+    return offset if offset is not None and offset >= 0 else None
+
+
+def send(producer: Producer, a: Arguments, first: int, count: int) -> list[Row]:
+    """Send known records and wait for their offsets."""
+    rows: list[Row] = []
+    failures: list[str] = []
+    for index in range(first, first + count):
+        record = known(a["topic"], index)
+
+        def told(error: Any, message: Any, record: Any = record) -> None:
+            if error:
+                failures.append(str(error))
+            else:
+                rows.append(record.row(_offset(message)))
+
+        producer.produce(
+            record.topic,
+            partition=record.partition,
+            timestamp=record.time_ms,
+            key=record.key,
+            value=record.value,
+            headers=record.headers,
+            on_delivery=told,
+        )
+    left = producer.flush(40)
+    if left or failures:
+        raise RuntimeError(f"{left} not delivered, {failures[:3]}")
+    return rows
+
+
+def produce(a: Arguments) -> dict[str, Any]:
+    """Known records with a codec and a kind of acknowledgement."""
+    conf = settings(a) | {
+        "compression.type": a.get("codec", "none"),
+        "acks": a.get("acks", "all"),
+        "enable.idempotence": a.get("idempotent", "false"),
+        "linger.ms": 20,
+    }
+    return {"produced": send(Producer(conf), a, int(a.get("first", 0)), int(a.get("count", 60)))}
+
+
+def reader(a: Arguments, suffix: str = "") -> Consumer:
+    """A consumer with short waits."""
+    return Consumer(
+        settings(a, suffix)
+        | {
+            "group.id": a.get("group", "none"),
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": a.get("isolation", "read_uncommitted"),
+            "session.timeout.ms": 10_000,
+            "heartbeat.interval.ms": 300,
+            "fetch.wait.max.ms": 200,
+        }
+    )
+
+
+def row(message: Any) -> Row:
+    """A consumed message as a row."""
+    return Row(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.timestamp()[1],
+        payload(message.key()),
+        payload(message.value()),
+        [[name, payload(value)] for name, value in message.headers() or []],
+    )
+
+
+def poll(consumer: Consumer, seconds: float) -> list[Row]:
+    """What one call gives."""
+    message = consumer.poll(seconds)
+    if message is None:
+        return []
+    if message.error():
+        raise RuntimeError(str(message.error()))
+    return [row(message)]
+
+
+def consume(a: Arguments) -> dict[str, Any]:
+    """Read `count` records, as a group of one or without a group."""
+    consumer = reader(a)
+    if "group" in a:
+        consumer.subscribe([a["topic"]])
+    else:
+        consumer.assign([TopicPartition(a["topic"], p, 0) for p in (0, 1)])
+    rows: list[Row] = []
+    end = time.monotonic() + 40
+    while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
+        rows += poll(consumer, 0.5)
+    if "group" in a:
+        consumer.commit(asynchronous=False)
+    consumer.close()
+    return {"consumed": rows}
+
+
+def rebalance(a: Arguments) -> dict[str, Any]:
+    """A second member joins, shares the work and leaves."""
+    rows: list[Row] = []
+    first, second = reader(a, "-1"), reader(a, "-2")
+    first.subscribe([a["topic"]])
+
+    def until(first_holds: int, *others: Consumer) -> None:
+        end = time.monotonic() + 40
+        while len(first.assignment()) != first_holds or any(not o.assignment() for o in others):
+            for consumer in (first, *others):
+                rows.extend(poll(consumer, 0.1))
+            if time.monotonic() > end:
+                raise RuntimeError("no rebalance")
+
+    until(2)
+    second.subscribe([a["topic"]])
+    until(1, second)
+    end = time.monotonic() + 0.8
+    while time.monotonic() < end:
+        rows.extend(poll(first, 0.1) + poll(second, 0.1))
+    second.close()
+    until(2)
+    first.close()
+    return {"consumed": rows, "held": [[2, 1, 2], [1]]}
+
+
+def transact(a: Arguments) -> dict[str, Any]:
+    """Committed, aborted, committed together with a group's offsets."""
+    each = int(a.get("each", 10))
+    conf = settings(a) | {
+        "transactional.id": a["id"],
+        "compression.type": a.get("codec", "none"),
+        "linger.ms": 20,
+    }
+    producer, consumer = Producer(conf), reader(a, "-reader")
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    committed = send(producer, a, 0, each)
+    producer.commit_transaction(30)
+    producer.begin_transaction()
+    aborted = send(producer, a, each, each)
+    producer.abort_transaction(30)
+    consumer.subscribe([a["source"]])
+    read: list[Row] = []
+    end = time.monotonic() + 40
+    while len(read) < 5 and time.monotonic() < end:
+        read += poll(consumer, 0.5)
+    producer.begin_transaction()
+    committed += send(producer, a, 2 * each, each)
+    positions = [p for p in consumer.position(consumer.assignment()) if p.offset >= 0]
+    producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata(), 30)
+    producer.commit_transaction(30)
+    consumer.close()
+    return {"produced": committed, "aborted": aborted, "consumed": read}
+
+
+def administer(a: Arguments) -> dict[str, Any]:
+    """Make topics, list topics and groups, describe a group."""
+    admin = AdminClient(settings(a))
+    topics = [t for t in a.get("topics", "").split(",") if t]
+    if topics:
+        for future in admin.create_topics([NewTopic(t, 2, 1) for t in topics]).values():
+            future.result(30)
+    result: dict[str, Any] = {"topics": sorted(admin.list_topics(timeout=30).topics)}
+    if "group" in a:
+        result["groups"] = [g.group_id for g in admin.list_consumer_groups().result(30).valid]
+        described = admin.describe_consumer_groups([a["group"]])
+        result["state"] = described[a["group"]].result(30).state.name
+    return result
+
+
+if __name__ == "__main__":
+    serve(
+        {
+            "Produce": produce,
+            "Consume": consume,
+            "Rebalance": rebalance,
+            "Transact": transact,
+            "Administer": administer,
+        }
+    )

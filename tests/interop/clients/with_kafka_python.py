@@ -1,0 +1,199 @@
+"""The steps with kafka-python. It writes no record without key and value, and no null header."""
+
+import threading
+import time
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+
+from tests.interop.clients.steps import Arguments, serve
+from tests.interop.known import Row, known, payload
+
+
+def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
+    """Settings every client has."""
+    conf: dict[str, Any] = {
+        "bootstrap_servers": a["bootstrap"].split(","),
+        "client_id": a.get("client", "kafka-python") + suffix,
+    }
+    if "user" in a:
+        conf |= {
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": a.get("mechanism", "PLAIN"),
+            "sasl_plain_username": a["user"],
+            "sasl_plain_password": a["password"],
+        }
+    return conf
+
+
+def send(producer: KafkaProducer, a: Arguments, first: int, count: int) -> list[Row]:
+    """Send known records and wait for their offsets."""
+    sent = []
+    for index in range(first, first + count):
+        r = known(a["topic"], index, null_headers=False)
+        future = producer.send(
+            r.topic,
+            partition=r.partition,
+            timestamp_ms=r.time_ms,
+            key=r.key,
+            value=r.value,
+            headers=r.headers,
+        )
+        sent.append((r, future))
+    producer.flush(40)
+    rows = []
+    for r, future in sent:
+        offset = future.get(40).offset
+        rows.append(r.row(offset if offset >= 0 else None))
+    return rows
+
+
+def produce(a: Arguments) -> dict[str, Any]:
+    """Known records with a codec and a kind of acknowledgement."""
+    codec, acks = a.get("codec", "none"), a.get("acks", "all")
+    producer = KafkaProducer(
+        **settings(a),
+        compression_type=None if codec == "none" else codec,
+        acks=acks if acks == "all" else int(acks),
+        enable_idempotence=a.get("idempotent", "false") == "true",
+        linger_ms=20,
+    )
+    rows = send(producer, a, int(a.get("first", 0)), int(a.get("count", 60)))
+    producer.close()
+    return {"produced": rows}
+
+
+def reader(a: Arguments, suffix: str = "") -> KafkaConsumer:
+    """A consumer with short waits."""
+    return KafkaConsumer(
+        **settings(a, suffix),
+        group_id=a.get("group"),
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level=a.get("isolation", "read_uncommitted"),
+        session_timeout_ms=10_000,
+        heartbeat_interval_ms=300,
+        fetch_max_wait_ms=200,
+    )
+
+
+def poll(consumer: KafkaConsumer, timeout_ms: int) -> list[Row]:
+    """What one call gives."""
+    return [
+        Row(
+            r.topic,
+            r.partition,
+            r.offset,
+            r.timestamp,
+            payload(r.key),
+            payload(r.value),
+            [[name, payload(value)] for name, value in r.headers],
+        )
+        for records in consumer.poll(timeout_ms=timeout_ms).values()
+        for r in records
+    ]
+
+
+def consume(a: Arguments) -> dict[str, Any]:
+    """Read `count` records, as a group of one or without a group."""
+    consumer = reader(a)
+    if "group" in a:
+        consumer.subscribe([a["topic"]])
+    else:
+        partitions = [TopicPartition(a["topic"], p) for p in (0, 1)]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+    rows: list[Row] = []
+    end = time.monotonic() + 40
+    while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
+        rows += poll(consumer, 500)
+    if "group" in a:
+        consumer.commit()
+    consumer.close()
+    return {"consumed": rows}
+
+
+class Member(threading.Thread):
+    """One member of a group; a consumer of kafka-python belongs to one thread."""
+
+    def __init__(self, a: Arguments, suffix: str) -> None:
+        super().__init__(daemon=True)
+        self.a, self.suffix = a, suffix
+        self.rows: list[Row] = []
+        self.holds = -1
+        self.leave = False
+        self.start()
+
+    def run(self) -> None:
+        consumer = reader(self.a, self.suffix)
+        consumer.subscribe([self.a["topic"]])
+        while not self.leave:
+            self.rows += poll(consumer, 200)
+            self.holds = len(consumer.assignment())
+        consumer.commit()
+        consumer.close()
+
+    def await_(self, partitions: int) -> None:
+        end = time.monotonic() + 40
+        while self.holds != partitions:
+            if time.monotonic() > end or not self.is_alive():
+                raise RuntimeError(f"holds {self.holds}, not {partitions}")
+            time.sleep(0.05)
+
+
+def rebalance(a: Arguments) -> dict[str, Any]:
+    """A second member joins, shares the work and leaves."""
+    first = Member(a, "-1")
+    first.await_(2)
+    second = Member(a, "-2")
+    second.await_(1)
+    first.await_(1)
+    time.sleep(0.8)
+    second.leave = True
+    second.join(30)
+    first.await_(2)
+    first.leave = True
+    first.join(30)
+    return {"consumed": first.rows + second.rows, "held": [[2, 1, 2], [1]]}
+
+
+def transact(a: Arguments) -> dict[str, Any]:
+    """Committed and aborted."""
+    each = int(a.get("each", 10))
+    producer = KafkaProducer(**settings(a), transactional_id=a["id"], linger_ms=20)
+    producer.init_transactions()
+    producer.begin_transaction()
+    committed = send(producer, a, 0, each)
+    producer.commit_transaction()
+    producer.begin_transaction()
+    aborted = send(producer, a, each, each)
+    producer.abort_transaction()
+    producer.close()
+    return {"produced": committed, "aborted": aborted, "consumed": []}
+
+
+def administer(a: Arguments) -> dict[str, Any]:
+    """Make topics, list topics and groups, describe a group."""
+    admin = KafkaAdminClient(**settings(a))
+    topics = [t for t in a.get("topics", "").split(",") if t]
+    if topics:
+        admin.create_topics([NewTopic(t, 2, 1) for t in topics])
+    result: dict[str, Any] = {"topics": sorted(admin.list_topics())}
+    if "group" in a:
+        result["groups"] = repr(admin.list_groups())
+        result["state"] = repr(admin.describe_groups([a["group"]]))
+    admin.close()
+    return result
+
+
+if __name__ == "__main__":
+    serve(
+        {
+            "Produce": produce,
+            "Consume": consume,
+            "Rebalance": rebalance,
+            "Transact": transact,
+            "Administer": administer,
+        }
+    )

@@ -1,0 +1,66 @@
+"""Brokers that live as long as the test session, and captures made with them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.interop import scenarios
+from tests.interop.brokers import Cluster, KRaftCluster
+from tests.interop.compare import Recording
+from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.needs import need
+from tests.interop.sniff import sniff
+
+Brokers = Callable[[str], Cluster]
+
+CLIENT_PORTS = ("PLAINTEXT", "SASL_PLAINTEXT")
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Skips, or fails in CI, without Java and Maven."""
+    need("java", "javac", "mvn")
+
+
+@pytest.fixture(scope="session")
+def brokers(java: None) -> Iterator[Brokers]:
+    """A running single broker of a release, started at first use."""
+    need("tcpdump")
+    running: dict[str, Cluster] = {}
+    with ExitStack() as stack:
+
+        def of(version: str) -> Cluster:
+            if version not in running:
+                running[version] = stack.enter_context(KRaftCluster(version))
+            return running[version]
+
+        yield of
+
+
+@pytest.fixture(scope="session")
+def record(
+    brokers: Brokers, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Recording]:
+    """Capture everything that one client can do with one broker, once."""
+    made: dict[tuple[str, str], Recording] = {}
+
+    def recording(broker: str, client: str) -> Recording:
+        if (broker, client) not in made:
+            home = tmp_path_factory.mktemp(f"{client}-{broker}")
+            made[broker, client] = _record(brokers(broker), client, home).read()
+        return made[broker, client]
+
+    return recording
+
+
+def _record(cluster: Cluster, client: str, home: Path) -> Recording:
+    log = home / "client.log"
+    scenarios.prepare(cluster, client, log)
+    ports = cluster.ports(*CLIENT_PORTS)
+    recording = Recording(home / "traffic.pcap", frozenset(ports), Story())
+    common = {"bootstrap": cluster.bootstrap(), "client": client}
+    with sniff(recording.capture, ports), Driver(CLIENT_LIST[client], log, common) as driver:
+        scenarios.everything(driver, recording.story, cluster)
+    return recording

@@ -1,0 +1,174 @@
+"""Client programs as child processes: a step goes in as a line, what it did comes back as JSON."""
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.interop.known import Row
+from tests.interop.maven import BROKERS, CLIENTS, ROOT, JavaClasses, compiled, jars
+
+__all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
+
+STEP_SECONDS = 120.0
+OLD = ("Json", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
+NEW = (*OLD, "headers/Headers", "Transact", "Administer")
+ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client library at a version, and what it can do."""
+
+    name: str
+    kind: str
+    version: str = ""
+    codecs: tuple[str, ...] = ALL_CODECS
+    headers: bool = True
+    transactions: bool = True
+    admin: bool = True
+    idempotent: bool = True
+    scram: bool = True
+
+    def command(self) -> list[str]:
+        """How to start its driver."""
+        if self.kind == "java":
+            classes = java_classes(self.version)
+            return ["java", *JVM, "-cp", classes.path, "Driver"]
+        return [sys.executable, "-m", f"tests.interop.clients.with_{self.kind}"]
+
+
+JVM = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+
+OLD_CODECS = ("none", "gzip", "snappy", "lz4")
+
+CLIENT_LIST = {
+    client.name: client
+    for client in (
+        Client("java-4.4.0", "java", "4.4.0"),
+        Client("java-3.9.2", "java", "3.9.2"),
+        Client("java-2.4.1", "java", "2.4.1", admin=False),
+        Client("java-1.1.1", "java", "1.1.1", codecs=OLD_CODECS, admin=False),
+        Client(
+            "java-0.10.2.2",
+            "java",
+            "0.10.2.2",
+            codecs=OLD_CODECS,
+            headers=False,
+            transactions=False,
+            admin=False,
+            idempotent=False,
+        ),
+        Client("librdkafka", "confluent"),
+        Client("kafka-python", "kafka_python"),
+        Client("aiokafka", "aiokafka"),
+    )
+}
+
+
+def java_classes(version: str) -> JavaClasses:
+    """Our drivers compiled for one version of kafka-clients."""
+    if version == "0.10.2.2":
+        sources: tuple[str, ...] = (*OLD, "noheaders/Headers")
+    elif version in {"1.1.1", "2.4.1"}:
+        sources = (*OLD, "headers/Headers", "Transact")
+    else:
+        sources = NEW
+    if version in BROKERS:
+        return compiled(jars(f"broker-{version}", BROKERS[version]), sources)
+    return compiled(jars(f"client-{version}", CLIENTS[version]), sources)
+
+
+class Driver:
+    """A running client program; a context manager."""
+
+    def __init__(self, client: Client, log: Path, common: dict[str, str]) -> None:
+        self.client = client
+        self.common = common
+        self.log = log
+        self._answers: queue.Queue[str] = queue.Queue()
+        self._log = log.open("ab")
+        self.process = subprocess.Popen(
+            client.command(),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self._log.close()
+
+    def step(self, name: str, **arguments: object) -> dict[str, Any]:
+        """Run one step to its end; raises when the client failed, unless it `may_fail`."""
+        may_fail = arguments.pop("may_fail", False)
+        pairs = self.common | {k: str(v) for k, v in arguments.items()}
+        assert self.process.stdin is not None
+        print(name, *(f"{k}={v}" for k, v in pairs.items()), file=self.process.stdin, flush=True)
+        try:
+            line = self._answers.get(timeout=STEP_SECONDS)
+        except queue.Empty:
+            line = ""
+        if not line:
+            tail = self.log.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"{self.client.name} gave no answer to {name}:\n{tail}")
+        answer: dict[str, Any] = json.loads(line)
+        if "failed" in answer and not may_fail:
+            tail = self.log.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"{self.client.name}, {name}: {answer['failed']}\n{tail}")
+        return answer
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._answers.put(line)
+        self._answers.put("")
+
+
+class Story:
+    """What clients did while a capture ran: rows written and read, by what the broker kept."""
+
+    def __init__(self) -> None:
+        self.produced: list[Row] = []
+        self.consumed: list[Row] = []
+        self.codec_of: dict[str, str] = {}
+
+    def add(self, answer: dict[str, Any]) -> None:
+        """Take in the answer of a step."""
+        self.produced += _rows(answer.get("produced", ())) + _rows(answer.get("aborted", ()))
+        self.consumed += _rows(answer.get("consumed", ()))
+
+    def merge(self, other: "Story") -> None:
+        """Take in another story of the same capture."""
+        self.produced += other.produced
+        self.consumed += other.consumed
+        self.codec_of |= other.codec_of
+
+
+def _rows(told: Sequence[Sequence[Any]]) -> list[Row]:
+    return [Row(*row) for row in told]

@@ -1,0 +1,142 @@
+"""Jars from Maven Central, kept in a cache folder: brokers, old and new Java clients.
+
+A class path is a folder of jars named after the pom that asked for it, so a changed pom fetches
+again and two versions never mix.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["BROKERS", "CLIENTS", "JavaClasses", "classpath", "compiled", "jars"]
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = Path(__file__).parent / "java"
+CACHE = Path(os.environ.get("KAFKASCOPE_CACHE", ROOT / ".cache"))
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """`group:name:version` with what must not come along, as `group:name`."""
+
+    name: str
+    without: tuple[str, ...] = ()
+
+    def xml(self) -> str:
+        """The artifact as a <dependency> of a pom."""
+        group, artifact, version = self.name.split(":")
+        exclusions = "".join(
+            "<exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion>".format(
+                *name.split(":")
+            )
+            for name in self.without
+        )
+        return (
+            f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+            f"<version>{version}</version><exclusions>{exclusions}</exclusions></dependency>"
+        )
+
+
+# slf4j-api is 1.7 in all of them; a binding of 2.x is not found.
+LOGGING = Artifact("org.slf4j:slf4j-simple:1.7.36")
+
+BROKERS: dict[str, tuple[Artifact, ...]] = {
+    "3.9.2": (Artifact("org.apache.kafka:kafka_2.13:3.9.2"), LOGGING),
+    "4.4.0": (
+        # Its pom asks for a kafka-tools-api 4.4.0 that was never published.
+        Artifact("org.apache.kafka:kafka_2.13:4.4.0", ("org.apache.kafka:kafka-tools-api",)),
+        Artifact("org.apache.kafka:kafka-tools-api:4.3.1"),
+        LOGGING,
+    ),
+}
+
+CLIENTS: dict[str, tuple[Artifact, ...]] = {
+    version: (Artifact(f"org.apache.kafka:kafka-clients:{version}"), LOGGING)
+    for version in ("0.10.2.2", "1.1.1", "2.4.1", "3.9.2", "4.4.0")
+}
+# Its SCRAM and PLAIN want javax.xml.bind, which left Java with 11.
+CLIENTS["0.10.2.2"] += (Artifact("javax.xml.bind:jaxb-api:2.3.1"),)
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion>
+<groupId>local</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>
+{}
+</dependencies>
+</project>
+"""
+
+
+def jars(name: str, artifacts: Sequence[Artifact]) -> Path:
+    """Folder with the jars of these artifacts and all they depend on, fetched at first use."""
+    pom = POM.format("\n".join(artifact.xml() for artifact in artifacts))
+    home = CACHE / "jars" / f"{name}-{hashlib.sha256(pom.encode()).hexdigest()[:12]}"
+    with _locked(home):
+        done = home / "done"
+        if not done.exists():
+            shutil.rmtree(home / "lib", ignore_errors=True)
+            (home / "pom.xml").write_text(pom)
+            _run(
+                "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib", at=home
+            )
+            done.touch()
+    return home / "lib"
+
+
+def classpath(*folders: Path) -> str:
+    """A Java class path of folders of jars and folders of classes."""
+    return os.pathsep.join(str(f / "*") if f.name == "lib" else str(f) for f in folders)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaClasses:
+    """Our compiled Java programs and the jars they were compiled against."""
+
+    classes: Path
+    lib: Path
+
+    @property
+    def path(self) -> str:
+        """The class path to run them with."""
+        return classpath(self.classes, self.lib)
+
+
+def compiled(lib: Path, sources: Sequence[str]) -> JavaClasses:
+    """Compile `sources` of `tests/interop/java` against the jars in `lib`, once each content."""
+    files = [SOURCES / f"{source}.java" for source in sources]
+    digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12]
+    home = lib.parent / f"classes-{digest}"
+    with _locked(home):
+        done = home / "done"
+        if not done.exists():
+            command = ["javac", "-nowarn", "-Xlint:none", "--release", "11", "-proc:none"]
+            _run(*command, "-cp", str(lib / "*"), "-d", str(home), *map(str, files), at=home)
+            done.touch()
+    return JavaClasses(home, lib)
+
+
+class _locked:
+    """One process at a time fetches or compiles into a folder."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.path = home.with_name(home.name + ".lock")
+
+    def __enter__(self) -> None:
+        self.file = self.path.open("w")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def __exit__(self, *failure: object) -> None:
+        self.file.close()
+
+
+def _run(*command: str, at: Path) -> None:
+    done = subprocess.run(command, cwd=at, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        output = (done.stdout + done.stderr)[-3000:]
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{output}")

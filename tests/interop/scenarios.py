@@ -1,0 +1,116 @@
+"""What a client is made to do while a capture runs. Each scenario adds what it did to a story."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.interop.brokers import USERS, Cluster
+from tests.interop.drivers import CLIENT_LIST, Driver, Story
+
+__all__ = [
+    "PREPARED",
+    "Scenario",
+    "codecs",
+    "everything",
+    "prepare",
+    "rebalance",
+    "sasl",
+    "transactions",
+]
+
+Scenario = Callable[[Driver, Story, Cluster], None]
+
+COUNT = 60
+# Topics that a client without admin calls finds in place.
+PREPARED = ("none", "gzip", "snappy", "lz4", "zstd", "idem", "acks", "tx", "group", "sasl")
+
+
+def prepare(cluster: Cluster, prefix: str, log: Path, copies: int = 1) -> None:
+    """Make the topics of one client, before the capture starts."""
+    with Driver(CLIENT_LIST["java-4.4.0"], log, {"bootstrap": cluster.bootstrap()}) as admin:
+        names = ",".join(f"{prefix}.{name}" for name in PREPARED)
+        admin.step("Administer", topics=names, copies=copies, client="prepare")
+
+
+def codecs(driver: Driver, story: Story, cluster: Cluster) -> None:
+    """Produce with each codec and kind of acknowledgement, read with and without a group."""
+    name = driver.client.name
+    if driver.client.admin:
+        driver.step("Administer", topics=f"{name}.made", client=f"{name}.admin")
+    for codec in driver.client.codecs:
+        topic = f"{name}.{codec}"
+        story.codec_of[topic] = codec
+        story.add(driver.step("Produce", topic=topic, codec=codec, count=COUNT))
+        # A group for every other topic: joining takes time.
+        group = {"group": f"{topic}.group"} if codec in {"none", "zstd"} else {}
+        story.add(driver.step("Consume", topic=topic, count=COUNT, **group))
+    topic = f"{name}.acks"
+    story.codec_of[topic] = "none"
+    story.add(driver.step("Produce", topic=topic, acks=0, count=5))
+    story.add(driver.step("Produce", topic=topic, acks=1, first=5, count=15))
+    story.add(driver.step("Consume", topic=topic, count=20))
+    if driver.client.idempotent:
+        topic = f"{name}.idem"
+        codec = "lz4"
+        story.codec_of[topic] = codec
+        story.add(driver.step("Produce", topic=topic, codec=codec, idempotent="true", count=30))
+    if driver.client.admin:
+        asked = {"describe": f"{name}.none", "group": f"{name}.none.group"}
+        driver.step("Administer", client=f"{name}.admin", **asked)
+
+
+def rebalance(driver: Driver, story: Story, cluster: Cluster) -> None:
+    """A group that a second member joins and leaves."""
+    topic = f"{driver.client.name}.group"
+    story.codec_of[topic] = "none"
+    story.add(driver.step("Produce", topic=topic, count=COUNT))
+    held = driver.step("Rebalance", topic=topic, group=f"{topic}.group")
+    story.add(held)
+
+
+def transactions(driver: Driver, story: Story, cluster: Cluster) -> None:
+    """Commit, abort, offsets in a transaction; read what was committed."""
+    if not driver.client.transactions:
+        return
+    name = driver.client.name
+    source, topic = f"{name}.none", f"{name}.tx"
+    story.codec_of[topic] = "none"
+    if source not in story.codec_of:
+        story.codec_of[source] = "none"
+        story.add(driver.step("Produce", topic=source, count=COUNT))
+    tx = {"topic": topic, "source": source, "group": f"{name}.txgroup", "id": f"{name}.txid"}
+    told = driver.step("Transact", **tx)
+    story.add(told)
+    seen = driver.step(
+        "Consume",
+        topic=topic,
+        count=len(told["produced"]),
+        group=f"{name}.committed",
+        isolation="read_committed",
+    )
+    story.add(seen)
+    assert {r[2] for r in seen["consumed"]} <= {r[2] for r in told["produced"]}
+
+
+def sasl(driver: Driver, story: Story, cluster: Cluster) -> None:
+    """PLAIN and SCRAM-SHA-256: right passwords, then a wrong one."""
+    topic = f"{driver.client.name}.sasl"
+    story.codec_of[topic] = "none"
+    bootstrap = cluster.bootstrap("SASL_PLAINTEXT")
+    mechanisms = ("PLAIN", "SCRAM-SHA-256") if driver.client.scram else ("PLAIN",)
+    for turn, mechanism in enumerate(mechanisms):
+        who = {
+            "bootstrap": bootstrap,
+            "user": "alice",
+            "password": USERS["alice"],
+            "mechanism": mechanism,
+        }
+        story.add(driver.step("Produce", topic=topic, first=10 * turn, count=10, **who))
+    story.add(driver.step("Consume", topic=topic, count=10 * len(mechanisms), **who))
+
+
+def everything(driver: Driver, story: Story, cluster: Cluster) -> None:
+    """All of the above."""
+    codecs(driver, story, cluster)
+    rebalance(driver, story, cluster)
+    transactions(driver, story, cluster)
+    sasl(driver, story, cluster)
