@@ -132,12 +132,16 @@ def encode_body(name: str, version: int, body: Body) -> bytes:
 
 def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, int, Layout]:
     """The body by the main layout, or by a variant when the main one does not fit and the
-    variant does."""
+    variant does.
+
+    To fit is to read all bytes and to meet no tag that the layout lacks: a wrong layout now and
+    then takes the bytes of a field that it does not know for a tagged section.
+    """
     main = layout_of(name, version)
     variants = variants_of(name, version)
     try:
         body, end = read_layout(main, data, at)
-        if end == len(data) or not variants:
+        if not variants or (end == len(data) and not _has_unknown_tags(body)):
             return body, end, main
     except DissectError:
         if not variants:
@@ -147,10 +151,16 @@ def read_best(name: str, version: int, data: bytes, at: int = 0) -> tuple[Body, 
             body, end = reader(layout)(data, at)
         except REFUSALS:
             continue
-        if end == len(data):
+        if end == len(data) and not _has_unknown_tags(body):
             return body, end, layout
     body, end = read_layout(main, data, at)
     return body, end, main
+
+
+def _has_unknown_tags(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "_tagged_fields" in value or any(map(_has_unknown_tags, value.values()))
+    return isinstance(value, list) and any(map(_has_unknown_tags, value))
 
 
 # --- headers

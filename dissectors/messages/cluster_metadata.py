@@ -260,7 +260,7 @@ USER_SCRAM_CREDENTIAL_RECORD = (
             Array("credential_infos", "0+").of(
                 Int8("mechanism", "0+"),
                 Bytes("salt", "0+", secret=True),
-                Bytes("salted_password", "0+"),
+                Bytes("salted_password", "0+", secret=True),
                 Int32("iterations", "0+"),
             ),
         ),
@@ -269,7 +269,7 @@ USER_SCRAM_CREDENTIAL_RECORD = (
             Array("credential_infos", "0+").of(
                 Int8("mechanism", "0+"),
                 Bytes("salt", "0+", secret=True),
-                Bytes("salted_password", "0+"),
+                Bytes("salted_password", "0+", secret=True),
                 Int32("iterations", "0+"),
             ),
         ),

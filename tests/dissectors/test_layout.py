@@ -1,0 +1,85 @@
+"""After `resolve` nothing about versions is left to decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from dissectors.errors import SchemaError, UnknownVersion
+from dissectors.layout import (
+    ArrayWire,
+    NumberWire,
+    StringWire,
+    StructWire,
+    default_of,
+    minimum_size,
+    resolve,
+)
+from dissectors.schema import Array, Bool, Float64, Int32, String, Struct, Uuid, request
+
+MESSAGE = request("Sample", key=1, versions="0-3", flexible="2+").of(
+    String("old", "0"),
+    String("name", "0+", nullable="1+", default=None),
+    Array("ids", "1+").of(Int32),
+    Struct("state", "2+", tag=1).of(Int32("epoch", "2+", default=-1), Uuid("id", "2+")),
+    Bool("late", "3+", tag=0, default=True),
+    Float64("ratio", "3+"),
+)
+
+
+def test_slots_are_those_of_the_version() -> None:
+    names = [[slot.name for slot in resolve(MESSAGE, v).body.slots] for v in range(4)]
+    assert names == [
+        ["old", "name"],
+        ["name", "ids"],
+        ["name", "ids"],
+        ["name", "ids", "ratio"],
+    ]
+
+
+def test_tags_are_sorted_and_apart() -> None:
+    assert [(s.tag, s.name) for s in resolve(MESSAGE, 3).body.tags] == [(0, "late"), (1, "state")]
+    assert resolve(MESSAGE, 1).body.tags == ()
+
+
+def test_flexible_versions_are_compact() -> None:
+    assert resolve(MESSAGE, 1).body.slots[0].wire == StringWire(compact=False, nullable=True)
+    assert resolve(MESSAGE, 2).body.slots[0].wire == StringWire(compact=True, nullable=True)
+    assert resolve(MESSAGE, 0).body.slots[1].wire == StringWire(compact=False, nullable=False)
+    assert resolve(MESSAGE, 2).flexible
+    assert not resolve(MESSAGE, 1).flexible
+
+
+def test_a_version_is_resolved_once() -> None:
+    assert resolve(MESSAGE, 2) is resolve(MESSAGE, 2)
+
+
+@pytest.mark.parametrize("version", [-1, 4])
+def test_a_version_that_is_not_declared_is_refused(version: int) -> None:
+    with pytest.raises(UnknownVersion, match=rf"0-3, not {version}"):
+        resolve(MESSAGE, version)
+
+
+def test_defaults_are_fresh_copies() -> None:
+    state = resolve(MESSAGE, 2).body.tags[0]
+    assert default_of(state) == {"epoch": -1, "id": bytes(16)}
+    default_of(state)["epoch"] = 5
+    assert default_of(state)["epoch"] == -1
+
+
+def test_a_declaration_that_contradicts_itself_is_our_mistake() -> None:
+    twice = request("Twice", key=1, versions="0").of(Int32("a", "0+"), Int32("a", "0+"))
+    with pytest.raises(SchemaError, match="one name"):
+        resolve(twice, 0)
+    tagged = request("Tagged", key=1, versions="0").of(Int32("a", "0+", tag=0))
+    with pytest.raises(SchemaError, match="not flexible"):
+        resolve(tagged, 0)
+
+
+def test_minimum_sizes() -> None:
+    assert minimum_size(NumberWire("int64", "q", 8)) == 8
+    assert minimum_size(StringWire(compact=False, nullable=True)) == 2
+    assert minimum_size(ArrayWire(NumberWire("int8", "b", 1), True, False)) == 1
+    # A name of two bytes and a count of four; flexible: one, one, and the tags.
+    assert minimum_size(resolve(MESSAGE, 1).body) == 6
+    assert minimum_size(resolve(MESSAGE, 2).body) == 3
+    assert minimum_size(StructWire((), (), flexible=True, nullable=True)) == 1

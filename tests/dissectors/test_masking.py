@@ -1,0 +1,101 @@
+"""Secrets become asterisks; everything else stays, and the body that came in is not touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from dissectors import registry
+from dissectors.layout import ArrayWire, StructWire, Wire
+from dissectors.masking import has_secrets, masked
+from dissectors.schema import Array, Field, Message
+
+
+def test_a_sasl_token_is_masked_at_its_length() -> None:
+    layout = registry.layout_of("SaslAuthenticateRequest", 2)
+    body = {"auth_bytes": b"\0alice\0secret"}
+    assert masked(layout, body) == {"auth_bytes": b"*" * 13}
+    assert body["auth_bytes"].endswith(b"secret")
+
+
+def test_null_stays_null() -> None:
+    layout = registry.layout_of("SaslAuthenticateResponse", 0)
+    body = {"error_code": 58, "error_message": None, "auth_bytes": b""}
+    assert masked(layout, body) == body
+
+
+def test_secrets_inside_arrays_are_found() -> None:
+    layout = registry.layout_of("AlterUserScramCredentialsRequest", 0)
+    entry = {
+        "name": "alice",
+        "mechanism": 1,
+        "iterations": 4096,
+        "salt": b"salt",
+        "salted_password": b"pepper",
+    }
+    body = {"deletions": [], "upsertions": [entry]}
+    assert masked(layout, body)["upsertions"] == [
+        entry | {"salt": b"****", "salted_password": b"******"}
+    ]
+
+
+def test_a_body_without_secrets_is_the_very_same_one() -> None:
+    layout = registry.layout_of("HeartbeatRequest", 0)
+    body = registry.example("HeartbeatRequest", 0)
+    assert masked(layout, body) is body
+    assert not has_secrets(layout)
+
+
+SUSPECT = ("password", "secret", "token", "hmac", "salt", "credential", "stored_key", "server_key")
+# Names that sound like a secret and are none.
+HARMLESS = {
+    "token_id",
+    "tokens",
+    "token_requester_principal_type",
+    "token_requester_principal_name",
+    "user_scram_credentials",
+    "credential_infos",
+    "token_auth",
+    "token_authenticated",
+}
+
+
+def fields(message: Message) -> list[Field]:
+    found = list(message.fields)
+    for field in found:  # grows while it is walked
+        found += field.children
+    return found
+
+
+def test_every_field_whose_name_sounds_like_a_secret_is_marked() -> None:
+    unmarked = set()
+    for name in registry.message_names():
+        message = registry.message(name)
+        for each in (message, *message.variants):
+            unmarked |= {
+                (name, field.name)
+                for field in fields(each)
+                if any(word in field.name for word in SUSPECT)
+                and not field.secret
+                and not (isinstance(field, Array) and field.children)
+                and field.name not in HARMLESS
+            }
+    assert unmarked == set()
+
+
+@pytest.mark.parametrize("name", ["SaslAuthenticateRequest", "UserScramCredentialRecord"])
+def test_no_secret_survives_in_any_version(name: str) -> None:
+    message = registry.message(name)
+    for version in range(message.versions.low, message.versions.high + 1):
+        layout = registry.layout_of(name, version)
+        body = filled(layout.body)
+        assert b"classified" not in repr(masked(layout, body)).encode()
+
+
+def filled(wire: Wire) -> object:
+    """A body in which every secret is the word `classified`."""
+    if isinstance(wire, ArrayWire):
+        return [filled(wire.element)]
+    if isinstance(wire, StructWire):
+        slots = (*wire.slots, *wire.tags)
+        return {s.name: b"classified" if s.field.secret else filled(s.wire) for s in slots}
+    return registry.implied_default(wire)
