@@ -1,0 +1,166 @@
+"""Reading .gz and .zst as they come: many members or frames, bounded memory, no byte later than needed.
+
+Both read like a raw file: `readinto` gives what is there and waits only when nothing is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, Protocol
+
+from captures.errors import CutShort
+
+GZIP: Final = b"\x1f\x8b"
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_READ_BYTES: Final = 1 << 16
+_ZSTD_READ_BYTES: Final = 1 << 10
+"""A hostile frame makes 128 KB of 4 bytes: 1 KB of input stays below 32 MB of output."""
+_ZSTD_WINDOW: Final = 1 << 27
+"""The largest window that `zstd -d` accepts without being told otherwise."""
+
+
+class Stream(Protocol):
+    """What reading needs of a file."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill some of `buffer`; 0 at the end."""
+
+    def close(self) -> None:
+        """Free it."""
+
+
+class Pushed:
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, head: bytes, stream: Stream) -> None:
+        self._head = head
+        self._stream = stream
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """The first bytes again, then the rest."""
+        if not self._head:
+            return self._stream.readinto(buffer)
+        size = min(len(buffer), len(self._head))
+        buffer[:size] = self._head[:size]
+        self._head = self._head[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+class _Source:
+    """Compressed bytes in small portions, and where they are."""
+
+    def __init__(self, stream: Stream, size: int) -> None:
+        self._stream = stream
+        self._buffer = memoryview(bytearray(size))
+        self.at = 0
+
+    def read(self) -> bytes:
+        """Some bytes; none at the end."""
+        size = self._stream.readinto(self._buffer) or 0
+        self.at += size
+        return bytes(self._buffer[:size])
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class Gunzip:
+    """gzip (RFC 1952), member after member; zero padding at the end is ignored."""
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        self._source = _Source(stream, _READ_BYTES)
+        self._name = name
+        self._pending = b""
+        self._member = zlib.decompressobj(31)
+        self._started = False
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Uncompressed bytes; raises CutShort when the file is cut or damaged."""
+        while True:
+            if self._member.eof:
+                self._pending = (self._member.unused_data or self._pending).lstrip(b"\0")
+                self._member = zlib.decompressobj(31)
+                self._started = False
+            try:
+                out = self._member.decompress(self._pending, len(buffer))
+            except zlib.error as error:
+                where = f"about byte {self._source.at} of the compressed file"
+                raise CutShort(f"{self._name} is damaged {where}: {error}") from None
+            self._started = self._started or bool(self._pending)
+            self._pending = self._member.unconsumed_tail
+            if out:
+                buffer[: len(out)] = out
+                return len(out)
+            if self._pending or self._member.eof and self._member.unused_data:
+                continue
+            more = self._source.read()
+            if not more:
+                if self._started and not self._member.eof:
+                    where = f"after byte {self._source.at} of the compressed file"
+                    raise CutShort(f"{self._name} is cut short {where}")
+                return 0
+            self._pending = more
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+
+class Unzstd:
+    """Zstandard (RFC 8878), frame after frame."""
+
+    def __init__(self, stream: Stream, name: str) -> None:
+        import zstandard
+
+        self._errors = zstandard.ZstdError
+        self._context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        self._source = _Source(stream, _ZSTD_READ_BYTES)
+        self._name = name
+        self._frame = self._context.decompressobj()
+        self._started = False
+        self._pending = b""
+        self._out = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Uncompressed bytes; raises CutShort when the file is cut or damaged."""
+        while not self._out:
+            if self._frame.eof:
+                self._pending = self._frame.unused_data or b""
+                self._frame = self._context.decompressobj()
+                self._started = False
+            if not self._pending:
+                self._pending = self._source.read()
+                if not self._pending:
+                    if self._started:
+                        where = f"after byte {self._source.at} of the compressed file"
+                        raise CutShort(f"{self._name} is cut short {where}")
+                    return 0
+            try:
+                self._out = memoryview(self._frame.decompress(self._pending))
+            except self._errors as error:
+                where = f"about byte {self._source.at} of the compressed file"
+                raise CutShort(f"{self._name} is damaged {where}: {error}") from None
+            self._started = True
+            self._pending = b""
+        size = min(len(buffer), len(self._out))
+        buffer[:size] = self._out[:size]
+        self._out = self._out[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+
+def inflate(head: bytes, stream: Stream, name: str) -> Stream | None:
+    """An uncompressing stream if `head`, the first bytes, is that of a compressed file."""
+    if head[:2] == GZIP:
+        return Gunzip(Pushed(head, stream), name)
+    skippable = head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50
+    if head[:4] == ZSTD or skippable:
+        return Unzstd(Pushed(head, stream), name)
+    return None

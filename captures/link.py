@@ -1,0 +1,177 @@
+"""Link layers: where the IP header starts inside a captured record. Stateless.
+
+Each reader takes the captured bytes and answers with the offset of the IP header, or with one of the
+negative numbers below. Add a link layer: one function here and one row of `LINK_TYPES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+NOT_IP: Final = -1
+"""The record carries something else (ARP, LLDP, ...)."""
+SHORT: Final = -2
+"""The snaplen cut the record inside the link header."""
+
+IPV4: Final = 0x0800
+IPV6: Final = 0x86DD
+VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200))
+"""802.1Q, 802.1ad (QinQ) and two older numbers for the outer tag: 4 bytes, the next type at their end."""
+MPLS: Final = frozenset((0x8847, 0x8848))
+PPPOE_SESSION: Final = 0x8864
+MAX_TAGS: Final = 8
+"""Nobody stacks more tags; a hostile record must not keep us here."""
+
+ETHERNET: Final = 1
+LOOPBACK_NULL: Final = 0
+LINUX_SLL: Final = 113
+LINUX_SLL2: Final = 276
+
+Data = bytes | bytearray | memoryview
+Reader = Callable[[Data], int]
+
+
+def _after_type(data: Data, at: int) -> int:
+    """Follow the EtherType at `at` over tags to the IP header."""
+    end = len(data)
+    for _ in range(MAX_TAGS):
+        if at + 2 > end:
+            return SHORT
+        kind = data[at] << 8 | data[at + 1]
+        if kind == IPV4 or kind == IPV6:
+            return at + 2
+        if kind in VLAN_TAGS:
+            at += 4
+        elif kind in MPLS:
+            return _after_labels(data, at + 2)
+        elif kind == PPPOE_SESSION:
+            return _after_ppp(data, at + 2 + 6)
+        elif kind <= 1500 and data[at + 2 : at + 8] == b"\xaa\xaa\x03\x00\x00\x00":
+            at += 8  # an 802.3 length, then LLC and SNAP
+        else:
+            return NOT_IP
+    return NOT_IP
+
+
+def _after_labels(data: Data, at: int) -> int:
+    """Skip an MPLS stack (RFC 3032): the label with the bottom bit is the last."""
+    for _ in range(MAX_TAGS):
+        if at + 4 > len(data):
+            return SHORT
+        at += 4
+        if data[at - 2] & 1:
+            return _by_version(data, at)
+    return NOT_IP
+
+
+def _by_version(data: Data, at: int) -> int:
+    """Nothing says what follows: look at IP's version."""
+    if at >= len(data):
+        return SHORT
+    return at if data[at] >> 4 in (4, 6) else NOT_IP
+
+
+def _after_ppp(data: Data, at: int) -> int:
+    """The PPP protocol number (RFC 1661), which may be compressed to one byte."""
+    if at + 2 > len(data):
+        return SHORT
+    if data[at] & 1:
+        return at + 1 if data[at] in (0x21, 0x57) else NOT_IP
+    return at + 2 if data[at] == 0 and data[at + 1] in (0x21, 0x57) else NOT_IP
+
+
+def ethernet(data: Data) -> int:
+    """Destination 6, source 6, EtherType 2; VLAN, QinQ, MPLS, PPPoE and SNAP are followed."""
+    return _after_type(data, 12)
+
+
+def raw(data: Data) -> int:
+    """The record starts with the IP header."""
+    return _by_version(data, 0)
+
+
+def loopback(data: Data) -> int:
+    """BSD loopback: an address family in the byte order of whoever captured.
+
+    AF_INET is 2 everywhere; AF_INET6 is 10 (Linux), 23 (Windows), 24, 28 (BSD) or 30 (macOS).
+    """
+    if len(data) < 4:
+        return SHORT
+    head = bytes(data[:4])
+    family = min(int.from_bytes(head, "little"), int.from_bytes(head, "big"))
+    return 4 if family in (2, 10, 23, 24, 28, 30) else NOT_IP
+
+
+def linux_sll(data: Data) -> int:
+    """Linux cooked v1: packet type 2, hardware type 2, address length 2, address 8, protocol 2."""
+    return _after_type(data, 14)
+
+
+def linux_sll2(data: Data) -> int:
+    """Linux cooked v2: protocol 2, zero 2, interface 4, hardware 2, type 1, length 1, address 8."""
+    if len(data) < 20:
+        return SHORT
+    kind = data[0] << 8 | data[1]
+    if kind == IPV4 or kind == IPV6:
+        return 20
+    if kind in VLAN_TAGS:
+        return _after_type(data, 22)  # the tag comes first in the payload
+    return NOT_IP
+
+
+def ppp(data: Data) -> int:
+    """PPP, with or without HDLC's address and control bytes."""
+    if len(data) < 2:
+        return SHORT
+    return _after_ppp(data, 2 if data[0] == 0xFF and data[1] == 0x03 else 0)
+
+
+def cisco_hdlc(data: Data) -> int:
+    """Address 1, control 1, EtherType 2; PPP-style framing uses FF 03 here."""
+    if len(data) < 4:
+        return SHORT
+    return _after_ppp(data, 2) if data[0] == 0xFF else _after_type(data, 2)
+
+
+def nflog(data: Data) -> int:
+    """Linux netfilter log: family 1, version 1, resource 2, then TLVs; type 9 is the packet."""
+    at, end = 4, len(data)
+    for _ in range(64):
+        if at + 4 > end:
+            return SHORT
+        size = data[at] | data[at + 1] << 8
+        kind = data[at + 2] | data[at + 3] << 8
+        if size < 4:
+            return NOT_IP
+        if kind & 0x7FFF == 9:
+            return _by_version(data, at + 4)
+        at += size + 3 & ~3
+    return NOT_IP
+
+
+def pflog(data: Data) -> int:
+    """OpenBSD packet filter log: the first byte is the header's length without its padding."""
+    if len(data) < 1:
+        return SHORT
+    return _by_version(data, data[0] + 3 & ~3)
+
+
+LINK_TYPES: Final[dict[int, tuple[str, Reader]]] = {
+    0: ("BSD loopback", loopback),
+    1: ("Ethernet", ethernet),
+    9: ("PPP", ppp),
+    12: ("raw IP", raw),
+    14: ("raw IP", raw),
+    50: ("PPP in HDLC", cisco_hdlc),
+    101: ("raw IP", raw),
+    104: ("Cisco HDLC", cisco_hdlc),
+    108: ("OpenBSD loopback", loopback),
+    113: ("Linux cooked v1", linux_sll),
+    117: ("OpenBSD packet filter log", pflog),
+    228: ("raw IPv4", raw),
+    229: ("raw IPv6", raw),
+    239: ("Linux netfilter log", nflog),
+    276: ("Linux cooked v2", linux_sll2),
+}
+"""LINKTYPE_ number (tcpdump.org/linktypes.html) -> name for people, reader."""

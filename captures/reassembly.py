@@ -1,0 +1,454 @@
+"""TCP reassembly: segments in, `StreamEvent`s out. State without I/O; time arrives with the packets.
+
+Rules
+- Bytes come out once and in order. Where two segments disagree about a byte, the first one wins.
+- Cause comes before effect: bytes whose sender had acknowledged more than we have seen of the other
+  direction wait for it. So an answer never overtakes its question, however the capture mixed them up.
+- A hole is given up (`Gap`) once the other side acknowledged what is missing and the capture had
+  `GRACE_NS` and `GRACE_PACKETS` to bring it; without such an ACK after `PATIENCE_NS`; or by the limits.
+- A connection without SYN starts with whatever is lowest among its first segments (of `GRACE_NS`), so
+  the order of these does not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from captures.copies import Copies
+from captures.deadlines import Deadlines
+from captures.half import ITEM_OVERHEAD, Half, Waiting
+from captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent
+from captures.tcp import ACK, FIN, MASK, PSH, RST, SYN, Segment, distance
+from captures.tracks import (
+    NEAR_BYTES,
+    Comment,
+    Track,
+    fits_syn,
+    is_new_life,
+    is_settled,
+    lowest,
+    settle_with,
+    start_at_syn,
+    start_midstream,
+    track_of,
+)
+
+GRACE_NS: Final = 100_000_000
+"""Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes a
+round trip. 100 ms is beyond both and still feels live."""
+GRACE_PACKETS: Final = 16
+"""On a quiet line time alone says little: the missing packet may be the next one in the file."""
+PATIENCE_NS: Final = 2_000_000_000
+"""Without an ACK the sender will send again: its timeout starts at 200 ms to 1 s and doubles."""
+HALF_BYTES: Final = 32 << 20
+"""Held per direction: above the receive windows in use (Linux: 6 MB, tuned hosts 16 to 32 MB)."""
+TOTAL_BYTES: Final = 256 << 20
+"""Held in all: eight such directions at once, and a bound for hostile captures."""
+MAX_CONNECTIONS: Final = 32_768
+"""Tracked at once, about 2 KB each; beyond it those that were silent longest are closed as idle."""
+
+Reason = Literal["lost", "cut", "midstream", "limit"]
+Out = list[StreamEvent]
+
+
+class Reassembler:
+    """Feed it every TCP segment of a capture, in its order; then `finish`."""
+
+    def __init__(self, comment_of: Comment | None = None) -> None:
+        """`comment_of(file, interface)` tells the comment of a pcapng interface."""
+        self.flows: dict[bytes, Half] = {}
+        """Both flows of each connection; the bulk path looks its directions up here."""
+        self.copies = Copies()
+        self.deadlines = Deadlines()
+        self.wake_packets = 0
+        """`check` has nothing to do before this number of packets."""
+        self.packets = 0
+        """Segments fed."""
+        self.connections = 0
+        """Connections seen."""
+        self.duplicates = 0
+        """Exact copies among the segments."""
+        self._comment_of = comment_of
+        self._held = 0
+        """Bytes of memory in all that waits."""
+
+    def feed(self, segment: Segment) -> Out:
+        """Take the next segment; what it caused."""
+        mark = (segment.copy, segment.time_ns, segment.interface)
+        return self.feed_marked(segment, self.copies.seen(mark))
+
+    def feed_marked(self, segment: Segment, copy: bool) -> Out:
+        """The same for a segment that `copies` has looked at."""
+        out: Out = []
+        self.packets += 1
+        if segment.time_ns >= self.deadlines.wake_ns and self.packets >= self.wake_packets:
+            self.check(segment.time_ns, out)
+        half = self.flows.get(segment.flow)
+        if half is None:
+            half = self._open(segment, out)
+        elif (
+            half.calm
+            and segment.seq == half.next
+            and segment.flags & ~PSH == ACK
+            and not copy
+            and len(segment.payload) == segment.length
+        ):
+            # The bulk path recognises this same case for many packets at once: see `captures.scan`.
+            expected = half.other.next
+            if expected is None or not 0 < (segment.ack - expected) & MASK < 1 << 30:
+                self._count(half, segment, copy)
+                _acknowledge(half, segment.ack)
+                if segment.length:
+                    _pass(half, segment, out)
+                return out
+        self._unusual(half, segment, copy, out)
+        return out
+
+    def check(self, time_ns: int, out: Out) -> None:
+        """Look at the holes whose time has come."""
+        self.wake_packets = 0
+        early = []
+        for half in self.deadlines.due(time_ns):
+            track = half.track
+            if track.settling is not None:
+                self._settle(track, time_ns, out)
+            elif half.trouble_ns is None or not half.missing():
+                half.trouble_ns = None
+            elif self.packets < half.trouble_at + GRACE_PACKETS:
+                early.append(half)
+            elif half.owed() or time_ns >= half.trouble_ns + PATIENCE_NS:
+                self._give_up(half, "lost", time_ns, out)
+                self._after(track, time_ns, out)
+            else:
+                self.deadlines.set(half, half.trouble_ns + PATIENCE_NS)
+        if early:
+            self.wake_packets = GRACE_PACKETS + min(half.trouble_at for half in early)
+            for half in early:
+                self.deadlines.set(half, half.deadline_ns)
+
+    def finish(self) -> Out:
+        """The capture is over: give up all holes, deliver what waits, close what is open."""
+        out: Out = []
+        for track in self._tracks():
+            self._close(track, "end", track.connection.last_ns, out)
+        self.flows.clear()
+        self.deadlines = Deadlines()
+        return out
+
+    # Opening and closing
+
+    def _tracks(self) -> list[Track]:
+        return [half.track for half in self.flows.values() if half.direction == 0]
+
+    def _open(self, segment: Segment, out: Out) -> Half:
+        if len(self.flows) >= 2 * MAX_CONNECTIONS:
+            self._evict(out)
+        track = track_of(segment, self.connections, self._comment_of)
+        self.connections += 1
+        for half in reversed(track.halves):
+            self.flows[half.flow] = half
+        if track.settling is None:
+            _tell_opened(track, out)
+        else:
+            self.deadlines.set(track.halves[0], segment.time_ns + GRACE_NS)
+            self.deadlines.purge(8 * MAX_CONNECTIONS)
+        return self.flows[segment.flow]
+
+    def _evict(self, out: Out) -> None:
+        """Forget the eighth that was silent longest, those that are over first."""
+        tracks = self._tracks()
+        tracks.sort(key=lambda track: (not track.over, track.connection.last_ns))
+        for track in tracks[: len(tracks) // 8 + 1]:
+            self._close(track, "idle", track.connection.last_ns, out)
+            self._forget(track)
+
+    def _forget(self, track: Track) -> None:
+        for half in track.halves:
+            self.flows.pop(half.flow, None)
+            half.queued_ns = None
+
+    def _close(
+        self, track: Track, how: Literal["reuse", "idle", "end"], time_ns: int, out: Out
+    ) -> None:
+        """Deliver what waits, then end the connection."""
+        if track.settling is not None:
+            self._settle(track, time_ns, out)
+        while broken := [half for half in track.halves if half.missing()]:
+            half = min(broken, key=lambda half: half.trouble_at)
+            self._give_up(half, "lost", time_ns, out)
+            self._drain(track, out)
+        for half in track.halves:
+            half.calm = False
+            half.trouble_ns = None
+            self._held -= half.held
+            half.held = 0
+            half.waiting.clear()
+        if not track.over:
+            track.over = True
+            out.append(Closed(track.connection, None, how, time_ns))
+
+    def _settle(self, track: Track, time_ns: int, out: Out) -> None:
+        """Decide where the directions of a connection without SYN start; take what was put aside."""
+        starts = [(half, lowest(track, half)) for half in track.halves if half.next is None]
+        waited = track.settling or []
+        track.settling = None
+        self._held -= track.weight
+        _tell_opened(track, out)
+        for half, segment in starts:
+            if segment is not None:
+                _start_midstream(half, segment, out)
+        for segment, copy in waited:
+            self._take(self.flows[segment.flow], segment, copy, time_ns, out)
+
+    # One segment, when anything is unusual
+
+    def _unusual(self, half: Half, segment: Segment, copy: bool, out: Out) -> None:
+        syn = segment.flags & SYN
+        if (syn and not fits_syn(half, segment)) or is_new_life(half, segment):
+            self._close(half.track, "reuse", segment.time_ns, out)
+            self._forget(half.track)
+            half = self._open(segment, out)
+        track = half.track
+        self._count(half, segment, copy)
+        if track.settling is None:
+            self._take(half, segment, copy, segment.time_ns, out)
+        else:
+            self._held += settle_with(track, half, segment, copy)
+            if is_settled(track):
+                self._settle(track, segment.time_ns, out)
+        self._limit_total(segment.time_ns, out)
+
+    def _count(self, half: Half, segment: Segment, copy: bool) -> None:
+        connection, direction = half.connection, half.direction
+        connection.last_ns = segment.time_ns
+        connection.packets[direction] += 1
+        connection.bytes[direction] += len(segment.payload)
+        if copy:
+            self.duplicates += 1
+            connection.duplicates[direction] += 1
+
+    def _take(self, half: Half, segment: Segment, copy: bool, now_ns: int, out: Out) -> None:
+        """Take a segment of a connection that has settled."""
+        flags, seq = segment.flags, segment.seq
+        if flags & SYN:
+            if half.next is None or not half.connection.handshake:
+                start_at_syn(half, segment)
+            seq = seq + 1 & MASK  # the SYN takes a number; data may follow it (RFC 7413)
+        elif flags & ACK:
+            _complete_handshake(half, segment)
+        if flags & ACK and (half.next is None or abs(distance(half.next, seq)) < NEAR_BYTES):
+            _acknowledge(half, segment.ack)
+        if segment.length and half.next is None:
+            _start_midstream(half, segment, out)
+        if half.next is not None:
+            self._place(half, seq, segment, copy)
+        if flags & RST and half.reset_ns is None:
+            half.reset_ns = segment.time_ns
+        self._drain(half.track, out)
+        self._limit_half(half, now_ns, out)
+        self._after(half.track, now_ns, out)
+
+    def _place(self, half: Half, seq: int, segment: Segment, copy: bool) -> None:
+        """Put the payload where it belongs and count what kind of segment it was."""
+        connection, direction = half.connection, half.direction
+        length = segment.length
+        assert half.next is not None
+        ahead = distance(half.next, seq)
+        if length <= 1 and ahead == -1 and not segment.flags & (SYN | FIN | RST):
+            connection.keep_alives[direction] += not copy
+            return
+        if ahead < 0 and length and -ahead <= half.leap:
+            # The ACK that told of a gap was wrong: the stream goes on where it was.
+            half.next, half.leap, ahead = seq, 0, 0
+        start = half.offset + ahead
+        end = start + length
+        if segment.flags & FIN and half.fin is None and 0 <= end - half.offset < NEAR_BYTES:
+            half.fin = (end, segment.time_ns)
+        if half.closed and half.fin is not None:
+            end = min(end, half.fin[0])
+        if not length or (ahead > NEAR_BYTES and not self._believe(half, seq, segment)):
+            return
+        late = start < half.top
+        overlap = 0
+        if start < half.offset:
+            overlap = min(end, half.offset) - start
+            start = half.offset
+        if start < end:
+            held = half.held
+            overlap += half.keep(start, end, start - half.offset - ahead, segment)
+            self._held += half.held - held
+            half.top = max(half.top, end)
+        if overlap and not copy:
+            connection.retransmissions[direction] += 1
+        elif late and not copy:
+            connection.out_of_order[direction] += 1
+
+    def _believe(self, half: Half, seq: int, segment: Segment) -> bool:
+        """A segment far ahead is a damaged or foreign one unless a second one follows it there."""
+        stray = half.stray
+        half.stray = seq + segment.length & MASK
+        return stray is not None and 0 <= distance(stray, seq) < NEAR_BYTES
+
+    # Delivery
+
+    def _drain(self, track: Track, out: Out) -> None:
+        """Deliver all that can be delivered, in both directions."""
+        first, second = track.halves
+        while self._drain_half(first, out) | self._drain_half(second, out):
+            pass
+
+    def _drain_half(self, half: Half, out: Out) -> bool:
+        """Deliver what is next and not held back by its cause; True when anything moved."""
+        done = 0
+        for item in half.waiting:
+            if item.start != half.offset or _must_wait(half, item):
+                break
+            _deliver(half, item, out)
+            done += 1
+        if done:
+            freed = sum(len(item.data) + ITEM_OVERHEAD for item in half.waiting[:done])
+            half.held -= freed
+            self._held -= freed
+            del half.waiting[:done]
+        return _tell_closed(half, out) or done > 0
+
+    # Holes and limits
+
+    def _after(self, track: Track, time_ns: int, out: Out) -> None:
+        """Deliver, watch the holes, and see whether the bulk path may take over again."""
+        self._drain(track, out)
+        quiet = not track.over
+        for half in track.halves:
+            self._watch(half, time_ns)
+            quiet = quiet and half.trouble_ns is None and not half.waiting
+        for half in track.halves:
+            starting = half.direction == 0 and track.syn_ns is not None
+            half.calm = quiet and half.next is not None and half.fin is None and not starting
+
+    def _watch(self, half: Half, time_ns: int) -> None:
+        """Start, move or stop the clock of a direction's hole."""
+        if not half.missing():
+            half.trouble_ns = None
+        elif half.trouble_ns is None or half.trouble_offset != half.offset:
+            half.trouble_ns = time_ns
+            half.trouble_offset = half.offset
+            half.trouble_at = self.packets
+            self.deadlines.set(half, time_ns + GRACE_NS)
+        elif half.deadline_ns > half.trouble_ns + GRACE_NS and half.owed():
+            # It waited for a retransmission; the ACK says that none will come.
+            self.deadlines.set(half, min(half.deadline_ns, time_ns + GRACE_NS))
+
+    def _give_up(self, half: Half, reason: Reason, time_ns: int, out: Out) -> None:
+        size = half.missing()
+        if half.waiting:
+            time_ns = half.waiting[0].segment.time_ns
+        _gap(half, size, reason, time_ns, out)
+        half.leap = 0 if half.waiting else size
+        half.trouble_ns = None
+
+    def _limit_half(self, half: Half, time_ns: int, out: Out) -> None:
+        while half.held > HALF_BYTES:
+            guilty = half if half.missing() else half.other
+            if not guilty.missing():
+                return
+            self._give_up(guilty, "limit", time_ns, out)
+            self._drain(half.track, out)
+
+    def _limit_total(self, time_ns: int, out: Out) -> None:
+        if self._held <= TOTAL_BYTES:
+            return
+        idle = []
+        while self._held > TOTAL_BYTES * 3 // 4 and (half := self.deadlines.first()):
+            track = half.track
+            if track.settling is not None:
+                self._settle(track, time_ns, out)
+            elif not half.missing():
+                half.trouble_ns = None
+            elif half.held or half.other.held:
+                self._give_up(half, "limit", time_ns, out)
+                self._after(track, time_ns, out)
+            else:
+                idle.append(half)
+        for half in idle:
+            self.deadlines.set(half, half.deadline_ns)
+
+
+def _tell_opened(track: Track, out: Out) -> None:
+    if not track.opened:
+        track.opened = True
+        out.append(Opened(track.connection))
+
+
+def _start_midstream(half: Half, segment: Segment, out: Out) -> None:
+    start_midstream(half, segment)
+    out.append(Gap(half.connection, half.direction, 0, None, segment.time_ns, "midstream"))
+
+
+def _complete_handshake(half: Half, segment: Segment) -> None:
+    track = half.track
+    if track.syn_ns is None or half.direction:
+        return
+    half.connection.handshake_ns = segment.time_ns - track.syn_ns
+    track.syn_ns = None
+    if half.other.next is None:
+        half.other.next = segment.ack  # the SYN-ACK was lost, but this is its number
+
+
+def _acknowledge(half: Half, ack: int) -> None:
+    if half.ack is None or 0 < (ack - half.ack) & MASK < 1 << 31:
+        half.ack = ack
+
+
+def _pass(half: Half, segment: Segment, out: Out) -> None:
+    """The next bytes, without detour."""
+    piece = Piece(0, segment.time_ns, segment.packet, segment.file, segment.at)
+    out.append(Chunk(half.connection, half.direction, half.offset, bytes(segment.payload), [piece]))
+    _skip(half, segment.length)
+
+
+def _must_wait(half: Half, item: Waiting) -> bool:
+    """Its sender had acknowledged bytes of the other direction that have not come out yet."""
+    segment = item.segment
+    return half.other is not half and segment.flags & ACK > 0 and half.other.expected(segment.ack)
+
+
+def _deliver(half: Half, item: Waiting, out: Out) -> None:
+    segment = item.segment
+    if item.data:
+        piece = Piece(0, segment.time_ns, segment.packet, segment.file, item.at)
+        out.append(Chunk(half.connection, half.direction, item.start, item.data, [piece]))
+        _skip(half, len(item.data))
+    else:
+        _gap(half, item.end - item.start, "cut", segment.time_ns, out)
+
+
+def _gap(half: Half, size: int, reason: Reason, time_ns: int, out: Out) -> None:
+    out.append(Gap(half.connection, half.direction, half.offset, size, time_ns, reason))
+    half.connection.gap_bytes[half.direction] += size
+    _skip(half, size)
+
+
+def _skip(half: Half, size: int) -> None:
+    assert half.next is not None
+    half.offset += size
+    half.next = half.next + size & MASK
+    half.leap = 0
+
+
+def _tell_closed(half: Half, out: Out) -> bool:
+    """Tell of a FIN when all bytes before it came out, of an RST when nothing waits."""
+    if half.closed or half.waiting:
+        return False
+    if half.fin is not None and half.next is not None and half.offset >= half.fin[0]:
+        half.next = half.next + 1 & MASK
+        how: Literal["fin", "rst"] = "fin"
+        time_ns = half.fin[1]
+        half.track.over |= half.other.closed
+    elif half.reset_ns is not None:
+        how, time_ns = "rst", half.reset_ns
+        half.track.over = True
+    else:
+        return False
+    half.closed = True
+    out.append(Closed(half.connection, half.direction, how, time_ns))
+    return True

@@ -1,0 +1,66 @@
+"""A bounded ring on disk for bytes that cannot be read a second time. The only writer is the reader of the source."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Final
+
+from captures.errors import CaptureError
+
+DEFAULT_BYTES: Final = 1 << 30
+"""What a live session may take of the disk."""
+
+
+class NotKept(CaptureError):
+    """Bytes that were pushed out of the ring, or never got into it."""
+
+
+class Spool:
+    """The last `capacity` bytes written. The file has no name: it is gone with the process, however that ends."""
+
+    def __init__(self, capacity: int = DEFAULT_BYTES, directory: str | None = None) -> None:
+        self.capacity = capacity
+        self.written = 0
+        """Bytes written so far; the address of the next one."""
+        self._kept_from = 0
+        self._file = tempfile.TemporaryFile(buffering=0, dir=directory)  # noqa: SIM115
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Keep `data`; its address. A full disk costs the bytes, not the session."""
+        at = self.written
+        view = memoryview(data)
+        self.written += len(view)
+        if len(view) > self.capacity:
+            view = view[-self.capacity :]
+        place = self.written - len(view)
+        try:
+            while view:
+                start = place % self.capacity
+                room = min(len(view), self.capacity - start)
+                done = os.pwrite(self._file.fileno(), view[:room], start)
+                place += done
+                view = view[done:]
+        except OSError:
+            self._kept_from = self.written
+        return at
+
+    def read(self, at: int, size: int) -> bytes:
+        """The bytes at an address from `write`, or NotKept: never others."""
+        first = max(self._kept_from, self.written - self.capacity)
+        if at < first or at + size > self.written:
+            raise NotKept("bytes no longer kept")
+        parts = []
+        while size:
+            start = at % self.capacity
+            part = os.pread(self._file.fileno(), min(size, self.capacity - start), start)
+            if not part:
+                raise NotKept("bytes no longer kept")
+            parts.append(part)
+            at += len(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Free the disk."""
+        self._file.close()
