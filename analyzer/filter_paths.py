@@ -3,18 +3,15 @@ body has there."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dissectors import schema
 
 Side = Literal["request", "response"]
 Path: TypeAlias = tuple[str | int, ...]
 """Names, and indexes of array elements."""
-
-_STEP: Final = re.compile(r"\.|\[(\d{1,9})\]")
 
 
 def split(text: str) -> Path:
@@ -27,6 +24,28 @@ def split(text: str) -> Path:
     return tuple(steps)
 
 
+def of_message(side: Side, api: str) -> dict[str, set[str]] | None:
+    """The paths of one API's message; None when there is no such API."""
+    from dissectors.errors import UnknownApi
+    from dissectors.registry import api_named, message
+
+    try:
+        name = api_named(api).name
+    except UnknownApi:
+        return None
+    found: dict[str, set[str]] = {}
+    _collect(message(f"{name}{side.capitalize()}").fields, "", found)
+    return found
+
+
+def _collect(fields: tuple[schema.Field, ...], prefix: str, found: dict[str, set[str]]) -> None:
+    for field in fields:
+        path = prefix + field.name
+        kind = "Struct" if field.children else (field.element or type(field)).__name__
+        found.setdefault(path, set()).add(kind)
+        _collect(field.children, path + ".", found)
+
+
 @cache
 def known(side: Side) -> dict[str, frozenset[str]]:
     """Path -> names of the types that some message has there. Loads every message: a tenth of a
@@ -35,16 +54,8 @@ def known(side: Side) -> dict[str, frozenset[str]]:
 
     found: dict[str, set[str]] = {}
 
-    def visit(fields: tuple[schema.Field, ...], prefix: str) -> None:
-        for field in fields:
-            path = prefix + field.name
-            element = getattr(field, "element", None)
-            kind = (element or type(field)).__name__
-            found.setdefault(path, set()).add("Struct" if field.children else kind)
-            visit(field.children, path + ".")
-
     for api in APIS.values():
-        visit(message(f"{api.name}{side.capitalize()}").fields, "")
+        _collect(message(f"{api.name}{side.capitalize()}").fields, "", found)
     return {path: frozenset(kinds) for path, kinds in found.items()}
 
 

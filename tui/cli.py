@@ -47,6 +47,10 @@ CLOSED_PIPE: Final = 141
 INTERRUPTED: Final = 130
 
 
+class ClosedPipe(Exception):
+    """Whoever read our output has left; click would call it an error."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -89,6 +93,15 @@ class LazyGroup(click.Group):
             ctx.fail(f'there is no command and no file "{name}"{hint}')
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and hand over all that it printed."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise ClosedPipe from None
+        return result
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -98,10 +111,7 @@ class LazyGroup(click.Group):
         **extra: Any,
     ) -> Any:
         """Run, and leave with the right exit code."""
-        try:
-            code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
-        except BrokenPipeError:
-            code = CLOSED_PIPE
+        code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
         if code == CLOSED_PIPE:
             _silence()
         sys.exit(code)
@@ -118,7 +128,8 @@ def _run(
         result = super(LazyGroup, group).main(
             args, prog_name, complete_var, standalone_mode=False, **extra
         )
-        sys.stdout.flush()
+    except ClosedPipe:
+        return CLOSED_PIPE
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return 2
@@ -128,9 +139,8 @@ def _run(
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except SystemExit as error:
-        # click leaves by itself on a closed pipe.
-        return CLOSED_PIPE if _is_closed_pipe(error) else _code(error.code)
-    except (ImportError, Exception) as error:
+        return _code(error.code)
+    except Exception as error:
         code = _explained(error)
         if code is None:
             raise
@@ -142,14 +152,8 @@ def _code(result: Any) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _is_closed_pipe(error: SystemExit) -> bool:
-    return isinstance(error.__context__, BrokenPipeError)
-
-
 def _explained(error: BaseException) -> int | None:
     """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
-    if isinstance(error, BrokenPipeError):
-        return CLOSED_PIPE
     from analyzer.commands.failures import explain
 
     found = explain(error)

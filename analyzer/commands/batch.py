@@ -1,0 +1,131 @@
+"""`decode --batch` and `encode --batch`: JSON lines in, JSON lines out, in order, for other
+languages' test suites.
+
+Answers are written as soon as no more input waits, so that a peer may ask one by one or send
+everything at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from dissectors.errors import DissectError
+from dissectors.jsonform import body_from_json, dumps, plain
+from dissectors.layout import Layout
+from dissectors.reader import REFUSALS, reader
+from dissectors.registry import layout_of, read_layout, write_layout
+from dissectors.writer import REFUSALS as WRITER_REFUSALS
+from dissectors.writer import writer
+
+READ: Final = 1 << 20
+"""Bytes read at once; a pipe gives what it has."""
+
+Answer = Callable[[bytes], bytes]
+
+
+def serve(answer: Answer, source: int, sink: int) -> None:
+    """Answer every line that comes from one file descriptor on the other, until the end of
+    input."""
+    for lines in _waiting_lines(source):
+        _write(sink, b"".join([answer(line) + b"\n" for line in lines if line.strip()]))
+
+
+def _waiting_lines(source: int) -> Iterator[list[bytes]]:
+    """All whole lines that a read brought; at the end of input what is left counts as one."""
+    rest: list[bytes] = []
+    while data := os.read(source, READ):
+        if b"\n" not in data:
+            rest.append(data)
+            continue
+        rest.append(data)
+        *lines, last = b"".join(rest).split(b"\n")
+        rest = [last]
+        yield lines
+    yield [b"".join(rest)]
+
+
+def _write(sink: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]
+
+
+def decode_line(line: bytes) -> bytes:
+    """`{"message", "version", "hex"}` -> `{"ok": true, "body"}`, or why not."""
+    try:
+        asked = orjson.loads(line)
+        layout = _layout(asked)
+        data = _octets(asked)
+        try:
+            body, end = reader(layout)(data, 0)
+        except REFUSALS:
+            # The reference says where and why.
+            body, end = read_layout(layout, data)
+    except orjson.JSONDecodeError as error:
+        return _refusal(f"no JSON: {error}", error.pos, "")
+    except DissectError as error:
+        return _refusal(error.reason, error.offset, error.path)
+    if end != len(data):
+        return _refusal(f"{len(data) - end} bytes left over", end, "")
+    try:
+        return orjson.dumps({"ok": True, "body": body}, default=plain)
+    except TypeError:
+        return dumps({"ok": True, "body": body})
+
+
+def encode_line(line: bytes) -> bytes:
+    """`{"message", "version", "body"}` -> `{"ok": true, "hex"}`, or why not."""
+    try:
+        asked = _loads(line)
+        layout = _layout(asked)
+        if "body" not in asked:
+            raise DissectError('"body" is missing')
+        body = body_from_json(layout, asked["body"])
+        try:
+            data = writer(layout)(body)
+        except WRITER_REFUSALS:
+            data = write_layout(layout, body)
+    except ValueError as error:
+        return _refusal(f"no JSON: {error}", getattr(error, "pos", 0), "")
+    except DissectError as error:
+        return _refusal(error.reason, error.offset, error.path)
+    return b'{"ok":true,"hex":"' + data.hex().encode("ascii") + b'"}'
+
+
+def _loads(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        # Lone surrogates stand for bytes that are no UTF-8: only the stock parser takes them.
+        import json
+
+        try:
+            return json.loads(line)
+        except RecursionError:
+            raise ValueError("too many levels") from None
+
+
+def _layout(asked: Any) -> Layout:
+    if not isinstance(asked, dict):
+        raise DissectError('an object {"message", "version", ...} is wanted')
+    name, version = asked.get("message"), asked.get("version")
+    if not isinstance(name, str):
+        raise DissectError('"message" is missing or no text')
+    if type(version) is not int:
+        raise DissectError('"version" is missing or no integer')
+    return layout_of(name, version)
+
+
+def _octets(asked: dict[str, Any]) -> bytes:
+    try:
+        return bytes.fromhex(asked["hex"])
+    except (KeyError, TypeError, ValueError):
+        raise DissectError('"hex" is missing or no hexadecimal text') from None
+
+
+def _refusal(reason: str, offset: int, path: str) -> bytes:
+    return dumps({"ok": False, "error": reason, "offset": offset, "path": path})

@@ -1,0 +1,201 @@
+"""`kafkascope decode` and `encode`: bytes of one message to JSON and back, for anyone with a hex
+dump."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from analyzer.commands.inputs import octets, read_input
+
+if TYPE_CHECKING:
+    from analyzer.wholes import Whole
+
+
+def message_option(function: Callable[..., int]) -> Callable[..., int]:
+    """Options that say which message of an API is meant."""
+    for option in (
+        click.option(
+            "--request", "side", flag_value="Request", help="NAME is an API: its request."
+        ),
+        click.option(
+            "--response", "side", flag_value="Response", help="NAME is an API: its response."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def full_name(name: str, side: str | None) -> str:
+    """The message that NAME and the side mean: `Fetch --request`, `FetchRequest`,
+    `OffsetCommitValue`."""
+    from analyzer.filter_errors import nearest
+    from dissectors import registry
+
+    known = {each.lower(): each for each in registry.message_names()}
+    wanted = name.lower()
+    exact = known.get(wanted + (side or "").lower()) or known.get(wanted)
+    if exact is not None:
+        if side and not exact.endswith(side):
+            raise click.UsageError(f"{exact} is no {side.lower()}")
+        return exact
+    if name.isdecimal() and int(name) in registry.APIS:
+        return full_name(registry.APIS[int(name)].name, side)
+    if f"{wanted}request" in known:
+        raise click.UsageError(f"--request or --response of {name}?")
+    near = nearest(name, [*known.values(), *(api.name for api in registry.APIS.values())])
+    hint = f"; did you mean {near}?" if near else ""
+    raise click.UsageError(f'there is no message "{name}"{hint} (list: kafkascope grammar)')
+
+
+def print_json(value: Any, pretty: bool | None) -> None:
+    """One line when piped, indented on a terminal."""
+    from dissectors.jsonform import dumps, plain
+
+    if pretty is None:
+        pretty = sys.stdout.isatty()
+    if pretty:
+        import json
+
+        click.echo(json.dumps(value, default=plain, indent=2, ensure_ascii=False))
+    else:
+        click.echo(dumps(value))
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("version", type=int, required=False)
+@click.argument("data", required=False)
+@message_option
+@click.option("--frame", is_flag=True, help='Print {"header", "body"} instead of the body.')
+@click.option("--tree", is_flag=True, help="Print a tree of named values.")
+@click.option("--hex", "show_hex", is_flag=True, help="The tree with each field's bytes.")
+@click.option("--pretty/--no-pretty", default=None, help="Indented JSON; so on a terminal.")
+@click.option("--batch", is_flag=True, help="Serve JSON lines from stdin: docs/json.md.")
+def decode(
+    name: str | None,
+    version: int | None,
+    data: str | None,
+    side: str | None,
+    frame: bool,
+    tree: bool,
+    show_hex: bool,
+    pretty: bool | None,
+    batch: bool,
+) -> int:
+    """Decode one message to JSON.
+
+    NAME is an API with --request or --response, or a message (FetchRequest, OffsetCommitValue).
+    DATA is hexadecimal, base64, a file of either or of bytes, or stdin: a whole frame with its
+    size, header and body, or a body alone, whichever fits to the last byte.
+
+    \b
+      kafkascope decode Metadata 0 --response 00000000...
+      tail -1 broker.log | cut -d' ' -f9 | kafkascope decode Fetch 12 --request --tree
+    """
+    if batch:
+        from analyzer.commands.batch import decode_line, serve
+
+        serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
+        return 0
+    if name is None or version is None:
+        raise click.UsageError("NAME and VERSION are missing (or --batch)")
+    from analyzer.wholes import read_whole
+
+    message = full_name(name, side)
+    raw = octets(read_input(data, "DATA"))
+    whole = read_whole(message, version, raw)
+    if tree or show_hex:
+        from analyzer.render_tree import render_message
+
+        click.echo(render_message(whole.layouts, raw, show_hex=show_hex), nl=False)
+    elif frame:
+        print_json({"header": whole.header, "body": whole.body}, pretty)
+    else:
+        if whole.header is not None:
+            click.echo(f"{whole.form}: {_shown_header(whole)}", err=True)
+        print_json(whole.body, pretty)
+    if whole.note:
+        click.echo(f"note: {whole.note}", err=True)
+    if whole.end < len(raw):
+        left = len(raw) - whole.end
+        click.echo(f"kafkascope: {left} bytes left over from byte {whole.end} on", err=True)
+        return 4
+    return 0
+
+
+def _shown_header(whole: Whole) -> str:
+    return ", ".join(f"{key} {value!r}" for key, value in (whole.header or {}).items())
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("version", type=int, required=False)
+@click.argument("json_text", metavar="[JSON]", required=False)
+@message_option
+@click.option("--base64", "as_base64", is_flag=True, help="Print base64 instead of hexadecimal.")
+@click.option("--raw", is_flag=True, help="Write the bytes themselves.")
+@click.option(
+    "--frame", "correlation_id", type=int, metavar="ID", help="A frame with this correlation id."
+)
+@click.option("--client-id", default=None, help="Client id of the frame's header.")
+@click.option("--batch", is_flag=True, help="Serve JSON lines from stdin: docs/json.md.")
+def encode(
+    name: str | None,
+    version: int | None,
+    json_text: str | None,
+    side: str | None,
+    as_base64: bool,
+    raw: bool,
+    correlation_id: int | None,
+    client_id: str | None,
+    batch: bool,
+) -> int:
+    """Encode JSON as one message.
+
+    JSON is the body as `decode` prints it (docs/json.md), a file of it, or stdin. Fields that are
+    missing get their defaults. {"header", "body"}, as `decode --frame` prints it, gives a frame.
+
+    \b
+      kafkascope encode Metadata 12 --request '{"topics": null}'
+    """
+    if batch:
+        from analyzer.commands.batch import encode_line, serve
+
+        serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
+        return 0
+    if name is None or version is None:
+        raise click.UsageError("NAME and VERSION are missing (or --batch)")
+    import json
+
+    message = full_name(name, side)
+    try:
+        value = json.loads(read_input(json_text, "JSON"))
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"no JSON: {error}") from None
+    from analyzer.wholes import write_body, write_frame
+
+    header: Any = None
+    if isinstance(value, dict) and value.keys() == {"header", "body"}:
+        header, value = value["header"], value["body"]
+    if correlation_id is not None:
+        header = {**(header or {}), "correlation_id": correlation_id}
+    if client_id is not None:
+        header = {**(header or {"correlation_id": 0}), "client_id": client_id}
+    try:
+        if header is None:
+            data = write_body(message, version, value)
+        else:
+            data = write_frame(message, version, header, value)
+    except struct.error as error:
+        raise click.UsageError(str(error)) from None
+    if raw:
+        sys.stdout.buffer.write(data)
+    else:
+        click.echo(base64.b64encode(data).decode("ascii") if as_base64 else data.hex())
+    return 0

@@ -1,0 +1,197 @@
+"""Decoded messages as text: an indented tree, with the bytes of each field when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from dissectors.codes import ENUMS, error_name
+from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
+from dissectors.tree import Node, annotate
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEX_COLUMN: Final = 8
+"""Bytes beside a field's name; longer ones stand below it."""
+DUMP_WIDTH: Final = 16
+SHORT_TEXT: Final = 200
+"""Characters of a text in a tree on a terminal."""
+
+
+@cache
+def enum_of(name: str, declared: str) -> str:
+    """The set of named values that a field takes: declared, or named like the field."""
+    if declared:
+        return declared
+    if name == "error_code":
+        return "error"
+    camel = "".join(part.capitalize() for part in name.split("_"))
+    return camel if camel in ENUMS else ""
+
+
+def named_value(slot: Slot | None, value: Any) -> str:
+    """The name of a value, with a blank before it; empty when it has none."""
+    if slot is None or not isinstance(value, int | str) or isinstance(value, bool):
+        return ""
+    enum = enum_of(slot.name, slot.field.enum)
+    if enum == "error":
+        return f" {error_name(value)}" if isinstance(value, int) else ""
+    if enum.endswith("Bits") or not enum:
+        return ""
+    name = ENUMS.get(enum, {}).get(value)
+    return f" {name}" if name and name != value else ""
+
+
+def shown(value: Any, *, full: bool = True) -> str:
+    """A value on one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Uuid):
+        return str(value)
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes" + (f" {_preview(value)}" if value else "")
+    if isinstance(value, str):
+        text = "".join(c if c.isprintable() else _escaped(c) for c in value)
+        return f'"{text}"' if full or len(text) <= SHORT_TEXT else f'"{text[:SHORT_TEXT]}"...'
+    return str(value)
+
+
+def _escaped(char: str) -> str:
+    return repr(char)[1:-1]
+
+
+def _preview(value: bytes) -> str:
+    """Up to 32 bytes: as text where all of it is text."""
+    head = value[:32]
+    more = "..." if len(value) > 32 else ""
+    if all(32 <= byte < 127 for byte in head):
+        return f'"{head.decode("ascii")}"{more}'
+    return head.hex(" ") + more
+
+
+class TreeText:
+    """Prints messages of one frame; `inside` gives the lines below a field that holds records."""
+
+    def __init__(
+        self,
+        data: bytes,
+        *,
+        show_hex: bool = False,
+        mask: bool = False,
+        inside: Callable[[Node], Iterator[str]] | None = None,
+    ) -> None:
+        self.data = data
+        self.show_hex = show_hex
+        self.mask = mask
+        self.inside = inside
+
+    def message(self, layout: Layout, at: int) -> Iterator[str]:
+        """The lines of one message."""
+        root = annotate(layout, self.data, at)
+        title = f"{root.name} v{layout.version}"
+        yield self._line(root, 0, title, leaf=False)
+        for child in root.children:
+            yield from self._node(child, 1)
+
+    def _node(self, node: Node, depth: int) -> Iterator[str]:
+        slot = node.slot
+        secret = self.mask and slot is not None and slot.field.secret
+        if not self.show_hex and _is_noise(node):
+            return
+        if _is_list(node):
+            count = "null" if node.value is None else len(node.value)
+            yield self._line(node, depth, f"{node.name}: {count}", leaf=not node.children)
+        elif _is_struct(node):
+            yield self._line(node, depth, node.name, leaf=False)
+        else:
+            value = _masked(node.value) if secret else node.value
+            text = f"{node.name}: {shown(value)}{named_value(slot, value)}"
+            yield self._line(node, depth, text, leaf=not node.children, secret=secret)
+            if self.inside is not None and slot is not None and _is_records(slot) and node.value:
+                for line in self.inside(node):
+                    yield f"{self._blank()}{'  ' * (depth + 1)}{line}"
+            if not self.show_hex and not _has_fields(node):
+                return
+        for child in node.children:
+            if secret and not child.children and child.name not in ("length", "marker"):
+                yield self._line(child, depth + 1, child.name, leaf=True, secret=True)
+            else:
+                yield from self._node(child, depth + 1)
+
+    def _blank(self) -> str:
+        return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
+
+    def _line(self, node: Node, depth: int, text: str, *, leaf: bool, secret: bool = False) -> str:
+        if not self.show_hex:
+            return "  " * depth + text
+        size = node.end - node.start
+        place = f"{node.start}-{node.end - 1}" if size > 1 else str(node.start) if size else "-"
+        octets = self.data[node.start : node.end] if leaf else b""
+        if secret:
+            beside = "** " * min(len(octets), HEX_COLUMN)
+            return f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
+        beside = octets.hex(" ") if len(octets) <= HEX_COLUMN else ""
+        line = f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
+        if beside or not octets:
+            return line
+        return "\n".join([line, *dump_lines(octets, node.start)])
+
+
+def dump_lines(octets: bytes, at: int) -> Iterator[str]:
+    """Offset, sixteen bytes, and what of them is text."""
+    for start in range(0, len(octets), DUMP_WIDTH):
+        row = octets[start : start + DUMP_WIDTH]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"  {at + start:08x}  {row.hex(' '):<{3 * DUMP_WIDTH}} {text}"
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return "*" * len(value)
+    return b"*" * len(value) if isinstance(value, bytes) else value
+
+
+def _is_noise(node: Node) -> bool:
+    """Lengths, counts, markers and empty tagged sections: bytes, but no news."""
+    if node.slot is not None or node.name.startswith("["):
+        return False
+    if node.name == "_tagged_fields":
+        return all(_is_noise(child) for child in node.children)
+    return node.name in ("count", "length", "marker", "size", "tag", "text", "data")
+
+
+def _is_list(node: Node) -> bool:
+    return isinstance(node.value, list) or (
+        node.slot is not None and isinstance(node.slot.wire, ArrayWire)
+    )
+
+
+def _is_struct(node: Node) -> bool:
+    return isinstance(node.value, dict) or (node.value is None and node.name == "_tagged_fields")
+
+
+def _has_fields(node: Node) -> bool:
+    return any(child.slot is not None or child.children for child in node.children)
+
+
+def _is_records(slot: Slot) -> bool:
+    return isinstance(slot.wire, BytesWire) and slot.wire.records
+
+
+def render_message(
+    layouts: Sequence[tuple[Layout, int]],
+    data: bytes,
+    *,
+    show_hex: bool = False,
+    mask: bool = False,
+) -> str:
+    """All messages of a frame as text; each layout comes with its offset."""
+    from analyzer.render_records import lines_inside
+
+    text = TreeText(data, show_hex=show_hex, mask=mask, inside=lines_inside)
+    return "".join(f"{line}\n" for layout, at in layouts for line in text.message(layout, at))
