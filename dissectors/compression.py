@@ -1,0 +1,220 @@
+"""The codecs of record batches: gzip, snappy (both framings), lz4, zstd. The output is limited
+before it is allocated."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from dissectors.errors import DissectError, Malformed, TooLarge
+
+NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+"""Number in a batch's attributes -> name."""
+
+NUMBERS: Final = {name: number for number, name in NAMES.items()}
+
+OUTPUT_LIMIT: Final = 128 << 20
+"""Bytes that one batch may expand to. Brokers take 1 MB batches by default and 100 MB requests at
+most; a ratio of 100 is text
+at its best, so what goes beyond this is a bomb, not traffic."""
+
+_XERIAL: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER: Final = len(_XERIAL) + 8
+_LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
+
+
+def name_of(codec: int) -> str:
+    """The codec's name, the number as text when there is no such codec."""
+    return NAMES.get(codec, str(codec))
+
+
+def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
+    """The expanded bytes; `Malformed` when they are not what the codec writes, `TooLarge` beyond
+    `limit`."""
+    if codec == 0:
+        return data
+    try:
+        return _DECOMPRESS[codec](data, limit)
+    except KeyError:
+        raise Malformed(f"there is no codec {codec}") from None
+    except DissectError:
+        raise
+    except (zlib.error, ValueError, OSError, RuntimeError, MemoryError, struct.error) as error:
+        raise Malformed(f"no {name_of(codec)} data: {_first_line(error)}") from None
+    except Exception as error:
+        # cramjam and zstandard raise exception classes of their own, which are not worth importing
+        # them for.
+        if type(error).__module__.partition(".")[0] in {"cramjam", "zstandard", "zstd"}:
+            raise Malformed(f"no {name_of(codec)} data: {_first_line(error)}") from None
+        raise
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """The bytes as Kafka's own clients write them (snappy in xerial's framing)."""
+    if codec == 0:
+        return data
+    if codec == 1:
+        packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+        return packer.compress(data) + packer.flush()
+    import cramjam
+
+    if codec == 2:
+        blocks = [data[at : at + 32768] for at in range(0, len(data), 32768)]
+        packed = [bytes(cramjam.snappy.compress_raw(block)) for block in blocks]
+        head = _XERIAL + struct.pack(">ii", 1, 1)
+        return head + b"".join(struct.pack(">i", len(block)) + block for block in packed)
+    if codec == 3:
+        return bytes(cramjam.lz4.compress(data))
+    if codec == 4:
+        return bytes(cramjam.zstd.compress(data))
+    raise Malformed(f"there is no codec {codec}")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+
+
+def _too_large(codec: int, limit: int) -> TooLarge:
+    return TooLarge(f"the {name_of(codec)} data expands to more than {limit} bytes")
+
+
+def _gzip(data: bytes, limit: int) -> bytes:
+    parts, size = [], 0
+    while data:
+        member = zlib.decompressobj(31)
+        parts.append(member.decompress(data, limit - size + 1))
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(1, limit)
+        if not member.eof:
+            raise Malformed("the gzip data ends early")
+        data = member.unused_data
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy(data: bytes, limit: int) -> bytes:
+    """Raw snappy, or blocks in xerial's framing. The version words behind its magic are not looked
+    at: some writers have
+    them in the other byte order."""
+    if not data.startswith(_XERIAL):
+        return _snappy_block(data, limit)
+    parts, size, at = [], 0, _XERIAL_HEADER
+    while at < len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        at += 4
+        if length < 0 or at + length > len(data):
+            raise Malformed("a snappy block is longer than the data")
+        parts.append(_snappy_block(data[at : at + length], limit - size))
+        size += len(parts[-1])
+        at += length
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy_block(data: bytes, limit: int) -> bytes:
+    import cramjam
+
+    if not data:
+        raise Malformed("an empty snappy block")
+    size = cramjam.snappy.decompress_raw_len(data)
+    # The length that a block claims is allocated at once; three bytes of a copy make 64 bytes at
+    # most.
+    if size > limit:
+        raise _too_large(2, limit)
+    if size > 64 * len(data):
+        raise Malformed(f"a snappy block of {len(data)} bytes claims to hold {size}")
+    return bytes(cramjam.snappy.decompress_raw(data))
+
+
+def _lz4(data: bytes, limit: int) -> bytes:
+    import cramjam
+
+    return _grown(cramjam.lz4.decompress_into, _with_right_header(data), limit)
+
+
+def _grown(into: Callable[[bytes, Any], int], data: bytes, limit: int) -> bytes:
+    """Decompress into a buffer that grows up to the limit: the library itself knows no limit."""
+    size = min(limit, max(1 << 16, 8 * len(data)))
+    while True:
+        buffer = bytearray(size)
+        try:
+            return bytes(memoryview(buffer)[: into(data, buffer)])
+        except Exception as error:
+            if "write whole buffer" not in str(error):
+                raise
+        if size >= limit:
+            raise _too_large(3, limit)
+        size = min(limit, size * 4)
+
+
+def _with_right_header(data: bytes) -> bytes:
+    """The frame with the header checksum that the format asks for.
+
+    For magic 0 Kafka computed it over the frame's magic number too (KAFKA-3160): strict decoders
+    refuse such a frame.
+    """
+    if not data.startswith(_LZ4_MAGIC) or len(data) < 7:
+        raise Malformed("no lz4 frame")
+    flags = data[4]
+    end = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)
+    if end >= len(data):
+        raise Malformed("the lz4 frame ends in its header")
+    right = xxh32(data[4:end]) >> 8 & 0xFF
+    return data if data[end] == right else data[:end] + bytes([right]) + data[end + 1 :]
+
+
+def xxh32(data: bytes) -> int:
+    """The 32-bit xxHash of fewer than 16 bytes, seed 0: all that an lz4 frame header needs."""
+    if len(data) >= 16:
+        raise ValueError("xxh32 takes short inputs only")
+    mask = 0xFFFFFFFF
+    value, at = 374761393 + len(data), 0
+    while at + 4 <= len(data):
+        value = value + int.from_bytes(data[at : at + 4], "little") * 3266489917 & mask
+        value = (value << 17 | value >> 15) * 668265263 & mask
+        at += 4
+    for byte in data[at:]:
+        value = value + byte * 374761393 & mask
+        value = (value << 11 | value >> 21) * 2654435761 & mask
+    value = (value ^ value >> 15) * 2246822519 & mask
+    value = (value ^ value >> 13) * 3266489917 & mask
+    return value ^ value >> 16
+
+
+_ZSTD_WINDOW: Final = 1 << 27
+"""The largest window that zstd's own tools take without being told to."""
+
+_ZSTD_STEP: Final = 2048
+"""Bytes given to the decoder at a time: 128 KB come of 4 bytes at most, so 64 MB of one step."""
+
+
+def _zstd(data: bytes, limit: int) -> bytes:
+    import zstandard
+
+    context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    parts, size, at, frame = [], 0, 0, None
+    while at < len(data) or frame is None:
+        frame = frame or context.decompressobj()
+        step = data[at : at + _ZSTD_STEP]
+        parts.append(frame.decompress(step))
+        at += len(step)
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(4, limit)
+        if frame.eof:
+            at -= len(frame.unused_data)
+            frame = None
+            if at >= len(data):
+                return b"".join(parts)
+        elif not step:
+            break
+    raise Malformed("the zstd data ends early")
+
+
+_DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {
+    1: _gzip,
+    2: _snappy,
+    3: _lz4,
+    4: _zstd,
+}
