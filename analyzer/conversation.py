@@ -1,0 +1,579 @@
+"""Both directions of one Kafka connection: chunks in, exchanges out.
+
+Pairs requests with responses by correlation id, knows when no answer is to come (acks=0), the SASL
+phases and what happens at gaps and at the end. The only place that turns a `DissectError` into an
+`Undecoded`: one bad frame never ends a connection. Sans-I/O; time arrives with the data.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from analyzer import facts
+from analyzer.detect import is_token
+from analyzer.framing import FrameBuffer, Skipped, Unit
+from analyzer.model import (
+    Exchange,
+    Frame,
+    Note,
+    Request,
+    Response,
+    Side,
+    State,
+    Undecoded,
+)
+from analyzer.pending import SASL_TOKEN, InFlight, Pending
+from analyzer.plausible import Verdict, judge_request
+from analyzer.resync import RequestSense, ResponseSense
+from analyzer.sasl import user_of
+from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from dissectors.errors import DissectError
+from dissectors.layout import Layout, StructWire
+from dissectors.reader import REFUSALS, reader
+from dissectors.registry import (
+    APIS,
+    Decoded,
+    RequestHeader,
+    decode_request,
+    decode_response,
+    layout_of,
+    read_request_header,
+)
+
+if TYPE_CHECKING:
+    from analyzer.context import Context
+    from captures.model import Endpoint
+
+PRODUCE: Final = 0
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
+STATEFUL: Final = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
+"""APIs whose bodies the conversation itself needs."""
+
+MAX_EARLY: Final = 256
+"""Responses held for requests that the reassembly has not delivered yet."""
+
+ENDINGS: Final = {
+    "fin": "closed by {}",
+    "rst": "reset by {}",
+    "reuse": "the ports were used for a new connection",
+    "idle": "the connection was silent for too long",
+}
+
+_INT = struct.Struct(">i")
+
+
+class Conversation:
+    """One connection that is known to be Kafka's, with `client` as the client's direction."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        context: Context,
+        client: int,
+        *,
+        midstream: bool = False,
+    ) -> None:
+        self.connection = connection
+        self.client = client
+        """Direction in which the requests go."""
+        self._context = context
+        self._sense = RequestSense()
+        self._sense.lenient = True
+        self._in_flight = InFlight()
+        self._requests = FrameBuffer(self._sense)
+        self._responses = FrameBuffer(ResponseSense(self._in_flight.ids))
+        if midstream:
+            self._requests.hunt()
+            self._responses.hunt()
+        self._reserved: int | None = None
+        """Number for the request whose first bytes were seen."""
+        self._half: Pending | None = None
+        """A request that is not whole yet, though its answer was seen."""
+        self._early: deque[Frame] = deque()
+        self._tokens = False
+        """Raw SASL tokens are to be expected from the client."""
+        self._hole = False
+        """Bytes of the responses are missing since the last one that paired."""
+        self._skipped = 0
+        """Bytes skipped since the last exchange."""
+        self._ended = ""
+        """How the connection ended, as far as that is known."""
+        self._closed = [False, False]
+        self.mechanism = ""
+        """Of SASL, as the handshake named it."""
+        self.user = ""
+        self._claimed = ""
+        """The user that the client says it is, until the broker agrees."""
+        self.software = ""
+        self._out: list[Exchange] = []
+
+    # --- events
+
+    def feed(self, event: StreamEvent) -> list[Exchange]:
+        """The exchanges that this event completes."""
+        match event:
+            case Chunk():
+                if event.direction == self.client:
+                    self._take_requests(self._requests.feed(event))
+                    if self._early:
+                        self._retry(event.pieces[-1].time_ns)
+                else:
+                    self._take_responses(self._responses.feed(event))
+            case Gap():
+                if event.direction == self.client:
+                    self._take_requests(self._requests.gap(event))
+                else:
+                    self._hole = True
+                    self._take_responses(self._responses.gap(event))
+            case Closed():
+                self._close(event)
+        out, self._out = self._out, []
+        return out
+
+    def _close(self, event: Closed) -> None:
+        client, broker = self.client, 1 - self.client
+        over = event.direction is None or event.how == "rst"
+        if not self._ended and event.how in ENDINGS:
+            who = "the client" if event.direction == client else "the broker"
+            self._ended = ENDINGS[event.how].format(who)
+        if (over or event.direction == client) and not self._closed[client]:
+            self._closed[client] = True
+            self._take_requests(self._requests.close())
+            self._retry(event.time_ns + 1)
+        if (over or event.direction == broker) and not self._closed[broker]:
+            self._closed[broker] = True
+            self._take_responses(self._responses.close())
+        if all(self._closed):
+            self._retry(None)
+        if self._closed[broker]:
+            for pending in self._in_flight.all():
+                self._unanswered(pending)
+
+    def _unanswered(self, pending: Pending, reason: str = "") -> None:
+        """Tell a request that no answer will come to."""
+        if reason:
+            self._tell(pending, "lost", None, reason)
+        elif self._ended:
+            self._tell(pending, "lost", None, self._ended)
+        else:
+            self._tell(pending, "open", None, "in flight when the capture ends")
+
+    # --- requests
+
+    def _take_requests(self, units: list[Unit]) -> None:
+        for unit in units:
+            if isinstance(unit, Frame):
+                self._request(unit)
+            else:
+                self._skip(unit)
+        if self._requests.partial and self._reserved is None and self._half is None:
+            self._reserved = self._context.next_number()
+
+    def _number(self) -> int:
+        number, self._reserved = self._reserved, None
+        return self._context.next_number() if number is None else number
+
+    def _request(self, frame: Frame) -> None:
+        half, self._half = self._half, None
+        if half is not None:
+            self._complete(half, frame)
+            return
+        if self._tokens or (frame.offset == 0 and frame.payload[:1] == b"\x60"):
+            if self._is_token(frame):
+                self._token(frame)
+                return
+            self._tokens = False
+        header = self._header_of(frame.payload)
+        if header is None:
+            self._opaque(frame)
+            return
+        pending = Pending(self._number(), header, api_name(header.api_key))
+        self._complete(pending, frame)
+
+    def _header_of(self, payload: bytes) -> RequestHeader | None:
+        """The header of a request; None when the bytes are no request of whatever release."""
+        try:
+            header = read_request_header(payload)
+        except DissectError:
+            return None
+        if header.api_key in APIS or (0 <= header.api_key < 1024 and header.api_version >= 0):
+            return header
+        return None
+
+    def _complete(self, pending: Pending, frame: Frame) -> None:
+        """All of a request was seen that there is to see."""
+        header = pending.header
+        if header is None:
+            return
+        pending.frame = frame
+        pending.id = self._context.identify(self.connection, self.client, frame)
+        if self._sense.client_id is None and header.client_id:
+            self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
+        if self._context.bodies or header.api_key in STATEFUL:
+            pending.decoded, pending.undecoded = dissect_request(frame, header)
+        else:
+            pending.undecoded = _cut(frame, "request")
+        self._learn(pending.decoded)
+        if header.api_key in STATEFUL:
+            self._note_request(header, pending.decoded)
+        pending.software = self.software
+        if pending.answer is not None:
+            self._answered(pending, pending.answer)
+        elif header.api_key == PRODUCE and acks_of(frame.payload, pending) == 0:
+            self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
+        else:
+            dropped = self._in_flight.add(header.correlation_id, pending)
+            if dropped is not None:
+                self._unanswered(dropped, "too many requests wait for an answer")
+
+    def _note_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
+        """Follow the phases before the work begins."""
+        if decoded is None:
+            return
+        body = decoded.body
+        if header.api_key == API_VERSIONS:
+            name = body.get("client_software_name", "")
+            if name:
+                self.software = f"{name} {body.get('client_software_version', '')}".strip()
+        elif header.api_key == SASL_HANDSHAKE:
+            self.mechanism = body["mechanism"]
+            # Version 0 leads to raw tokens, version 1 to SaslAuthenticate (KIP-152).
+            self._tokens = header.api_version == 0
+        else:
+            self._claimed = user_of(self.mechanism, body["auth_bytes"]) or self._claimed
+
+    def _opaque(self, frame: Frame) -> None:
+        """A frame of the client that is no request."""
+        reason = "no readable request header"
+        if frame.cut:
+            reason = f"the header is not in the capture ({frame.cut})"
+        size = frame.size
+        undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
+        self._tell_opaque(Request(frame, None, None), reason, (undecoded,))
+
+    def _skip(self, unit: Skipped) -> None:
+        self._skipped += unit.bytes
+        self._context.skipped_bytes += unit.bytes
+
+    # --- responses
+
+    def _take_responses(self, units: list[Unit]) -> None:
+        for unit in units:
+            if isinstance(unit, Frame):
+                self._response(unit)
+            else:
+                self._hole = True
+                self._skip(unit)
+
+    def _response(self, frame: Frame) -> None:
+        payload = frame.payload
+        if self._in_flight.tokens:
+            known = len(payload) >= 4 and _INT.unpack_from(payload)[0] in self._in_flight
+            if not known:
+                self._token_answer(frame)
+                return
+            for pending in self._in_flight.tokens:
+                self._tell(pending, "no-reply", None, "the last token of the exchange")
+            self._in_flight.tokens = []
+        if len(payload) < 4:
+            self._orphan(frame)
+            return
+        pending = self._in_flight.take(_INT.unpack_from(payload)[0])
+        if pending is not None:
+            self._answered(pending, frame)
+        elif not self._partial_request(frame):
+            self._early.append(frame)
+            if len(self._early) > MAX_EARLY:
+                self._orphan(self._early.popleft())
+
+    def _partial_request(self, frame: Frame) -> bool:
+        """Whether the answer belongs to the request whose last bytes are still missing."""
+        if not self._requests.partial or self._half is not None:
+            return False
+        header = self._header_of(self._requests.head())
+        if header is None or header.correlation_id != _INT.unpack_from(frame.payload)[0]:
+            return False
+        pending = Pending(self._number(), header, api_name(header.api_key))
+        pending.answer = frame
+        self._half = pending
+        return True
+
+    def _retry(self, until_ns: int | None) -> None:
+        """Look again for the requests of responses that came early; those of requests that would
+        have been sent before `until_ns` have none."""
+        for _ in range(len(self._early)):
+            frame = self._early.popleft()
+            pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
+            if pending is not None:
+                self._answered(pending, frame)
+            elif self._partial_request(frame):
+                continue
+            elif until_ns is None or frame.first_ns < until_ns:
+                self._orphan(frame)
+            else:
+                self._early.append(frame)
+
+    def _answered(self, pending: Pending, frame: Frame) -> None:
+        if self._hole:
+            # Brokers answer in order: what was asked before this is answered inside the hole.
+            self._hole = False
+            for missed in self._in_flight.before(pending.number):
+                self._unanswered(missed, "its answer fell into a gap of the capture")
+        self._context.brokers.add(self._endpoints()[1])
+        self._tell(pending, "answered", frame)
+
+    def _note_response(self, key: int, decoded: Decoded) -> None:
+        """Follow the phases before the work begins."""
+        failed = decoded.body.get("error_code", 0)
+        if key == SASL_HANDSHAKE and failed:
+            self._tokens = False
+        elif key == SASL_AUTHENTICATE and not failed:
+            self.user = self._claimed
+
+    # --- raw SASL tokens
+
+    def _is_token(self, frame: Frame) -> bool:
+        """A request has a header that makes sense; a token, as good as never."""
+        data = _INT.pack(frame.size) + frame.payload
+        if frame.offset == 0 and is_token(data):
+            self._tokens = True
+        return judge_request(data, 0) is not Verdict.MAYBE
+
+    def _token(self, frame: Frame) -> None:
+        pending = Pending(self._number(), None, SASL_TOKEN)
+        pending.frame = frame
+        pending.id = self._context.identify(self.connection, self.client, frame)
+        pending.undecoded = _cut(frame, "request")
+        pending.software = self.software
+        self._claimed = user_of(self.mechanism, frame.payload) or self._claimed
+        self._in_flight.tokens.append(pending)
+
+    def _token_answer(self, frame: Frame) -> None:
+        pending = self._in_flight.tokens.pop(0)
+        self.user = self._claimed
+        self._tell(pending, "answered", frame)
+
+    # --- telling
+
+    def _endpoints(self) -> tuple[Endpoint, Endpoint]:
+        connection = self.connection
+        if self.client == 0:
+            return connection.a, connection.b
+        return connection.b, connection.a
+
+    def _learn(self, decoded: Decoded | None) -> None:
+        if decoded is not None and facts.teaches(decoded.layout):
+            facts.learn(decoded.layout, decoded.body, self._context.names)
+
+    def _notes(self, *sides: tuple[Side, Decoded | None]) -> tuple[Note, ...]:
+        notes = [
+            Note("chat", decoded.note, side)
+            for side, decoded in sides
+            if decoded is not None and decoded.note
+        ]
+        if self._skipped:
+            text = f"{self._skipped} bytes before it belong to no frame that could be found"
+            notes.append(Note("warning", text))
+            self._skipped = 0
+        return tuple(notes)
+
+    def _tell(
+        self, pending: Pending, state: State, answer: Frame | None, reason: str = ""
+    ) -> None:
+        header = pending.header
+        response: Response | None = None
+        undecoded = pending.undecoded
+        decoded: Decoded | None = None
+        if answer is not None:
+            correlation_id = None
+            if header is None:
+                more = _cut(answer, "response")
+            else:
+                correlation_id = header.correlation_id
+                if self._context.bodies or header.api_key in STATEFUL:
+                    decoded, more = dissect_response(answer, header)
+                    self._learn(decoded)
+                    if decoded is not None and header.api_key in STATEFUL:
+                        self._note_response(header.api_key, decoded)
+                else:
+                    more = _cut(answer, "response")
+            response = Response(answer, correlation_id, decoded)
+            if more:
+                undecoded += more
+        request = None
+        if pending.frame is not None:
+            request = Request(pending.frame, header, pending.decoded)
+        client, broker = self._endpoints()
+        notes: tuple[Note, ...] = ()
+        if (
+            self._skipped
+            or (decoded is not None and decoded.note)
+            or (pending.decoded is not None and pending.decoded.note)
+        ):
+            notes = self._notes(("request", pending.decoded), ("response", decoded))
+        self._out.append(
+            Exchange(
+                number=pending.number,
+                id=pending.id,
+                state=state,
+                connection=self.connection,
+                client=client,
+                broker=broker,
+                api_key=None if header is None else header.api_key,
+                api=pending.api,
+                api_version=None if header is None else header.api_version,
+                correlation_id=None if header is None else header.correlation_id,
+                client_id=None if header is None else header.client_id,
+                request=request,
+                response=response,
+                software=pending.software,
+                user=self.user,
+                reason=reason,
+                undecoded=undecoded,
+                notes=notes,
+            )
+        )
+
+    def _orphan(self, frame: Frame) -> None:
+        """A response whose request was not seen: what it holds cannot be known."""
+        payload = frame.payload
+        correlation_id = _INT.unpack_from(payload)[0] if len(payload) >= 4 else None
+        size = len(payload) - 4 if correlation_id is not None else len(payload)
+        left = Undecoded("response", "orphan", len(payload) - size, size, "its request is unknown")
+        self._tell_alone(
+            "orphan",
+            None,
+            Response(frame, correlation_id, None),
+            "a response to no request that was seen",
+            (left, *_cut(frame, "response")) if size else _cut(frame, "response"),
+        )
+
+    def _tell_opaque(
+        self, request: Request, reason: str, undecoded: tuple[Undecoded, ...]
+    ) -> None:
+        self._tell_alone("opaque", request, None, reason, undecoded)
+
+    def _tell_alone(
+        self,
+        state: State,
+        request: Request | None,
+        response: Response | None,
+        reason: str,
+        undecoded: tuple[Undecoded, ...],
+    ) -> None:
+        client, broker = self._endpoints()
+        if response is not None:
+            direction, frame, number = 1 - self.client, response.frame, self._context.next_number()
+        else:
+            assert request is not None
+            direction, frame, number = self.client, request.frame, self._number()
+        self._out.append(
+            Exchange(
+                number=number,
+                id=self._context.identify(self.connection, direction, frame),
+                state=state,
+                connection=self.connection,
+                client=client,
+                broker=broker,
+                api_key=None,
+                api="",
+                api_version=None,
+                correlation_id=None if response is None else response.correlation_id,
+                client_id=None,
+                request=request,
+                response=response,
+                software=self.software,
+                user=self.user,
+                reason=reason,
+                undecoded=undecoded,
+                notes=self._notes(),
+            )
+        )
+
+
+def api_name(key: int) -> str:
+    """Kafka's name of an API, or `Api 123`."""
+    api = APIS.get(key)
+    return f"Api {key}" if api is None else api.name
+
+
+def _cut(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
+    """What is missing of a frame."""
+    if not frame.cut:
+        return ()
+    have = len(frame.payload)
+    texts = {
+        "gap": "the capture lacks the rest",
+        "end": "the connection or the capture ends inside it",
+        "too-large": "more than we hold of one frame",
+    }
+    return (Undecoded(side, frame.cut, have, frame.size - have, texts[frame.cut]),)
+
+
+def dissect_request(
+    frame: Frame, header: RequestHeader
+) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+    """The body of a request, and what of it could not be decoded."""
+    if frame.cut:
+        return None, _cut(frame, "request")
+    try:
+        decoded = decode_request(frame.payload)
+    except DissectError as error:
+        return None, (_undecoded("request", error, frame.payload, header.end),)
+    return decoded, _surplus("request", decoded, frame.payload)
+
+
+def dissect_response(
+    frame: Frame, header: RequestHeader
+) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+    """The body of the response to a request, and what of it could not be decoded."""
+    if frame.cut:
+        return None, _cut(frame, "response")
+    try:
+        decoded = decode_response(frame.payload, header.api_key, header.api_version)
+    except DissectError as error:
+        return None, (_undecoded("response", error, frame.payload, 4),)
+    return decoded, _surplus("response", decoded, frame.payload)
+
+
+def _undecoded(side: Side, error: DissectError, payload: bytes, body_at: int) -> Undecoded:
+    offset = min(max(error.offset, body_at), len(payload))
+    return Undecoded(side, error.word, offset, len(payload) - offset, str(error), error.path)
+
+
+def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, ...]:
+    left = len(payload) - decoded.end
+    if not left:
+        return ()
+    text = f"{left} bytes behind the end of the message"
+    return (Undecoded(side, "surplus", decoded.end, left, text),)
+
+
+@cache
+def _acks_layout(version: int) -> Layout:
+    """A Produce request up to its acks: what the header of a cut frame still tells."""
+    whole = layout_of("ProduceRequest", version)
+    slots = whole.body.slots
+    names = [slot.name for slot in slots]
+    wire = StructWire(slots[: names.index("acks") + 1], (), flexible=False, nullable=False)
+    return Layout(whole.message, version, wire)
+
+
+def acks_of(payload: bytes, pending: Pending) -> int | None:
+    """The acks that a Produce request asks for; None when that cannot be read."""
+    if pending.decoded is not None:
+        acks: int = pending.decoded.body["acks"]
+        return acks
+    header = pending.header
+    if header is None or header.api_version not in APIS[PRODUCE].versions:
+        return None
+    try:
+        body, _ = reader(_acks_layout(header.api_version))(payload, header.end)
+    except REFUSALS:
+        return None
+    return body["acks"]  # type: ignore[no-any-return]

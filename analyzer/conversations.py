@@ -1,0 +1,219 @@
+"""All connections of a session: events in, exchanges out.
+
+Decides for each connection whether it is Kafka and who its client is, then leaves it to a
+`Conversation`. Connections that speak something else are counted; only where Kafka was to be
+expected do they get a row (opaque) with a sentence. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analyzer.conversation import Conversation
+from analyzer.detect import describe, look
+from analyzer.framing import FrameBuffer, Unit
+from analyzer.model import Exchange, Frame, Part, Request, Undecoded
+from analyzer.resync import RequestSense
+from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+
+if TYPE_CHECKING:
+    from analyzer.context import Context
+
+MAX_UNDECIDED_BYTES: Final = 1024 * 1024
+"""What is held of a connection while nobody knows what it speaks; beyond it, it is not Kafka."""
+
+MAX_UNDECIDED_EVENTS: Final = 2000
+
+NOT_KAFKA: Final = "not Kafka"
+
+
+class Conversations:
+    """Feed it every event of every connection, in order."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._open: dict[int, Conversation | Undecided | None] = {}
+        """By connection number; None for those that are not Kafka."""
+
+    def feed(self, event: StreamEvent) -> list[Exchange]:
+        """The exchanges that this event completes."""
+        connection = event.connection
+        number = connection.number
+        try:
+            current = self._open[number]
+        except KeyError:
+            current = self._open[number] = Undecided(connection, self.context)
+        if current is None:
+            out: list[Exchange] = []
+        elif isinstance(current, Conversation):
+            out = current.feed(event)
+        else:
+            out = self._decide(current, event)
+        if isinstance(event, Closed) and event.direction is None:
+            self._open.pop(number, None)
+        return out
+
+    def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
+        decision = undecided.feed(event)
+        number = event.connection.number
+        if decision is None:
+            return []
+        if isinstance(decision, str):
+            self._open[number] = None
+            self.context.opaque[decision] += 1
+            return undecided.row(decision)
+        self._open[number] = decision
+        out: list[Exchange] = []
+        for held in undecided.events:
+            out += decision.feed(held)
+        return out
+
+    def finish(self) -> list[Exchange]:
+        """Nothing more will come: what is in flight is told as open."""
+        out: list[Exchange] = []
+        for current in list(self._open.values()):
+            if current is not None:
+                out += self.feed(Closed(current.connection, None, "end", current.connection.last_ns))
+        self._open.clear()
+        return sorted(out, key=lambda exchange: exchange.number)
+
+
+class Undecided:
+    """A connection of which it is not known yet what it speaks."""
+
+    def __init__(self, connection: Connection, context: Context) -> None:
+        self.connection = connection
+        self.events: list[StreamEvent] = []
+        """All of them, to be told again to the Conversation."""
+        self._context = context
+        self._heads: tuple[bytearray, bytearray] = (bytearray(), bytearray())
+        """The first bytes of each direction, as long as no hole is among them."""
+        self._holes = [False, False]
+        self._midstream = not connection.handshake
+        self._probes: list[FrameBuffer | None] = [None, None]
+        self._bytes = 0
+
+    def feed(self, event: StreamEvent) -> Conversation | str | None:
+        """A conversation, the description of something else, or None while it cannot be told."""
+        self.events.append(event)
+        connection, context = self.connection, self._context
+        match event:
+            case Chunk():
+                self._bytes += len(event.data)
+                decision = self._look(event)
+            case Gap():
+                self._midstream = True
+                self._holes[event.direction] = True
+                probe = self._probes[event.direction]
+                decision = None if probe is None else self._probed(event.direction, probe.gap(event))
+            case Closed():
+                decision = self._closed(event)
+            case _:
+                self._midstream = not connection.handshake
+                decision = None
+        if decision is not None:
+            return decision
+        if self._bytes > MAX_UNDECIDED_BYTES or len(self.events) > MAX_UNDECIDED_EVENTS:
+            for direction, endpoint in enumerate((connection.b, connection.a)):
+                if context.is_broker(endpoint) and self._bytes:
+                    return self._conversation(direction)
+            return NOT_KAFKA
+        return None
+
+    def _conversation(self, client: int) -> Conversation:
+        broker = self.connection.b if client == 0 else self.connection.a
+        self._context.brokers.add(broker)
+        return Conversation(self.connection, self._context, client, midstream=self._midstream)
+
+    def _expected(self, direction: int) -> bool:
+        """Whether Kafka is to be expected at the far end of a direction."""
+        connection = self.connection
+        return self._context.is_broker(connection.b if direction == 0 else connection.a)
+
+    def _look(self, chunk: Chunk) -> Conversation | str | None:
+        direction = chunk.direction
+        head = self._heads[direction]
+        if not self._holes[direction]:
+            head += chunk.data
+        if self._midstream:
+            return self._look_midstream(chunk)
+        if direction == 1:
+            # A broker never speaks first; the client's first bytes may be missing, though.
+            return None if self._heads[0] else self._other(1)
+        found = look(head, self._expected(0))
+        if found == "short":
+            return None
+        return self._other(0) if found == "other" else self._conversation(0)
+
+    def _other(self, direction: int) -> str:
+        return describe(self._heads[direction])
+
+    def _look_midstream(self, chunk: Chunk) -> Conversation | str | None:
+        direction = chunk.direction
+        if self._expected(direction) != self._expected(1 - direction):
+            client = direction if self._expected(direction) else 1 - direction
+            head = self._heads[client]
+            reason = describe(head)
+            known = reason.startswith(("TLS", "HTTP", "SSH"))
+            return reason if known else self._conversation(client)
+        probe = self._probes[direction]
+        if probe is None:
+            probe = self._probes[direction] = FrameBuffer(RequestSense())
+            probe.hunt()
+        return self._probed(direction, probe.feed(chunk))
+
+    def _probed(self, direction: int, units: list[Unit]) -> Conversation | None:
+        for unit in units:
+            if isinstance(unit, Frame) and not unit.cut:
+                data = unit.size.to_bytes(4, "big") + unit.payload
+                if look(data, kafka_port=False) == "kafka":
+                    return self._conversation(direction)
+        return None
+
+    def _closed(self, event: Closed) -> Conversation | str | None:
+        if event.direction is not None and event.how != "rst":
+            return None
+        if not self._bytes:
+            return NOT_KAFKA if event.direction is None else None
+        for direction in (0, 1):
+            if self._expected(direction):
+                if self._heads[direction] and not self._midstream:
+                    return self._other(direction)
+                return self._conversation(direction)
+        return NOT_KAFKA
+
+    def row(self, reason: str) -> list[Exchange]:
+        """The one row of a connection that should have been Kafka."""
+        direction = next((d for d in (0, 1) if self._expected(d)), None)
+        first = next((e for e in self.events if isinstance(e, Chunk)), None)
+        if direction is None or first is None or reason == NOT_KAFKA:
+            return []
+        chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
+        first = chunks[0] if chunks else first
+        piece = first.pieces[0]
+        part = Part(piece.file, piece.at, len(first.data), piece.packet)
+        size = sum(len(chunk.data) for chunk in chunks) or len(first.data)
+        frame = Frame(
+            first.data[:64], first.offset, size - 4, piece.time_ns, piece.time_ns, (part,)
+        )
+        connection = self.connection
+        ends = (connection.a, connection.b)
+        return [
+            Exchange(
+                number=self._context.next_number(),
+                id=self._context.identify(connection, first.direction, frame),
+                state="opaque",
+                connection=connection,
+                client=ends[direction],
+                broker=ends[1 - direction],
+                api_key=None,
+                api="",
+                api_version=None,
+                correlation_id=None,
+                client_id=None,
+                request=Request(frame, None, None),
+                response=None,
+                reason=reason,
+                undecoded=(Undecoded("request", "opaque", 0, size, reason),),
+            )
+        ]

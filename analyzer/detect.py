@@ -1,0 +1,91 @@
+"""What a connection speaks, by its first bytes: Kafka on any port, or something else in a sentence.
+
+Stateless. A request that passes `plausible.judge_request` and, where it is whole, decodes as well,
+is Kafka: ZooKeeper's first packet, for one, has a header that could be a Produce of version 0.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final, Literal
+
+from analyzer.plausible import Data, Verdict, judge_request
+from dissectors.errors import DissectError
+from dissectors.registry import decode_request, read_request_header
+
+Look = Literal["kafka", "token", "other", "short"]
+
+KAFKA_PORTS: Final = frozenset({9092, 9093, 9094, 9095})
+"""Ports on which Kafka is expected: nonsense there is worth a row. Content decides, not these."""
+
+WHOLE_FIRST: Final = 64 * 1024
+"""A first request up to this size has to be seen whole before an unknown port is believed."""
+
+MAX_TOKEN: Final = 512 * 1024
+"""The most that a broker takes as a SASL token (sasl.server.max.receive.size)."""
+
+_SIZE = struct.Struct(">i")
+_HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
+_SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
+    (
+        re.compile(rb"[\x14-\x18]\x03[\x00-\x04]", re.DOTALL),
+        "TLS: only the ends can read it; capture a plain listener, or put kafkascope proxy between",
+    ),
+    (_HTTP, "HTTP, not Kafka"),
+    (re.compile(rb"SSH-\d"), "SSH, not Kafka"),
+    (re.compile(rb"PROXY (TCP|UNKNOWN)|\r\n\r\n\x00\r\nQUIT\n"), "a PROXY protocol header"),
+)
+
+
+def describe(data: Data) -> str:
+    """What bytes that are not Kafka look like."""
+    head = bytes(data[:16])
+    for pattern, sentence in _SIGNS:
+        if pattern.match(head):
+            return sentence
+    if len(head) >= 4:
+        (size,) = _SIZE.unpack_from(head)
+        if size < 0:
+            return f"not a Kafka request: it announces a size of {size}"
+        if size == 0:
+            return "not a Kafka request: an empty frame"
+        if size > 512 * 1024 * 1024:
+            return f"not a Kafka request: it announces a size of {size} bytes"
+    return "bytes that are no Kafka request"
+
+
+def look(data: Data, kafka_port: bool) -> Look:
+    """What the side that speaks first says with its first bytes."""
+    verdict = judge_request(data, 0, known_versions=not kafka_port)
+    if verdict is Verdict.MORE:
+        return "short"
+    if verdict is Verdict.NO:
+        return "token" if kafka_port and is_token(data) else "other"
+    if kafka_port:
+        return "kafka"
+    return _decodes(data)
+
+
+def _decodes(data: Data) -> Look:
+    (size,) = _SIZE.unpack_from(data)
+    payload = bytes(data[4 : 4 + size])
+    if len(payload) < size:
+        if size <= WHOLE_FIRST:
+            return "short"
+        return "kafka" if read_request_header(payload).client_id else "other"
+    try:
+        decoded = decode_request(payload)
+    except DissectError:
+        header = read_request_header(payload)
+        # A newer client may ask for a version of ApiVersions that we do not know.
+        return "kafka" if header.api_key == 18 and header.client_id else "other"
+    return "kafka" if decoded.end == len(payload) or decoded.header["client_id"] else "other"
+
+
+def is_token(data: Data) -> bool:
+    """Whether a raw GSSAPI token starts here, as 0.9 clients send it without any handshake."""
+    if len(data) < 6 or data[4] != 0x60:
+        return False
+    (size,) = _SIZE.unpack_from(data)
+    return 0 < size <= MAX_TOKEN

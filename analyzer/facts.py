@@ -1,0 +1,303 @@
+"""What a body says about topics, partitions, groups, errors and records, collected by a function
+that is generated once per layout from the marks of the declaration (entity) and Kafka's names.
+
+Only the parts of a message that hold something of interest are visited.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, Slot, StructWire, UuidWire
+from dissectors.source import Lines, compile_function
+
+if TYPE_CHECKING:
+    from analyzer.topics import TopicNames
+
+PARTITION_NAMES: Final = frozenset({"partition", "partition_index", "partition_id"})
+"""Numbers of partitions; `index` is one too where a topic is around."""
+PARTITION_LISTS: Final = frozenset({"partitions", "partition_indexes"})
+GENERATIONS: Final = frozenset(
+    {"generation_id", "generation", "member_epoch", "generation_id_or_member_epoch"}
+)
+ENTITY_HOMES: Final = {
+    "topicName": "topics",
+    "groupId": "groups",
+    "producerId": "producer_ids",
+    "transactionalId": "transactional_ids",
+}
+
+
+class ErrorSink(Protocol):
+    """How a collector reports an error code that is not 0."""
+
+    def __call__(
+        self,
+        code: int,
+        top: bool,
+        topic: str | None,
+        topic_id: bytes | None,
+        partition: int | None,
+        group: str | None,
+        message: str | None,
+        /,
+    ) -> None:
+        """One error."""
+
+
+class Facts:
+    """What the two bodies of an exchange say. Dicts are sets that keep the order of the wire."""
+
+    __slots__ = (
+        "acks",
+        "blobs",
+        "errors",
+        "generations",
+        "groups",
+        "members",
+        "offset",
+        "partitions",
+        "producer_epochs",
+        "producer_ids",
+        "throttle_ms",
+        "topic_ids",
+        "topics",
+        "transactional_ids",
+    )
+
+    def __init__(self) -> None:
+        self.topics: dict[str, None] = {}
+        self.topic_ids: dict[bytes, None] = {}
+        self.partitions: dict[int, None] = {}
+        self.groups: dict[str, None] = {}
+        self.members: dict[str, None] = {}
+        self.generations: dict[int, None] = {}
+        self.producer_ids: dict[int, None] = {}
+        self.producer_epochs: dict[int, None] = {}
+        self.transactional_ids: dict[str, None] = {}
+        self.errors: list[tuple[Any, ...]] = []
+        """(code, top, topic, topic id, partition, group, message)"""
+        self.blobs: list[bytes] | None = None
+        """Contents of records fields; None when the message has no such field."""
+        self.acks: int | None = None
+        self.throttle_ms = 0
+        self.offset: int | None = None
+
+
+class Collector(Protocol):
+    """A generated function."""
+
+    def __call__(self, body: dict[str, Any], facts: Facts, /) -> None:
+        """Add what the body says."""
+
+
+@cache
+def collector(layout: Layout) -> Collector | None:
+    """The collector of a layout; None when there is nothing to collect."""
+    source = _Collecting(layout).source()
+    if source is None:
+        return None
+    origin = f"facts of {layout.message.name} {layout.version} {layout.message.releases}".strip()
+    function: Collector = compile_function("collect", source, {}, origin)
+    return function
+
+
+@cache
+def teaches(layout: Layout) -> bool:
+    """Whether a body may hold pairs of topic id and name."""
+    return _pairs(layout.body)
+
+
+def _pairs(wire: Any) -> bool:
+    if isinstance(wire, ArrayWire):
+        return _pairs(wire.element)
+    if not isinstance(wire, StructWire):
+        return False
+    slots = (*wire.slots, *wire.tags)
+    return _pair_of(slots) is not None or any(_pairs(slot.wire) for slot in slots)
+
+
+def _pair_of(slots: tuple[Slot, ...]) -> tuple[str, str] | None:
+    """Names of the topic's id and name where a struct has both."""
+    ids = [s.name for s in slots if isinstance(s.wire, UuidWire) and "topic_id" in s.name]
+    names = [s.name for s in slots if s.field.entity == "topicName" and _is_text(s)]
+    return (ids[0], names[0]) if ids and names else None
+
+
+def _is_text(slot: Slot) -> bool:
+    return not isinstance(slot.wire, ArrayWire)
+
+
+def learn(layout: Layout, body: dict[str, Any], names: TopicNames) -> None:
+    """Teach the names of topics that a body tells."""
+    if teaches(layout):
+        _learn(layout.body, body, names)
+
+
+def _learn(wire: StructWire, value: dict[str, Any], names: TopicNames) -> None:
+    slots = (*wire.slots, *wire.tags)
+    pair = _pair_of(slots)
+    if pair is not None:
+        names.learn(value[pair[0]], value[pair[1]])
+    for slot in slots:
+        inner = slot.wire
+        if isinstance(inner, ArrayWire):
+            if isinstance(inner.element, StructWire) and _pairs(inner.element):
+                for each in value[slot.name] or ():
+                    _learn(inner.element, each, names)
+        elif isinstance(inner, StructWire) and _pairs(inner) and value[slot.name] is not None:
+            _learn(inner, value[slot.name], names)
+
+
+class _Scope:
+    """Variables of the generated code that hold what a struct is about."""
+
+    def __init__(self, outer: _Scope | None = None) -> None:
+        self.topic = outer.topic if outer else "None"
+        self.topic_id = outer.topic_id if outer else "None"
+        self.partition = outer.partition if outer else "None"
+        self.group = outer.group if outer else "None"
+
+    @property
+    def in_topic(self) -> bool:
+        return self.topic != "None" or self.topic_id != "None"
+
+
+class _Collecting(Lines):
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.layout = layout
+        self.response = layout.message.kind == "response"
+        self.useful = False
+
+    def source(self) -> str | None:
+        self.add("def collect(body, facts):")
+        self.depth = 1
+        self.struct(self.layout.body, "body", _Scope(), top=True)
+        return self.text() if self.useful else None
+
+    def put(self, home: str, value: str) -> None:
+        self.useful = True
+        self.add(f"facts.{home}[{value}] = None")
+
+    def struct(self, wire: StructWire, value: str, outer: _Scope, top: bool = False) -> None:
+        scope = _Scope(outer)
+        slots = (*wire.slots, *wire.tags)
+        for slot in slots:
+            self.scalar(slot, value, scope)
+        if self.response:
+            for slot in slots:
+                self.error(slot, slots, value, scope, top)
+        for slot in slots:
+            self.inside(slot, value, scope)
+
+    def scalar(self, slot: Slot, value: str, scope: _Scope) -> None:
+        """Emit what a plain field is good for, and remember it for errors below."""
+        name, wire, entity = slot.name, slot.wire, slot.field.entity
+        got = f"{value}[{name!r}]"
+        if isinstance(wire, ArrayWire):
+            self.plain_array(slot, got, scope)
+        elif isinstance(wire, StructWire):
+            return
+        elif isinstance(wire, BytesWire):
+            if wire.records:
+                self.useful = True
+                self.add("if facts.blobs is None:", "    facts.blobs = []")
+                self.add(f"if {got}:", f"    facts.blobs.append({got})")
+        elif isinstance(wire, UuidWire):
+            if "topic_id" in name:
+                scope.topic_id = self.variable(got)
+                self.guarded(f"{scope.topic_id} != {bytes(16)!r}", "topic_ids", scope.topic_id)
+        elif entity in ENTITY_HOMES and not name.startswith("owner"):
+            variable = self.variable(got)
+            if entity == "topicName":
+                scope.topic = variable
+            elif entity == "groupId":
+                scope.group = variable
+            test = f"{variable} >= 0" if isinstance(wire, NumberWire) else variable
+            self.guarded(test, ENTITY_HOMES[entity], variable)
+        elif isinstance(wire, NumberWire):
+            self.number(name, got, scope)
+        elif name == "member_id":
+            variable = self.variable(got)
+            self.guarded(variable, "members", variable)
+
+    def number(self, name: str, got: str, scope: _Scope) -> None:
+        if name in PARTITION_NAMES or (name == "index" and scope.in_topic):
+            scope.partition = self.variable(got)
+            self.put("partitions", scope.partition)
+        elif name in GENERATIONS:
+            variable = self.variable(got)
+            self.put("generations", variable)
+        elif name == "producer_epoch":
+            variable = self.variable(got)
+            self.guarded(f"{variable} >= 0", "producer_epochs", variable)
+        elif name in ("throttle_time_ms", "acks"):
+            self.useful = True
+            self.add(f"facts.{'acks' if name == 'acks' else 'throttle_ms'} = {got}")
+        elif name == "base_offset":
+            self.useful = True
+            self.add("if facts.offset is None:", f"    facts.offset = {got}")
+
+    def plain_array(self, slot: Slot, got: str, scope: _Scope) -> None:
+        wire = slot.wire
+        if not isinstance(wire, ArrayWire) or isinstance(wire.element, StructWire | ArrayWire):
+            return
+        home = ENTITY_HOMES.get(slot.field.entity)
+        if home is None and isinstance(wire.element, UuidWire) and "topic_id" in slot.name:
+            home = "topic_ids"
+        if home is None and slot.name in PARTITION_LISTS and scope.in_topic:
+            home = "partitions"
+        if home is not None:
+            self.useful = True
+            self.add(f"if {got}:", f"    facts.{home}.update(dict.fromkeys({got}))")
+
+    def error(
+        self, slot: Slot, slots: tuple[Slot, ...], value: str, scope: _Scope, top: bool
+    ) -> None:
+        if not slot.name.endswith("error_code") or not isinstance(slot.wire, NumberWire):
+            return
+        self.useful = True
+        text = slot.name.removesuffix("code") + "message"
+        message = f"{value}[{text!r}]" if any(s.name == text for s in slots) else "None"
+        self.add(f"if {value}[{slot.name!r}]:")
+        self.add(
+            f"    facts.errors.append(({value}[{slot.name!r}], {top}, {scope.topic}, "
+            f"{scope.topic_id}, {scope.partition}, {scope.group}, {message}))"
+        )
+
+    def inside(self, slot: Slot, value: str, scope: _Scope) -> None:
+        """Emit the visit of a struct or an array of structs, when anything in it matters."""
+        wire = slot.wire
+        got = f"{value}[{slot.name!r}]"
+        if isinstance(wire, ArrayWire) and isinstance(wire.element, StructWire):
+            each = self.fresh("s")
+            self.block(f"for {each} in {got} or ():", wire.element, each, scope)
+        elif isinstance(wire, StructWire):
+            each = self.fresh("s")
+            mark = len(self.lines)
+            self.add(f"{each} = {got}")
+            if not self.block(f"if {each} is not None:", wire, each, scope):
+                del self.lines[mark:]
+
+    def block(self, head: str, wire: StructWire, value: str, scope: _Scope) -> bool:
+        mark = len(self.lines)
+        before, self.useful = self.useful, False
+        self.add(head)
+        self.depth += 1
+        self.struct(wire, value, scope)
+        self.depth -= 1
+        useful, self.useful = self.useful, before or self.useful
+        if not useful:
+            del self.lines[mark:]
+        return useful
+
+    def variable(self, got: str) -> str:
+        name = self.fresh()
+        self.add(f"{name} = {got}")
+        return name
+
+    def guarded(self, test: str, home: str, value: str) -> None:
+        self.useful = True
+        self.add(f"if {test}:", f"    facts.{home}[{value}] = None")

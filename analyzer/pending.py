@@ -1,0 +1,109 @@
+"""Requests that wait for their answers: by correlation id, in the order in which they were sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from analyzer.model import Frame, Undecoded
+    from dissectors.registry import Decoded, RequestHeader
+
+MAX_IN_FLIGHT: Final = 100_000
+"""Requests of one connection that may wait. Clients keep 5 to 1000 in flight; more means that the
+answers are not in the capture."""
+
+SASL_TOKEN: Final = "SaslToken"
+"""What rows of raw tokens are called in place of an API."""
+
+
+class Pending:
+    """A request that has no answer yet."""
+
+    __slots__ = (
+        "answer",
+        "api",
+        "decoded",
+        "frame",
+        "header",
+        "id",
+        "number",
+        "software",
+        "undecoded",
+    )
+
+    def __init__(self, number: int, header: RequestHeader | None, api: str) -> None:
+        self.number = number
+        self.header = header
+        """None for a raw SASL token."""
+        self.api = api
+        self.id = ""
+        self.frame: Frame | None = None
+        """None while the request's last bytes are missing, though its answer was seen."""
+        self.decoded: Decoded | None = None
+        self.undecoded: tuple[Undecoded, ...] = ()
+        self.answer: Frame | None = None
+        """An answer that came before the whole request was seen."""
+        self.software = ""
+
+
+class InFlight:
+    """The table of one connection. An id may be there several times: the oldest is answered first."""
+
+    __slots__ = ("_by_id", "_count", "tokens")
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, list[Pending]] = {}
+        self._count = 0
+        self.tokens: list[Pending] = []
+        """Raw SASL tokens, which have no id."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, correlation_id: int) -> bool:
+        return correlation_id in self._by_id
+
+    def ids(self) -> list[int]:
+        """The ids that are waited for, oldest first."""
+        return list(self._by_id)
+
+    def add(self, correlation_id: int, pending: Pending) -> Pending | None:
+        """Wait for an answer; gives up and returns the oldest when there are too many."""
+        waiting = self._by_id.get(correlation_id)
+        if waiting is None:
+            self._by_id[correlation_id] = [pending]
+        else:
+            waiting.append(pending)
+        self._count += 1
+        if self._count <= MAX_IN_FLIGHT:
+            return None
+        return self.take(next(iter(self._by_id)))
+
+    def take(self, correlation_id: int) -> Pending | None:
+        """The request that an answer of this id belongs to."""
+        waiting = self._by_id.get(correlation_id)
+        if waiting is None:
+            return None
+        pending = waiting.pop(0)
+        if not waiting:
+            del self._by_id[correlation_id]
+        self._count -= 1
+        return pending
+
+    def before(self, number: int) -> list[Pending]:
+        """Take out the requests that were sent before that number."""
+        out: list[Pending] = []
+        for correlation_id in list(self._by_id):
+            while (waiting := self._by_id.get(correlation_id)) and waiting[0].number < number:
+                taken = self.take(correlation_id)
+                if taken is not None:
+                    out.append(taken)
+        return sorted(out, key=lambda pending: pending.number)
+
+    def all(self) -> list[Pending]:
+        """Take out everything, tokens included, in the order of sending."""
+        out = [pending for waiting in self._by_id.values() for pending in waiting] + self.tokens
+        self._by_id = {}
+        self._count = 0
+        self.tokens = []
+        return sorted(out, key=lambda pending: pending.number)

@@ -1,0 +1,145 @@
+"""Is there a Kafka frame at this place? Judged by content alone, for detection on any port and for
+finding the next frame after a gap.
+
+A strict test: size, api key, version, correlation id and client id all have to make sense. Random
+bytes pass it about once in 10**12 positions, text and TLS never.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Container, Iterable
+from enum import Enum
+from typing import Final, TypeAlias
+
+from dissectors.registry import API_VERSIONS, APIS, request_header_version
+
+MAX_SIZE: Final = 512 * 1024 * 1024
+"""A larger size field is no Kafka: brokers take 100 MB by default (socket.request.max.bytes), and
+answers to a Fetch may exceed that by a message (KIP-74)."""
+
+NEAR: Final = 1000
+"""Correlation ids count up by one; so many requests may be missing between two we see."""
+
+MAX_CLIENT_ID: Final = 1024
+"""Of a client id that a content test believes; the protocol allows 32767 bytes."""
+
+HEAD_BYTES: Final = 14
+"""Size, key, version, correlation id and the client id's length."""
+
+Data: TypeAlias = bytes | bytearray
+
+
+class Verdict(Enum):
+    """What the bytes at a position are."""
+
+    NO = "no frame"
+    MORE = "too few bytes to tell"
+    MAYBE = "a frame, if what follows it is one too"
+    YES = "a frame"
+
+
+_HEAD = struct.Struct(">ihhi")
+_SHORT = struct.Struct(">h")
+_SIZE_AND_ID = struct.Struct(">ii")
+_UNPRINTABLE = re.compile(rb"[\x00-\x1f\x7f]")
+
+_KEYS = b"".join(re.escape(bytes([key])) for key in APIS if key < 256)
+_NEWEST = max(api.versions.high for api in APIS.values())
+_REQUEST = re.compile(
+    rb"(?=[\x00-\x1f][\x00-\xff]{3}\x00[" + _KEYS + rb"]\x00[\x00-" + bytes([_NEWEST]) + rb"])",
+    re.DOTALL,
+)
+
+
+def client_id_end(data: Data, at: int) -> int | None:
+    """Offset behind a client id that people could have chosen; -1 when bytes are missing, None when
+    it is nonsense."""
+    if at + 2 > len(data):
+        return -1
+    (length,) = _SHORT.unpack_from(data, at)
+    if length == -1:
+        return at + 2
+    if not 0 <= length <= MAX_CLIENT_ID:
+        return None
+    text = bytes(data[at + 2 : at + 2 + length])
+    if _UNPRINTABLE.search(text):
+        return None
+    if len(text) < length:
+        return -1
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return None
+    return at + 2 + length
+
+
+def judge_request(data: Data, at: int, known_versions: bool = True) -> Verdict:
+    """Whether a request (size field first) starts at `at`, by its header; never more than MAYBE.
+
+    Without `known_versions`, keys and versions that no release has pass as well, when they are
+    small: what a newer Kafka may send on a port that is known to be Kafka's.
+    """
+    if at + 8 > len(data):
+        start = bytes(data[at : at + 8])
+        return Verdict.MORE if not start or start[0] < 0x20 else Verdict.NO
+    size, key, version = struct.unpack_from(">ihh", data, at)
+    if not 8 <= size <= MAX_SIZE:
+        return Verdict.NO
+    api = APIS.get(key)
+    if api is None or version not in api.versions:
+        # A client may ask for any version of ApiVersions; the answer tells it better (KIP-511).
+        if known_versions and not (key == API_VERSIONS and 0 <= version < 128):
+            return Verdict.NO
+        if not (0 <= key < 1024 and 0 <= version < 1024):
+            return Verdict.NO
+    if at + 12 > len(data):
+        return Verdict.MORE
+    (correlation_id,) = struct.unpack_from(">i", data, at + 8)
+    # librdkafka and Java start at 0 or 1; Java's SASL requests count down from the top (KIP-368).
+    if correlation_id < -1:
+        return Verdict.NO
+    if request_header_version(key, version) == 0:
+        return Verdict.MAYBE
+    end = client_id_end(data, at + 12)
+    if end is None or (end > 0 and end - at - 4 > size):
+        return Verdict.NO
+    return Verdict.MORE if end == -1 else Verdict.MAYBE
+
+
+def find_request(data: Data, at: int) -> int:
+    """The first position from `at` that may be the start of a request; -1 when there is none."""
+    found = _REQUEST.search(data, at)
+    return -1 if found is None else found.start()
+
+
+def same_client(data: Data, at: int, client_id: bytes | None) -> bool:
+    """Whether the request at `at` has this client id, which is not empty."""
+    if not client_id:
+        return False
+    return data[at + 12 : at + 14 + len(client_id)] == _SHORT.pack(len(client_id)) + client_id
+
+
+def judge_response(data: Data, at: int, expected: Container[int]) -> Verdict:
+    """Whether a response may start at `at`: MAYBE for an id in flight, NO for nonsense."""
+    if at + 8 > len(data):
+        return Verdict.MORE
+    size, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
+    if not 4 <= size <= MAX_SIZE or correlation_id not in expected:
+        return Verdict.NO
+    return Verdict.MAYBE
+
+
+def response_finder(expected: Iterable[int]) -> Callable[[Data, int], int]:
+    """A function as `find_request` for responses to requests in flight."""
+    ids = [re.escape(struct.pack(">i", each)) for each in expected]
+    if not ids:
+        return lambda data, at: -1
+    pattern = re.compile(rb"(?=[\x00-\x1f][\x00-\xff]{3}(?:" + b"|".join(ids) + rb"))", re.DOTALL)
+
+    def find(data: Data, at: int) -> int:
+        found = pattern.search(data, at)
+        return -1 if found is None else found.start()
+
+    return find
