@@ -125,6 +125,8 @@ class Source:
         self.formats: dict[int, Format] = {}
         """File index -> what it declares, for the files opened so far."""
         self.spool = spool
+        self.size = 0
+        """Bytes of all regular files, as stored."""
         self._spooled: dict[int, int] = {}
         self._readers: dict[int, int] = {}
         self._number = 1
@@ -277,7 +279,9 @@ def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None 
     if len(names) > 1 and len(regular) == len(names):
         first = {name: _first_time(name) for name in set(names)}
         names.sort(key=lambda name: first[name])
-    return Source(names, spool)
+    source = Source(names, spool)
+    source.size = sum(os.path.getsize(name) for name in regular)  # noqa: PTH202
+    return source
 
 
 def spoken(name: str) -> str:

@@ -106,6 +106,23 @@ class Half:
         self.queued_ns: int | None = None
         """Which of its entries in the queue of deadlines counts."""
 
+    def acknowledge(self, ack: int) -> None:
+        """This side acknowledged."""
+        if self.ack is None or 0 < (ack - self.ack) & MASK < 1 << 31:
+            self.ack = ack
+
+    def passed(self, packets: int, size: int, time_ns: int, following: int) -> None:
+        """Packets went straight through, with `size` bytes in all; `following` is the next number."""
+        connection, direction = self.connection, self.direction
+        connection.packets[direction] += packets
+        connection.bytes[direction] += size
+        if time_ns > connection.last_ns:
+            connection.last_ns = time_ns
+        self.next = following
+        if size:
+            self.offset += size
+            self.leap = 0
+
     def owed(self) -> int:
         """Bytes the other side acknowledged that we have not seen (its ACK of a FIN is not a byte)."""
         ack = self.other.ack

@@ -18,7 +18,7 @@ from captures.copies import Copies
 from captures.deadlines import Deadlines
 from captures.half import ITEM_OVERHEAD, Half, Waiting
 from captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent
-from captures.tcp import ACK, FIN, MASK, PSH, RST, SYN, Segment, distance
+from captures.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
 from captures.tracks import (
     NEAR_BYTES,
     Comment,
@@ -89,17 +89,18 @@ class Reassembler:
         elif (
             half.calm
             and segment.seq == half.next
-            and segment.flags & ~PSH == ACK
+            and segment.flags & QUIET_MASK == ACK
             and not copy
             and len(segment.payload) == segment.length
         ):
             # The bulk path recognises this same case for many packets at once: see `captures.scan`.
             expected = half.other.next
             if expected is None or not 0 < (segment.ack - expected) & MASK < 1 << 30:
-                self._count(half, segment, copy)
-                _acknowledge(half, segment.ack)
+                half.acknowledge(segment.ack)
                 if segment.length:
                     _pass(half, segment, out)
+                following = segment.seq + segment.length & MASK
+                half.passed(1, segment.length, segment.time_ns, following)
                 return out
         self._unusual(half, segment, copy, out)
         return out
@@ -220,7 +221,7 @@ class Reassembler:
 
     def _count(self, half: Half, segment: Segment, copy: bool) -> None:
         connection, direction = half.connection, half.direction
-        connection.last_ns = segment.time_ns
+        connection.last_ns = max(connection.last_ns, segment.time_ns)
         connection.packets[direction] += 1
         connection.bytes[direction] += len(segment.payload)
         if copy:
@@ -237,7 +238,7 @@ class Reassembler:
         elif flags & ACK:
             _complete_handshake(half, segment)
         if flags & ACK and (half.next is None or abs(distance(half.next, seq)) < NEAR_BYTES):
-            _acknowledge(half, segment.ack)
+            half.acknowledge(segment.ack)
         if segment.length and half.next is None:
             _start_midstream(half, segment, out)
         if half.next is not None:
@@ -392,11 +393,6 @@ def _complete_handshake(half: Half, segment: Segment) -> None:
     track.syn_ns = None
     if half.other.next is None:
         half.other.next = segment.ack  # the SYN-ACK was lost, but this is its number
-
-
-def _acknowledge(half: Half, ack: int) -> None:
-    if half.ack is None or 0 < (ack - half.ack) & MASK < 1 << 31:
-        half.ack = ack
 
 
 def _pass(half: Half, segment: Segment, out: Out) -> None:

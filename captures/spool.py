@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Final
 
 from captures.errors import CaptureError
@@ -24,7 +23,9 @@ class Spool:
         self.written = 0
         """Bytes written so far; the address of the next one."""
         self._kept_from = 0
-        self._file = tempfile.TemporaryFile(buffering=0, dir=directory)  # noqa: SIM115
+        from tempfile import TemporaryFile  # slow to import, and few sources need it
+
+        self._file = TemporaryFile(buffering=0, dir=directory)  # noqa: SIM115
 
     def write(self, data: bytes | memoryview) -> int:
         """Keep `data`; its address. A full disk costs the bytes, not the session."""

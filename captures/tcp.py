@@ -15,6 +15,9 @@ RST: Final = 0x04
 PSH: Final = 0x08
 ACK: Final = 0x10
 
+QUIET_MASK: Final = 0x37
+"""All flags but PSH and those of congestion control (ECE, CWR), which change nothing for us."""
+
 MASK: Final = 0xFFFF_FFFF
 NOT_IP_REASON: Final = "not ip"
 UNKNOWN_LINK: Final = "unknown link type"

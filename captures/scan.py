@@ -1,0 +1,166 @@
+"""The bulk path: whole blocks at once, where packets are in order.
+
+It knows no rule of its own. It recognises, for many packets, the one case that `Reassembler.feed`
+answers with "deliver": a calm direction, the expected sequence number, no flags but ACK and PSH, all
+bytes captured, nothing acknowledged that was not seen. Everything else goes through `feed_marked`, in order.
+Consecutive segments of one flow become one chunk; bytes of another flow end it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import accumulate, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from captures.half import Half
+from captures.model import Chunk, Packet, Piece, StreamEvent
+from captures.reassembly import Reassembler
+from captures.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
+
+if TYPE_CHECKING:
+    from captures.columns import Columns
+    from captures.files import Block, Statistics
+
+MAX_ODD: Final = 0.3
+"""With a larger share of packets that need a closer look, one by one is faster, too."""
+
+_piece = partial(tuple.__new__, Piece)
+"""`Piece` from a tuple; `Piece._make` without its Python frame."""
+
+
+def scan(
+    block: Block, reassembler: Reassembler, statistics: Statistics
+) -> list[StreamEvent] | None:
+    """The events of a block, or None (and nothing done) when it should go packet by packet."""
+    from captures.columns import columns_of
+
+    columns = columns_of(block)
+    if columns is None:
+        return None
+    plain = columns.tcp & (columns.flags & QUIET_MASK == ACK)
+    plain &= columns.payload + columns.length <= columns.start + columns.captured
+    count = len(plain)
+    if count - int(plain.sum()) > MAX_ODD * count:
+        return None
+    other = (~columns.tcp).nonzero()[0].tolist()
+    packets = list(block.packets()) if other else []
+    reasons = [segment_of(packets[index]) for index in other]
+    if any(isinstance(reason, Segment) for reason in reasons):
+        return None  # TCP behind headers that `columns` does not follow: rare
+    for index, reason in zip(other, reasons, strict=True):
+        statistics.skip(str(reason), packets[index].link_type)
+    _count(columns, statistics)
+    tcp = columns.tcp.nonzero()[0]
+    copies = reassembler.copies.seen_all(
+        columns.copy[tcp].tolist(), columns.time_ns[tcp].tolist(), columns.interface[tcp].tolist()
+    )
+    copied = set(tcp[copies].tolist()) if copies is not None else set()
+    for index in copied:
+        plain[index] = False
+    return _run(block, columns, reassembler, plain.tolist(), copied)
+
+
+def _count(columns: Columns, statistics: Statistics) -> None:
+    times = columns.time_ns
+    if statistics.first_ns is None:
+        statistics.first_ns = statistics.last_ns = int(times[0])
+    statistics.last_ns = max(statistics.last_ns or 0, int(times.max()))
+    statistics.captured_bytes += int(columns.captured.sum())
+    statistics.segments += int(columns.tcp.sum())
+    end = columns.start + columns.captured
+    cut = columns.tcp & (columns.length > 0) & (columns.payload + columns.length > end)
+    statistics.cut_packets += int(cut.sum())
+
+
+def _run(
+    block: Block,
+    columns: Columns,
+    reassembler: Reassembler,
+    plain: list[bool],
+    copied: set[int],
+) -> list[StreamEvent]:
+    out: list[StreamEvent] = []
+    times, starts = columns.time_ns.tolist(), columns.payload.tolist()
+    lengths: list[int] = columns.length.tolist()
+    tcp: list[bool] = columns.tcp.tolist()
+    serial = (columns.tcp.cumsum() + reassembler.packets).tolist()
+    packets: list[Packet] = []
+    flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
+    wake_ns = deadlines.wake_ns
+    view = memoryview(block.buffer)
+    first, base, file = block.number, block.base, block.file
+
+    # The run: consecutive segments of one flow that become one chunk.
+    run: list[int] = []
+    add = run.append
+    run_flow = b""
+    run_half: Half | None = None
+    run_next = run_ack = 0
+
+    def end_run() -> None:
+        nonlocal run_flow, run_half
+        half, run_half, run_flow = run_half, None, b""
+        if half is None:
+            return
+        count = len(run)
+        if count == 1:
+            index = run[0]
+            at, size = starts[index], lengths[index]
+            data = bytes(view[at : at + size])
+            pieces = [Piece(0, times[index], first + index, file, base + at)]
+        else:
+            pick = itemgetter(*run)
+            ats, sizes = pick(starts), pick(lengths)
+            data = b"".join([view[at : at + size] for at, size in zip(ats, sizes, strict=True)])
+            size = len(data)
+            numbers = [first + index for index in run]
+            places = [base + at for at in ats]
+            offsets = accumulate(sizes, initial=0)
+            pieces = list(
+                map(_piece, zip(offsets, pick(times), numbers, repeat(file), places))  # noqa: B905
+            )
+        half.passed(count, size, max(times[run[0]], times[run[-1]]), run_next)
+        out.append(Chunk(half.connection, half.direction, half.offset - size, data, pieces))
+        run.clear()
+
+    for index, (easy, flow, seq, ack, length, time_ns) in enumerate(
+        zip(plain, columns.flows, columns.seq.tolist(), columns.ack.tolist(), lengths, times)  # noqa: B905
+    ):
+        if easy and time_ns < wake_ns:
+            if length and seq == run_next and flow == run_flow and ack == run_ack:
+                add(index)
+                run_next = seq + length & MASK
+                continue
+            half = flow_of(flow)
+            if half is not None and half.calm:
+                other = half.other
+                expected = run_next if other is run_half else other.next
+                if seq == (run_next if half is run_half else half.next) and (
+                    ack == expected or expected is None or not 0 < (ack - expected) & MASK < 1 << 30
+                ):
+                    if length:
+                        if half is not run_half:
+                            end_run()
+                            run_half, run_flow = half, flow
+                        add(index)
+                        run_next = seq + length & MASK
+                        run_ack = ack
+                    else:
+                        half.passed(1, 0, time_ns, seq)
+                    half.acknowledge(ack)
+                    continue
+        if not tcp[index]:
+            continue
+        end_run()
+        if not packets:
+            packets = list(block.packets())
+        segment = segment_of(packets[index])
+        assert isinstance(segment, Segment)
+        reassembler.packets = serial[index] - 1
+        out += reassembler.feed_marked(segment, index in copied)
+        wake_ns = deadlines.wake_ns
+    end_run()
+    if serial:
+        reassembler.packets = serial[-1]
+    return out
