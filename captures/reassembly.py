@@ -396,10 +396,10 @@ def _complete_handshake(half: Half, segment: Segment) -> None:
 
 
 def _pass(half: Half, segment: Segment, out: Out) -> None:
-    """The next bytes, without detour."""
+    """The next bytes, without detour; `Half.passed` counts them."""
     piece = Piece(0, segment.time_ns, segment.packet, segment.file, segment.at)
-    out.append(Chunk(half.connection, half.direction, half.offset, bytes(segment.payload), [piece]))
-    _skip(half, segment.length)
+    data = bytes(segment.payload)
+    out.append(Chunk(half.connection, half.direction, half.offset, data, [piece]))
 
 
 def _must_wait(half: Half, item: Waiting) -> bool:
