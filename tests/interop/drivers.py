@@ -153,7 +153,9 @@ class Driver:
 class Story:
     """What clients did while a capture ran: rows written and read, by what the broker kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 60) -> None:
+        self.count = count
+        """How many records a scenario writes to a topic."""
         self.produced: list[Row] = []
         self.consumed: list[Row] = []
         self.codec_of: dict[str, str] = {}
@@ -163,11 +165,21 @@ class Story:
         self.produced += _rows(answer.get("produced", ())) + _rows(answer.get("aborted", ()))
         self.consumed += _rows(answer.get("consumed", ()))
 
-    def merge(self, other: "Story") -> None:
-        """Take in another story of the same capture."""
-        self.produced += other.produced
-        self.consumed += other.consumed
-        self.codec_of |= other.codec_of
+    def to_json(self) -> dict[str, Any]:
+        """The story as it is kept beside a sample."""
+        return {
+            "produced": self.produced,
+            "consumed": self.consumed,
+            "codec_of": self.codec_of,
+        }
+
+    @classmethod
+    def from_json(cls, told: dict[str, Any]) -> "Story":
+        """The reverse."""
+        story = cls()
+        story.add(told)
+        story.codec_of = told["codec_of"]
+        return story
 
 
 def _rows(told: Sequence[Sequence[Any]]) -> list[Row]:

@@ -11,6 +11,7 @@ __all__ = [
     "Scenario",
     "codecs",
     "everything",
+    "mistakes",
     "prepare",
     "rebalance",
     "sasl",
@@ -19,7 +20,6 @@ __all__ = [
 
 Scenario = Callable[[Driver, Story, Cluster], None]
 
-COUNT = 60
 # Topics that a client without admin calls finds in place.
 PREPARED = ("none", "gzip", "snappy", "lz4", "zstd", "idem", "acks", "tx", "group", "sasl")
 
@@ -39,10 +39,10 @@ def codecs(driver: Driver, story: Story, cluster: Cluster) -> None:
     for codec in driver.client.codecs:
         topic = f"{name}.{codec}"
         story.codec_of[topic] = codec
-        story.add(driver.step("Produce", topic=topic, codec=codec, count=COUNT))
+        story.add(driver.step("Produce", topic=topic, codec=codec, count=story.count))
         # A group for every other topic: joining takes time.
         group = {"group": f"{topic}.group"} if codec in {"none", "zstd"} else {}
-        story.add(driver.step("Consume", topic=topic, count=COUNT, **group))
+        story.add(driver.step("Consume", topic=topic, count=story.count, **group))
     topic = f"{name}.acks"
     story.codec_of[topic] = "none"
     story.add(driver.step("Produce", topic=topic, acks=0, count=5))
@@ -62,7 +62,7 @@ def rebalance(driver: Driver, story: Story, cluster: Cluster) -> None:
     """A group that a second member joins and leaves."""
     topic = f"{driver.client.name}.group"
     story.codec_of[topic] = "none"
-    story.add(driver.step("Produce", topic=topic, count=COUNT))
+    story.add(driver.step("Produce", topic=topic, count=story.count))
     held = driver.step("Rebalance", topic=topic, group=f"{topic}.group")
     story.add(held)
 
@@ -76,7 +76,7 @@ def transactions(driver: Driver, story: Story, cluster: Cluster) -> None:
     story.codec_of[topic] = "none"
     if source not in story.codec_of:
         story.codec_of[source] = "none"
-        story.add(driver.step("Produce", topic=source, count=COUNT))
+        story.add(driver.step("Produce", topic=source, count=story.count))
     tx = {"topic": topic, "source": source, "group": f"{name}.txgroup", "id": f"{name}.txid"}
     told = driver.step("Transact", **tx)
     story.add(told)
@@ -106,6 +106,18 @@ def sasl(driver: Driver, story: Story, cluster: Cluster) -> None:
         }
         story.add(driver.step("Produce", topic=topic, first=10 * turn, count=10, **who))
     story.add(driver.step("Consume", topic=topic, count=10 * len(mechanisms), **who))
+
+
+def mistakes(driver: Driver, story: Story, cluster: Cluster) -> None:
+    """A wrong password, a topic that exists already, one that does not."""
+    wrong = {"user": "alice", "password": "wrong", "mechanism": "SCRAM-SHA-256"}
+    if driver.client.kind == "confluent":  # else it tries again for minutes
+        wrong |= {"conf.message.timeout.ms": "1000", "conf.reconnect.backoff.ms": "600"}
+    sasl_port = {"bootstrap": cluster.bootstrap("SASL_PLAINTEXT")}
+    topic = f"{driver.client.name}.sasl"
+    driver.step("Produce", topic=topic, count=1, may_fail=True, **wrong, **sasl_port)
+    driver.step("Administer", topics=topic, may_fail=True)
+    driver.step("Administer", describe="no.such.topic", may_fail=True)
 
 
 def everything(driver: Driver, story: Story, cluster: Cluster) -> None:

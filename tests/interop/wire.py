@@ -4,6 +4,7 @@ It knows pcap with Ethernet, IPv4, TCP without loss, and the first eight bytes o
 shares no code with the program, so that the two can be compared.
 """
 
+import gzip
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterator
@@ -90,6 +91,8 @@ def _joined(parts: dict[int, bytes]) -> bytes:
 
 def _segments(capture: Path) -> Iterator[tuple[int, int, int, int, bytes]]:
     data = capture.read_bytes()
+    if capture.suffix == ".gz":
+        data = gzip.decompress(data)
     if data[:4] != b"\xd4\xc3\xb2\xa1" or data[20] != 1:
         raise ValueError("not a little-endian pcap of Ethernet frames")
     at = 24

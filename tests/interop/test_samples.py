@@ -1,0 +1,49 @@
+"""The captures that come with the project, against what their clients said when they were made."""
+
+import json
+
+import pytest
+
+from tests.interop.compare import Recording, differences
+from tests.interop.drivers import Story
+from tests.interop.make_samples import LIMIT_BYTES, LIST, SAMPLES, TRUTH, Sample
+
+BROKER_PORTS = frozenset(
+    port + 100 * node for port in (9092, 9093, 9094, 9095) for node in range(3)
+)
+
+
+@pytest.fixture(scope="module", params=LIST, ids=[sample.name for sample in LIST])
+def sample(request: pytest.FixtureRequest) -> Sample:
+    made: Sample = request.param
+    return made
+
+
+@pytest.fixture(scope="module")
+def recording(sample: Sample) -> Recording:
+    story = Story.from_json(json.loads((TRUTH / f"{sample.name}.json").read_text()))
+    return Recording(SAMPLES / sample.file, BROKER_PORTS, story).read()
+
+
+def test_every_frame_is_decoded_to_the_last_byte(recording: Recording) -> None:
+    assert recording.exchanges
+    assert recording.undecoded() == []
+
+
+def test_every_request_that_was_answered_has_its_answer(recording: Recording) -> None:
+    assert recording.unpaired() == []
+
+
+def test_records_are_what_the_clients_wrote_and_read(recording: Recording) -> None:
+    assert recording.story.produced
+    assert list(differences(recording)) == []
+
+
+def test_it_is_small_and_in_the_readme(sample: Sample) -> None:
+    assert (SAMPLES / sample.file).stat().st_size < LIMIT_BYTES
+    assert f"| {sample.file} |" in (SAMPLES / "README.md").read_text()
+
+
+def test_every_file_has_a_maker() -> None:
+    made = {sample.file for sample in LIST} | {"README.md"}
+    assert {path.name for path in SAMPLES.iterdir()} == made
