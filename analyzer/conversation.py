@@ -64,6 +64,8 @@ ENDINGS: Final = {
     "idle": "the connection was silent for too long",
 }
 
+IN_A_GAP: Final = "its answer fell into a gap of the capture"
+
 _INT = struct.Struct(">i")
 
 
@@ -77,7 +79,9 @@ class Conversation:
         client: int,
         *,
         midstream: bool = False,
+        number: int | None = None,
     ) -> None:
+        """`number` was given to the first request already, by whoever saw its first byte."""
         self.connection = connection
         self.client = client
         """Direction in which the requests go."""
@@ -90,7 +94,7 @@ class Conversation:
         if midstream:
             self._requests.hunt()
             self._responses.hunt()
-        self._reserved: int | None = None
+        self._reserved = number
         """Number for the request whose first bytes were seen."""
         self._half: Pending | None = None
         """A request that is not whole yet, though its answer was seen."""
@@ -156,10 +160,10 @@ class Conversation:
 
     def _unanswered(self, pending: Pending, reason: str = "") -> None:
         """Tell a request that no answer will come to."""
-        if reason:
-            self._tell(pending, "lost", None, reason)
-        elif self._ended:
-            self._tell(pending, "lost", None, self._ended)
+        if not reason and self._hole:
+            reason = IN_A_GAP
+        if reason or self._ended:
+            self._tell(pending, "lost", None, reason or self._ended)
         else:
             self._tell(pending, "open", None, "in flight when the capture ends")
 
@@ -272,6 +276,9 @@ class Conversation:
 
     def _response(self, frame: Frame) -> None:
         payload = frame.payload
+        if frame.cut == "end":
+            self._half_answer(frame)
+            return
         if self._in_flight.tokens:
             known = len(payload) >= 4 and _INT.unpack_from(payload)[0] in self._in_flight
             if not known:
@@ -290,6 +297,16 @@ class Conversation:
             self._early.append(frame)
             if len(self._early) > MAX_EARLY:
                 self._orphan(self._early.popleft())
+
+    def _half_answer(self, frame: Frame) -> None:
+        """An answer that the end cut off is none: its request stays without."""
+        pending = None
+        if len(frame.payload) >= 4:
+            pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
+        if pending is not None:
+            text = f"{len(frame.payload) + 4} of {frame.wire_bytes} bytes of its answer came"
+            pending.notes = (Note("warning", text, "response"),)
+            self._unanswered(pending)
 
     def _partial_request(self, frame: Frame) -> bool:
         """Whether the answer belongs to the request whose last bytes are still missing."""
@@ -323,7 +340,7 @@ class Conversation:
             # Brokers answer in order: what was asked before this is answered inside the hole.
             self._hole = False
             for missed in self._in_flight.before(pending.number):
-                self._unanswered(missed, "its answer fell into a gap of the capture")
+                self._unanswered(missed, IN_A_GAP)
         self._context.brokers.add(self._endpoints()[1])
         self._tell(pending, "answered", frame)
 
@@ -409,13 +426,13 @@ class Conversation:
         if pending.frame is not None:
             request = Request(pending.frame, header, pending.decoded)
         client, broker = self._endpoints()
-        notes: tuple[Note, ...] = ()
+        notes = pending.notes
         if (
             self._skipped
             or (decoded is not None and decoded.note)
             or (pending.decoded is not None and pending.decoded.note)
         ):
-            notes = self._notes(("request", pending.decoded), ("response", decoded))
+            notes += self._notes(("request", pending.decoded), ("response", decoded))
         self._out.append(
             Exchange(
                 number=pending.number,

@@ -92,6 +92,8 @@ class Undecided:
         self._midstream = not connection.handshake
         self._probes: list[FrameBuffer | None] = [None, None]
         self._bytes = 0
+        self._number: int | None = None
+        """Given to the first request, or to the row that stands for the connection."""
 
     def feed(self, event: StreamEvent) -> Conversation | str | None:
         """A conversation, the description of something else, or None while it cannot be told."""
@@ -123,7 +125,7 @@ class Undecided:
     def _conversation(self, client: int) -> Conversation:
         broker = self.connection.b if client == 0 else self.connection.a
         self._context.brokers.add(broker)
-        return Conversation(self.connection, self._context, client, midstream=self._midstream)
+        return Conversation(self.connection, self._context, client, midstream=self._midstream, number=self._number)
 
     def _expected(self, direction: int) -> bool:
         """Whether Kafka is to be expected at the far end of a direction."""
@@ -142,6 +144,8 @@ class Undecided:
             return None if self._heads[0] else self._other(1)
         found = look(head, self._expected(0))
         if found == "short":
+            if self._number is None and self._expected(0):
+                self._number = self._context.next_number()
             return None
         return self._other(0) if found == "other" else self._conversation(0)
 
@@ -200,7 +204,7 @@ class Undecided:
         ends = (connection.a, connection.b)
         return [
             Exchange(
-                number=self._context.next_number(),
+                number=self._number or self._context.next_number(),
                 id=self._context.identify(connection, first.direction, frame),
                 state="opaque",
                 connection=connection,

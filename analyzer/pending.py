@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from analyzer.model import Frame, Undecoded
+    from analyzer.model import Frame, Note, Undecoded
     from dissectors.registry import Decoded, RequestHeader
 
 MAX_IN_FLIGHT: Final = 100_000
@@ -26,6 +26,7 @@ class Pending:
         "frame",
         "header",
         "id",
+        "notes",
         "number",
         "software",
         "undecoded",
@@ -44,6 +45,7 @@ class Pending:
         self.answer: Frame | None = None
         """An answer that came before the whole request was seen."""
         self.software = ""
+        self.notes: tuple[Note, ...] = ()
 
 
 class InFlight:

@@ -293,6 +293,8 @@ def decode_response(payload: bytes, key: int, version: int) -> Decoded:
     A broker that lacks the version of an ApiVersions request answers in version 0 with error 35
     (KIP-511).
     """
+    if key == API_VERSIONS and version > APIS[key].versions.high:
+        version = 0  # nobody answers a version that is not there in any other way
     api = _known(key, version)
     name = f"{api.name}Response"
     header_layout = layout_of("ResponseHeader", response_header_version(key, version))
