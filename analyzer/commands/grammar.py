@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from analyzer.commands.codec import full_name
+
+if TYPE_CHECKING:
+    from dissectors.schema import Versions
 
 
 @click.command()
@@ -14,71 +18,106 @@ from analyzer.commands.codec import full_name
 @click.argument("version", required=False)
 @click.option("--request", "side", flag_value="Request", help="The request alone.")
 @click.option("--response", "side", flag_value="Response", help="The response alone.")
+@click.option("--since", is_flag=True, help="When each version appeared and what it changed.")
 @click.option("--source", is_flag=True, help="The reader that is generated from it.")
-def grammar(name: str | None, version: str | None, side: str | None, source: bool) -> int:
+def grammar(
+    name: str | None, version: str | None, side: str | None, since: bool, source: bool
+) -> int:
     """Print the layout of a message in the style of Kafka's protocol guide.
 
     NAME is an API (Fetch, or its key), or a message (FetchRequest, OffsetCommitValue); without
     VERSION its newest one, `all` for every one. Without NAME: the list of all APIs and messages,
-    `all` for all grammars.
+    `all` for all grammars. With an API come both sides and their headers.
 
     \b
       kafkascope grammar Fetch 12
       kafkascope grammar OffsetCommitValue all
+      kafkascope grammar JoinGroup --since
     """
     if name is None:
         click.echo("\n".join(_list()))
         return 0
-    from dissectors import registry
-
-    names = registry.message_names() if name.lower() == "all" else _meant(name, side)
-    if name.lower() == "all" and side:
-        names = [each for each in names if each.endswith(side)]
-    every = "all" if name.lower() == "all" else version
-    texts = (text for each in names for text in _texts(each, every, source))
+    if name.lower() == "all":
+        texts = _everything(side, since, source)
+    else:
+        texts = _of_one(name, version, side, since, source)
     for index, text in enumerate(texts):
         click.echo(("\n" if index else "") + text, nl=False)
     return 0
 
 
-def _meant(name: str, side: str | None) -> list[str]:
+def _everything(side: str | None, since: bool, source: bool) -> Iterator[str]:
+    from dissectors import registry
+
+    for name in registry.message_names():
+        if not side or name.endswith(side):
+            yield from _of_message(name, "all", since, source)
+
+
+def _of_one(
+    name: str, version: str | None, side: str | None, since: bool, source: bool
+) -> Iterator[str]:
+    from dissectors import registry
+
+    key = _api_key(name) if side is None else None
+    if key is None:
+        yield from _of_message(full_name(name, side), version, since, source)
+        return
+    api = registry.APIS[key]
+    if since:
+        from dissectors.history import history
+
+        yield history(api.name)
+    elif source:
+        for each in (f"{api.name}Request", f"{api.name}Response"):
+            yield from _of_message(each, version, since, source)
+    else:
+        from dissectors.grammar import call_grammar
+
+        for number in _wanted(version, api.versions):
+            yield call_grammar(key, number)
+
+
+def _api_key(name: str) -> int | None:
     from dissectors import registry
     from dissectors.errors import UnknownApi
 
-    if side is None:
-        try:
-            number = name.isascii() and name.isdecimal()
-            api = registry.api_of(int(name)) if number else registry.api_named(name)
-            return [f"{api.name}Request", f"{api.name}Response"]
-        except UnknownApi:
-            pass
-    return [full_name(name, side)]
+    try:
+        number = name.isascii() and name.isdecimal()
+        return (registry.api_of(int(name)) if number else registry.api_named(name)).key
+    except UnknownApi:
+        return None
 
 
-def _texts(name: str, version: str | None, source: bool) -> Iterator[str]:
-    from dissectors import grammar as printed
-    from dissectors import registry
-
-    versions = registry.message(name).versions
+def _wanted(version: str | None, versions: Versions) -> Sequence[int]:
     if version is None:
-        wanted = [versions.high]
-    elif version.lower() == "all":
-        wanted = list(range(versions.low, versions.high + 1))
-    else:
-        try:
-            wanted = [int(version)]
-        except ValueError:
-            raise click.UsageError(f'VERSION is a number or all, not "{version}"') from None
-    for number in wanted:
+        return [versions.high]
+    if version.lower() == "all":
+        return range(versions.low, versions.high + 1)
+    try:
+        return [int(version)]
+    except ValueError:
+        raise click.UsageError(f'VERSION is a number or all, not "{version}"') from None
+
+
+def _of_message(name: str, version: str | None, since: bool, source: bool) -> Iterator[str]:
+    from dissectors import registry
+    from dissectors.grammar import grammar as printed
+    from dissectors.reader import reader_source
+
+    if since:
+        from dissectors.history import history
+
+        yield history(name)
+        return
+    for number in _wanted(version, registry.message(name).versions):
         layout = registry.layout_of(name, number)
         if source:
-            from dissectors.reader import reader_source
-
-            yield reader_source(layout, {}) + "\n"
+            yield f"# {name} {number}\n{reader_source(layout)}"
             continue
-        yield printed.grammar(layout)
+        yield printed(layout)
         for other in registry.variants_of(name, number):
-            yield printed.grammar(other)
+            yield printed(other)
 
 
 def _list() -> Iterator[str]:
