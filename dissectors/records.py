@@ -455,3 +455,47 @@ def _plain_bytes(data: bytes, at: int, end: int, name: str) -> tuple[bytes | Non
             f"a {name} of {length} bytes, {end - at} are left", offset=at - 4, path=name
         )
     return data[at : at + length], at + length
+
+
+def aligned(data: bytes) -> Iterator[Batch | Partial]:
+    """Like `batches`, of bytes that may begin inside a batch: what stands before the first whole
+    one is a `Partial`.
+
+    FetchSnapshot hands out a snapshot in pieces that end and begin at any byte (KIP-630).
+    """
+    at = _find_batch(data)
+    if at:
+        yield Partial(0, at)
+    for each in batches(data[at:]):
+        yield each._replace(at=each.at + at)
+
+
+def _find_batch(data: bytes) -> int:
+    """Offset of the first magic 2 batch that is whole with a right checksum, or that ends beyond
+    the data with a header that makes sense; the length of the data when there is none."""
+    # Made-up bytes could look like the head of a long batch everywhere: the work stays linear.
+    budget = 16 * len(data)
+    for at in range(len(data)):
+        magic = data[at + _MAGIC_AT : at + _MAGIC_AT + 1]
+        if not magic:
+            # Too short to tell: taken for the start of a batch only where the field begins.
+            return at if at == 0 else len(data)
+        if magic != b"\2" or (batch := _possible_batch(data, at)) is None:
+            continue
+        if at + batch.size > len(data) or crc_ok(data, batch):
+            return at
+        budget -= batch.size
+        if budget < 0:
+            break
+    return len(data)
+
+
+def _possible_batch(data: bytes, at: int) -> Batch | None:
+    if at + HEADER_SIZE > len(data):
+        return None
+    base, length = _PREFIX.unpack_from(data, at)
+    if base < 0 or length < _LEAST[2]:
+        return None
+    batch = _batch_v2(data, at, base, length)
+    plausible = batch.last_offset >= base and batch.attributes >> 7 == 0 and batch.codec <= 4
+    return batch if plausible else None

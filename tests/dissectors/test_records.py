@@ -15,6 +15,7 @@ from dissectors.records import (
     Opened,
     Partial,
     Record,
+    aligned,
     batches,
     crc_ok,
     open_batch,
@@ -188,3 +189,24 @@ def test_a_count_beyond_the_bytes_is_refused_before_anything_is_read() -> None:
 def test_fewer_bytes_than_a_header_are_a_partial(length: int) -> None:
     data = encode_batch([Record(0, 1, None, b"v", ())])[:length]
     assert list(batches(data)) == ([Partial(0, length)] if length else [])
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_a_piece_of_a_snapshot_begins_and_ends_anywhere(data: st.DataObject) -> None:
+    parts = [
+        encode_batch(data.draw(some_records(2, least=1)), codec=data.draw(st.integers(0, 1)))
+        for _ in range(4)
+    ]
+    whole = b"".join(parts)
+    start = data.draw(st.integers(0, len(whole)))
+    stop = data.draw(st.integers(start, len(whole)))
+    starts = [sum(map(len, parts[:n])) for n in range(len(parts))]
+    inside = {
+        at - start
+        for at, part in zip(starts, parts, strict=True)
+        if start <= at and at + len(part) <= stop
+    }
+    found = list(aligned(whole[start:stop]))
+    assert {each.at for each in found if isinstance(each, Batch)} == inside
+    assert sum(each.size for each in found) == stop - start
