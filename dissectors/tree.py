@@ -26,6 +26,8 @@ class Node:
     slot: Slot | None = None
     """The field of the layout; None for elements, lengths, counts and tags."""
     children: list[Node] = field(default_factory=list)
+    inside: Inside | None = None
+    """What the node's bytes expand to, where they are compressed."""
 
     def leaves(self) -> Iterator[Node]:
         """The nodes without children, in order."""
@@ -33,6 +35,14 @@ class Node:
             yield self
         for child in self.children:
             yield from child.leaves()
+
+
+@dataclass(slots=True)
+class Inside:
+    """Expanded bytes and the nodes whose ranges are offsets in them."""
+
+    data: bytes
+    nodes: list[Node]
 
 
 class _Recorder:
@@ -58,5 +68,4 @@ def annotate(layout: Layout, data: bytes, at: int = 0) -> Node:
     """The tree of the message that begins at `at`; the root carries the message's name and body."""
     root = Node(layout.message.name, at)
     root.value, root.end = parse(layout, data, at, _Recorder(root))
-    # An empty array element or struct has no bytes: it is no leaf.
     return root
