@@ -1,12 +1,85 @@
-"""Record batches as text: what stands below a records field in a tree."""
+"""Record batches as text: what stands below a records field in a tree, with the bytes that batches
+take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
+from dissectors.errors import DissectError
+from dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
 from dissectors.tree import Node
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def lines_inside(node: Node) -> Iterator[str]:
-    """One line per batch and record."""
-    return iter(())
+    """One line per batch, one per record; what is cut or damaged says so."""
+    data = bytes(node.value)
+    at = node.end - len(data)
+    try:
+        for each in batches(data):
+            place = f"bytes {at + each.at}-{at + each.at + each.size - 1}"
+            if isinstance(each, Partial):
+                yield f"batch cut by the end of the field: {place}"
+                continue
+            yield f"{_batch(data, each)} ({place})"
+            opened = open_batch(data, each)
+            for record in opened.records:
+                yield f"  {_record(record)}"
+            if opened.error is not None:
+                yield f"  ! {opened.error.reason}"
+    except DissectError as error:
+        yield f"! {error.reason} at byte {at + error.offset}"
+
+
+def _batch(data: bytes, batch: Batch) -> str:
+    words = [f"batch: magic {batch.magic}", batch.codec_name]
+    if batch.magic == 2:
+        words.append(f"offsets {batch.base_offset}-{batch.last_offset}")
+        words.append(f"{batch.record_count} records")
+        words.append(f"leader epoch {batch.leader_epoch}")
+    else:
+        words.append(f"offset {batch.last_offset}")
+    if batch.producer_id >= 0:
+        words.append(f"producer {batch.producer_id} epoch {batch.producer_epoch}")
+        words.append(f"sequence {batch.base_sequence}")
+    for name in ("transactional", "control"):
+        if getattr(batch, name):
+            words.append(name)
+    words.append("log append time" if batch.log_append_time else "create time")
+    words.append(f"crc 0x{batch.crc & 0xFFFFFFFF:08x} {'ok' if crc_ok(data, batch) else 'WRONG'}")
+    return ", ".join(words)
+
+
+def _record(record: Record) -> str:
+    parts = [f"{record.offset}:", milliseconds(record.timestamp)]
+    parts.append(f"key {octets(record.key)}")
+    parts.append(f"value {octets(record.value)}")
+    if record.headers:
+        shown = (f"{name!r}: {octets(value)}" for name, value in record.headers)
+        parts.append("headers {" + ", ".join(shown) + "}")
+    return " ".join(part for part in parts if part)
+
+
+def milliseconds(time_ms: int | None) -> str:
+    """A record's time as ISO-8601 UTC; empty when it has none."""
+    if time_ms is None or time_ms == -1:
+        return ""
+    try:
+        when = EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def octets(value: bytes | None) -> str:
+    """A key or value: quoted text when it is text, else hexadecimal."""
+    if value is None:
+        return "null"
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return "0x" + value.hex()
+    return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + '"'

@@ -1,0 +1,188 @@
+"""The options that mean the same in every command that reads captures, and what they say
+together."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import click
+
+from analyzer import times
+from analyzer.commands.tables import FORMATS, Format
+
+KEYLOG: Final = (
+    "decryption with a key log is not available: capture a plain listener, "
+    "or let the client connect through `kafkascope proxy`"
+)
+DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
+MAX_PORTS: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user wants of a capture."""
+
+    inputs: tuple[str, ...]
+    filter_text: str
+    count: int | None
+    """Stop after so many exchanges."""
+    begin: times.Mark | None
+    end: times.Mark | None
+    time_format: str
+    ports: frozenset[int]
+    """Decode as Kafka."""
+    output: str | None
+    form: Format
+    columns: tuple[str, ...]
+    """Empty: the usual ones."""
+    fields: tuple[str, ...]
+    """Of `-T fields`: `-e` names; empty otherwise."""
+    field_options: tuple[str, ...]
+    sort: str | None
+    top: int | None
+    quiet: bool
+    verbose: bool
+    color: Literal["auto", "always", "never"]
+    plain: bool
+    progress: bool
+    both_legs: bool
+
+
+def input_options(function: Callable[..., int]) -> Callable[..., int]:
+    """INPUT... and all common options, given to the command as `wish`."""
+
+    @functools.wraps(function)
+    def command(**options: Any) -> int:
+        names = _NAMES & options.keys()
+        common = {name: options.pop(name) for name in names}
+        return function(wish=_wish(**common), **options)
+
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _wish(
+    *,
+    inputs: tuple[str, ...],
+    filter_text: str | None,
+    begin: str | None,
+    end: str | None,
+    decode_as: tuple[str, ...],
+    keylog: str | None,
+    form: Format | None,
+    as_json: bool,
+    columns: str | None,
+    type_: str | None,
+    fields: tuple[str, ...],
+    field_options: tuple[str, ...],
+    legs: str,
+    no_progress: bool,
+    **others: Any,
+) -> Wish:
+    if keylog is not None:
+        raise click.UsageError(KEYLOG)
+    if fields and type_ not in (None, "fields"):
+        raise click.UsageError("-e belongs to -T fields")
+    if type_ == "fields" and not fields:
+        raise click.UsageError("-T fields needs -e FIELD, once or several times")
+    if type_ in ("json", "jsonl", "tsv", "csv", "table"):
+        form = form or type_  # type: ignore[assignment]
+    return Wish(
+        inputs=inputs,
+        filter_text=filter_text or "",
+        begin=_mark("--from", begin),
+        end=_mark("--to", end),
+        ports=frozenset(port for text in decode_as for port in _ports(text)),
+        form="jsonl" if as_json else form or "table",
+        columns=tuple(part.strip() for part in columns.split(",") if part.strip())
+        if columns
+        else (),
+        fields=fields,
+        field_options=field_options,
+        both_legs=legs == "both",
+        progress=not no_progress,
+        **others,
+    )
+
+
+def _mark(option: str, text: str | None) -> times.Mark | None:
+    if text is None:
+        return None
+    try:
+        return times.mark(text.strip())
+    except ValueError as error:
+        raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
+
+
+def _ports(text: str) -> range:
+    match = DECODE_AS.match(text.strip())
+    if match is None:
+        raise click.BadParameter(f'"{text}": write tcp.port==9094,kafka', param_hint="-d")
+    if match[3].lower() != "kafka":
+        raise click.BadParameter(f'"{match[3]}": only kafka can be decoded', param_hint="-d")
+    low, high = int(match[1]), int(match[2] or match[1])
+    if not 0 < low <= high < MAX_PORTS:
+        raise click.BadParameter(f'"{text}": ports are 1 to 65535', param_hint="-d")
+    return range(low, high + 1)
+
+
+_OPTIONS: Final = (
+    click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
+    click.option("-Y", "--filter", "filter_text", metavar="FILTER", help="Display filter."),
+    click.option(
+        "-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges."
+    ),
+    click.option(
+        "--from", "begin", metavar="TIME", help="Clock, date, seconds, or -5m (of the end)."
+    ),
+    click.option("--to", "end", metavar="TIME", help="The same."),
+    click.option(
+        "-t",
+        "time_format",
+        type=click.Choice(list(times.TIME_FORMATS)),
+        default="a",
+        help="Time: a clock, d since before, r since start, e epoch, u UTC; with date ad, ud.",
+    ),
+    click.option(
+        "-d",
+        "decode_as",
+        multiple=True,
+        metavar="tcp.port==N,kafka",
+        help="Decode a port as Kafka.",
+    ),
+    click.option("--keylog", metavar="FILE", help="TLS keys (not available).", hidden=True),
+    click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
+    click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
+    click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),
+    click.option(
+        "--columns", metavar="A,B,C", help="Columns, or any fields of `kafkascope fields`."
+    ),
+    click.option(
+        "-T", "type_", type=click.Choice(["fields", *FORMATS]), help="As tshark: with -e FIELD..."
+    ),
+    click.option("-e", "fields", multiple=True, metavar="FIELD", help="A field of -T fields."),
+    click.option(
+        "-E",
+        "field_options",
+        multiple=True,
+        metavar="X=Y",
+        help="header, separator, occurrence, ...",
+    ),
+    click.option("--sort", metavar="COLUMN", help="Sort; sizes and times largest first."),
+    click.option("-n", "top", type=click.IntRange(min=1), metavar="N", help="The first N rows."),
+    click.option("--legs", type=click.Choice(["client", "both"]), default="client", hidden=True),
+    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr."),
+    click.option("-v", "--verbose", is_flag=True, help="More remarks on stderr."),
+    click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
+    click.option("--plain", is_flag=True, help="ASCII only."),
+    click.option("--no-progress", is_flag=True, help="No progress on stderr."),
+)
+_NAMES: Final = frozenset(option_name for option_name in Wish.__dataclass_fields__) | {
+    *("decode_as", "keylog", "as_json", "type_", "legs", "no_progress"),
+}
+"""Parameters of the common options; a command's own ones have other names."""

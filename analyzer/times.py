@@ -1,0 +1,41 @@
+"""Instants as text: ISO-8601 in UTC, fast enough for every record of a capture."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from time import gmtime
+from typing import Final
+
+LAST_SECOND: Final = 253402300799
+"""The last second of the year 9999: ISO-8601 has four digits for a year."""
+
+FIRST_SECOND: Final = -62135596800
+"""The first second of the year 1."""
+
+
+@lru_cache(maxsize=4096)
+def _second(seconds: int) -> str:
+    t = gmtime(seconds)
+    return (
+        f"{t.tm_year:04d}-{t.tm_mon:02d}-{t.tm_mday:02d}"
+        f"T{t.tm_hour:02d}:{t.tm_min:02d}:{t.tm_sec:02d}."
+    )
+
+
+def iso_ns(time_ns: int) -> str:
+    """Nanoseconds since 1970 with six digits of a second, or nine where they say more."""
+    seconds, rest = divmod(time_ns, 1_000_000_000)
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        return ""
+    micros, nanos = divmod(rest, 1000)
+    return f"{_second(seconds)}{rest:09d}Z" if nanos else f"{_second(seconds)}{micros:06d}Z"
+
+
+def iso_ms(time_ms: int | None) -> str | None:
+    """Milliseconds since 1970; None for no time (-1) and times beyond the years 1 to 9999."""
+    if time_ms is None or time_ms == -1:
+        return None
+    seconds, millis = divmod(time_ms, 1000)
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
+        return None
+    return f"{_second(seconds)}{millis:03d}Z"

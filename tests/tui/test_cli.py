@@ -1,0 +1,221 @@
+"""The `kafkascope` command as users run it: a process, its streams, its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tui.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+RUN = [sys.executable, "-c", "from tui.cli import main; main(prog_name='kafkascope')"]
+
+
+def run(*args: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command."""
+    done = subprocess.run(
+        [*RUN, *args], input=stdin, capture_output=True, cwd=ROOT, env={**os.environ, **(env or {})}
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def modules_of(*args: str) -> set[str]:
+    """The modules that a command has loaded when it ends."""
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('\\n'.join(sys.modules), file=sys.stderr))\n"
+        "from tui.cli import main\n"
+        f"main({list(args)!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"]])
+def test_help_and_version_load_nothing_heavy(args: list[str]) -> None:
+    loaded = modules_of(*args)
+    assert "tui.cli" in loaded
+    heavy = {"numpy", "construct", "scapy", "textual", "mitmproxy", "pyspark", "rich", "orjson"}
+    assert loaded.isdisjoint(heavy)
+    assert not [name for name in loaded if name.startswith(("dissectors", "captures", "analyzer"))]
+
+
+def test_fields_loads_no_message() -> None:
+    loaded = modules_of("fields")
+    assert loaded.isdisjoint({"numpy", "construct", "scapy", "textual"})
+    assert not [name for name in loaded if name.startswith("dissectors.messages.")]
+
+
+def test_help_takes_no_more_than_the_limit() -> None:
+    best = 9.0
+    for _ in range(5):
+        begun = time.perf_counter()
+        assert run("--help")[0] == 0
+        best = min(best, time.perf_counter() - begun)
+    # 0.07 s alone; five tries, because the machine may be busy.
+    assert best < 0.4
+
+
+def test_every_command_has_help_that_begins_as_the_list_says() -> None:
+    _, listing, _ = run("--help")
+    for name in COMMANDS:
+        code, out, err = run(name, "--help")
+        assert (code, err) == (0, "")
+        assert out.startswith(f"Usage: kafkascope {name}")
+        assert f"  {name}" in listing
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["lss"], 'did you mean "ls"'),
+        (["ls", "--colour"], "--colour"),
+        (["grammar", "Fetsh"], "did you mean Fetch"),
+        (["grammar", "Fetch", "99"], "versions 0-18"),
+        (["grammar", "Fetch", "new"], "a number or all"),
+        (["decode"], "NAME and VERSION"),
+        (["decode", "Fetch", "12", "00"], "--request or --response"),
+        (["decode", "Fetch", "12", "--request", "zzz!"], "neither hexadecimal nor base64"),
+        (["encode", "Fetch", "12", "--request", "{"], "no JSON"),
+        (["encode", "Fetch", "12", "--request", '{"x": 1}'], "field"),
+        (["errors", "NOT_LEDER"], "did you mean"),
+        (["completion", "tcsh"], "tcsh"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_a_sentence(args: list[str], word: str) -> None:
+    code, out, err = run(*args)
+    assert (code, out) == (2, "")
+    assert word in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("args", [["grammar", "all"], ["errors"], ["decode", "--batch"]])
+def test_a_closed_pipe_ends_quietly(args: list[str]) -> None:
+    question = b'{"message":"HeartbeatRequest","version":0,"hex":"0000000000000000"}\n' * 5000
+    process = subprocess.Popen(
+        [*RUN, *args],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    assert process.stdin and process.stdout and process.stderr
+    process.stdout.close()
+    with pytest.MonkeyPatch.context():
+        try:
+            process.stdin.write(question)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+    assert process.wait(60) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str) -> None:
+    code, out, _ = run("completion", shell)
+    assert code == 0
+    assert "_KAFKASCOPE_COMPLETE" in out
+
+
+def test_completion_offers_commands() -> None:
+    env = {
+        "_KAFKASCOPE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "kafkascope gr",
+        "COMP_CWORD": "1",
+    }
+    code, out, _ = run(env=env)
+    assert code == 0
+    assert "plain,grammar" in out
+
+
+# --- decode and encode --------------------------------------------------------------------------
+
+HEARTBEAT = {"group_id": "g", "generation_id": 7, "member_id": "m"}
+BODY = "0001670000000700016d"
+
+
+def test_encode_and_decode_are_inverse() -> None:
+    code, out, _ = run("encode", "Heartbeat", "0", "--request", json.dumps(HEARTBEAT))
+    assert (code, out) == (0, BODY + "\n")
+    for form in (out.strip(), "00 01 67 00:00,00 07 0x00 0x01 0x6d", "AAFnAAAABwABbQ=="):
+        code, out, _ = run("decode", "HeartbeatRequest", "0", form)
+        assert (code, json.loads(out)) == (0, HEARTBEAT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "00000000: 0001 6700 0000 0700 016d  ..g......m",
+        "00000000  00 01 67 00 00 00 07 00  01 6d                    |..g......m|",
+        "0000   00 01 67 00 00 00 07 00 01 6d   ..g......m",
+        "<<0,1,103,0,0,0,7,0,1,109>>",
+        "[0, 1, 103, 0, 0, 0, 7, 0, 1, 109]",
+    ],
+)
+def test_dumps_are_read(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "dump.txt"
+    file.write_text(text)
+    assert run("decode", "HeartbeatRequest", "0", str(file))[:2] == (0, compact(HEARTBEAT))
+    assert run("decode", "HeartbeatRequest", "0", stdin=text.encode())[:2] == (
+        0,
+        compact(HEARTBEAT),
+    )
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
+
+
+def test_a_frame_a_header_and_body_and_a_body_are_told_apart() -> None:
+    code, frame, _ = run(
+        *("encode", "Heartbeat", "0", "--request", "--frame", "99", "--client-id", "me!"),
+        json.dumps(HEARTBEAT),
+    )
+    assert code == 0
+    for form in (frame.strip(), frame.strip()[8:]):
+        code, out, err = run("decode", "Heartbeat", "0", "--request", form)
+        assert (code, out) == (0, compact(HEARTBEAT))
+        assert "correlation_id 99" in err
+    _, out, _ = run("decode", "Heartbeat", "0", "--request", "--frame", frame.strip())
+    assert json.loads(out)["header"]["client_id"] == "me!"
+    code, again, _ = run("encode", "Heartbeat", "0", "--request", out.strip())
+    assert again == frame
+
+
+def test_left_over_bytes_are_said_and_exit_code_4() -> None:
+    code, out, err = run("decode", "HeartbeatRequest", "0", BODY + "ffff")
+    assert (code, out) == (4, compact(HEARTBEAT))
+    assert "2 bytes left over from byte 10" in err
+
+
+def test_bytes_that_are_no_message_are_refused_with_the_place() -> None:
+    code, out, err = run("decode", "HeartbeatRequest", "0", "0001")
+    assert (code, out) == (2, "")
+    assert "group_id" in err or "bytes" in err
+
+
+def test_the_tree_has_the_bytes_of_each_field() -> None:
+    code, out, _ = run("decode", "HeartbeatRequest", "0", BODY, "--hex")
+    assert code == 0
+    assert "3-6         00 00 00 07" in out
+    assert "generation_id: 7" in out
+
+
+def test_raw_bytes_come_and_go(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*RUN, "encode", "HeartbeatRequest", "0", "--raw", json.dumps(HEARTBEAT)],
+        capture_output=True,
+        cwd=ROOT,
+    )
+    assert done.stdout == bytes.fromhex(BODY)
+    file = tmp_path / "body.bin"
+    file.write_bytes(b"\xff" + done.stdout)
+    assert run("decode", "HeartbeatRequest", "0", str(file))[0] in (2, 4)
