@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from analyzer.commands.tables import TableFormat, print_table, table_options
@@ -11,9 +13,17 @@ from analyzer.commands.tables import TableFormat, print_table, table_options
 @click.argument("wanted", metavar="[CODE|NAME]", required=False)
 @table_options
 def errors(wanted: str | None, how: TableFormat) -> int:
-    """List error codes: name, whether a client may retry, first release, former names."""
+    """List error codes: name, whether a client may retry, first release, former names.
+
+    One alone (CODE, or a NAME that fits one) is explained: meaning and usual causes.
+
+    \b
+      kafkascope errors 25
+      kafkascope errors fenced
+    """
     from analyzer.filter_errors import nearest
     from dissectors.codes import ERRORS
+    from dissectors.error_help import help_of
 
     rows = [
         (
@@ -22,17 +32,44 @@ def errors(wanted: str | None, how: TableFormat) -> int:
             "yes" if error.retriable else "no",
             error.since,
             " ".join(error.former_names),
+            help_of(error.code).meaning,
+            "; ".join(help_of(error.code).causes),
         )
         for error in ERRORS.values()
         if wanted is None or _is(wanted, error.code, error.name, error.former_names)
     ]
+    exact = [row for row in rows if wanted and row[1] == wanted.upper()]
+    rows = exact or rows
     if not rows and wanted is not None:
         near = nearest(wanted, (error.name for error in ERRORS.values()))
         raise click.UsageError(
             f'there is no error "{wanted}"' + (f"; did you mean {near}?" if near else "")
         )
-    print_table(("code", "name", "retriable", "since", "former names"), rows, how)
+    if len(rows) == 1 and how.name == "table":
+        click.echo("\n".join(_explained(rows[0][0])))
+        return 0
+    print_table(
+        ("code", "name", "retriable", "since", "former names", "meaning", "causes"), rows, how
+    )
     return 0
+
+
+def _explained(code: int) -> Iterator[str]:
+    from dissectors.codes import ERRORS
+    from dissectors.error_help import help_of
+
+    error, text = ERRORS[code], help_of(code)
+    former = f", once {' or '.join(error.former_names)}" if error.former_names else ""
+    yield f"{error.name} ({error.code}), since Kafka {error.since}{former}"
+    yield ""
+    yield text.meaning
+    if error.code == 0:
+        return
+    retry = "A client may send the same request again." if error.retriable else ""
+    yield retry or "Sending the same request again does not help by itself."
+    yield ""
+    yield "Usual causes:"
+    yield from (f"  - {cause}" for cause in text.causes)
 
 
 def _is(wanted: str, code: int, name: str, former: tuple[str, ...]) -> bool:
