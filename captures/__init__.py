@@ -1,7 +1,7 @@
 """Capture files and live packets to TCP streams. Knows nothing of Kafka; the only home of scapy."""
 
 from captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
-from captures.files import Source, Statistics, open_inputs
+from captures.files import Source, open_inputs
 from captures.model import (
     Chunk,
     Closed,
@@ -15,6 +15,7 @@ from captures.model import (
 )
 from captures.reassembly import Reassembler
 from captures.spool import NotKept, Spool
+from captures.statistics import Statistics
 from captures.streams import streams
 from captures.tcp import Segment, segment_of
 

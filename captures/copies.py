@@ -1,6 +1,8 @@
-"""Exact copies of a segment: a capture on all interfaces of a container host holds everything twice.
+"""Exact copies of a segment: a capture on all interfaces of a container host holds everything
+twice.
 
-Only tells; the bytes of a copy go through reassembly like those of a retransmission. State without I/O.
+Only tells; the bytes of a copy go through reassembly like those of a retransmission. State without
+I/O.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 WINDOW: Final = 256
-"""Packets looked back. Copies follow each other within one batch of a network driver (64 packets)."""
+"""Packets looked back. Copies follow each other within one batch of a network driver (64
+packets)."""
 SPAN_NS: Final = 1_000_000
 """On one interface a copy comes within 1 ms; what comes later is a retransmission."""
 
@@ -28,7 +31,8 @@ class Copies:
         self._dropped = 0
         """Packets that are no longer in `_marks`."""
         self._indexed = 0
-        """Packets that are in `_latest`: those that came in bulk are entered when they are asked for."""
+        """Packets that are in `_latest`: those that came in bulk are entered when they are asked
+        for."""
 
     def seen(self, mark: Mark) -> bool:
         """Enter a packet; True when it is a copy of one within the window."""

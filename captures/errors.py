@@ -1,6 +1,6 @@
 """What can be wrong with an input, as one tree.
 
-CaptureError(text)          one sentence for people: names the input and, where it helps, the remedy
+CaptureError(text)          one sentence for people: the input and, where it helps, the remedy
 ├── NotACapture             missing, unreadable, a directory without captures, or some other kind of file
 ├── CutShort                the file ends inside a record, or a record is damaged: what came before it is whole
 └── NotAllowed              the right to capture or read is missing

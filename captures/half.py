@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from captures.tracks import Track
 
 ITEM_OVERHEAD: Final = 256
-"""What a waiting piece costs beside its bytes: many tiny pieces must not escape the memory limits."""
+"""What a waiting piece costs beside its bytes: many tiny pieces must not escape the memory
+limits."""
 
 
 class Waiting(NamedTuple):
@@ -48,10 +49,10 @@ class Half:
         "fin",
         "flow",
         "held",
+        "leap",
         "next",
         "offset",
         "other",
-        "leap",
         "queued_ns",
         "reset_ns",
         "stray",
@@ -112,7 +113,8 @@ class Half:
             self.ack = ack
 
     def passed(self, packets: int, size: int, time_ns: int, following: int) -> None:
-        """Packets went straight through, with `size` bytes in all; `following` is the next number."""
+        """Packets went straight through, with `size` bytes in all; `following` is the next
+        number."""
         connection, direction = self.connection, self.direction
         connection.packets[direction] += packets
         connection.bytes[direction] += size
@@ -124,7 +126,8 @@ class Half:
             self.leap = 0
 
     def owed(self) -> int:
-        """Bytes the other side acknowledged that we have not seen (its ACK of a FIN is not a byte)."""
+        """Bytes the other side acknowledged that we have not seen (its ACK of a FIN is not a
+        byte)."""
         ack = self.other.ack
         if ack is None or self.next is None or self.closed:
             return 0
@@ -146,11 +149,13 @@ class Half:
         if end is not None:
             owed = self.owed()
             return min(end - self.offset, owed) if owed else end - self.offset
-        # Bytes that wait at the offset itself wait for the other direction: nothing is missing here.
+        # Bytes that wait at the offset itself wait for the other direction: nothing is missing
+        # here.
         return 0 if self.waiting else self.owed()
 
     def expected(self, ack: int) -> bool:
-        """The other side acknowledged, up to `ack`, bytes of this direction that did not come out yet."""
+        """The other side acknowledged, up to `ack`, bytes of this direction that did not come out
+        yet."""
         if self.next is None:
             return False
         return 1 < (ack - self.next) & MASK <= self.owed()

@@ -1,4 +1,5 @@
-"""Reading .gz and .zst as they come: many members or frames, bounded memory, no byte later than needed.
+"""Reading .gz and .zst as they come: many members or frames, bounded memory, no byte later than
+needed.
 
 Both read like a raw file: `readinto` gives what is there and waits only when nothing is.
 """
@@ -95,7 +96,7 @@ class Gunzip:
             if out:
                 buffer[: len(out)] = out
                 return len(out)
-            if self._pending or self._member.eof and self._member.unused_data:
+            if self._pending or (self._member.eof and self._member.unused_data):
                 continue
             more = self._source.read()
             if not more:

@@ -1,4 +1,5 @@
-"""IPv4 and IPv6: from the IP header to the TCP bytes. Stateless; fragments are reported, not guessed."""
+"""IPv4 and IPv6: from the IP header to the TCP bytes. Stateless; fragments are reported, not
+guessed."""
 
 from __future__ import annotations
 
@@ -31,16 +32,20 @@ class Payload(NamedTuple):
     at: int
     """Offset of the TCP header in the record."""
     size: int
-    """Bytes of TCP header and payload on the wire, padding excluded; may be more than was captured."""
+    """Bytes of TCP header and payload on the wire, padding excluded; may be more than was
+    captured."""
     ident: int
     """IPv4's identification; -1 for IPv6, which has none."""
 
 
 def payload_of(data: Data, at: int, wire: int) -> Payload | str:
-    """The TCP part of the IP packet at `at` of a record that was `wire` bytes long, or why there is none.
+    """The TCP part of the IP packet at `at` of a record that was `wire` bytes long, or why there
+    is none.
 
-    Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets above
-    64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's length decides.
+    Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
+    above
+    64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's length
+    decides.
     """
     captured = len(data)
     if at >= captured:

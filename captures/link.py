@@ -1,6 +1,7 @@
 """Link layers: where the IP header starts inside a captured record. Stateless.
 
-Each reader takes the captured bytes and answers with the offset of the IP header, or with one of the
+Each reader takes the captured bytes and answers with the offset of the IP header, or with one of
+the
 negative numbers below. Add a link layer: one function here and one row of `LINK_TYPES`.
 """
 
@@ -17,7 +18,8 @@ SHORT: Final = -2
 IPV4: Final = 0x0800
 IPV6: Final = 0x86DD
 VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200))
-"""802.1Q, 802.1ad (QinQ) and two older numbers for the outer tag: 4 bytes, the next type at their end."""
+"""802.1Q, 802.1ad (QinQ) and two older numbers for the outer tag: 4 bytes, the next type at their
+end."""
 MPLS: Final = frozenset((0x8847, 0x8848))
 PPPOE_SESSION: Final = 0x8864
 MAX_TAGS: Final = 8
@@ -39,7 +41,7 @@ def _after_type(data: Data, at: int) -> int:
         if at + 2 > end:
             return SHORT
         kind = data[at] << 8 | data[at + 1]
-        if kind == IPV4 or kind == IPV6:
+        if kind in (IPV4, IPV6):
             return at + 2
         if kind in VLAN_TAGS:
             at += 4
@@ -113,7 +115,7 @@ def linux_sll2(data: Data) -> int:
     if len(data) < 20:
         return SHORT
     kind = data[0] << 8 | data[1]
-    if kind == IPV4 or kind == IPV6:
+    if kind in (IPV4, IPV6):
         return 20
     if kind in VLAN_TAGS:
         return _after_type(data, 22)  # the tag comes first in the payload

@@ -1,7 +1,10 @@
-"""The nouns of this package: from a captured record to the bytes of a TCP stream. Knows nothing of Kafka.
+"""The nouns of this package: from a captured record to the bytes of a TCP stream. Knows nothing of
+Kafka.
 
-A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction 1 back; `a` is the side
-that opened the connection where the SYN was seen, else the sender of the first packet seen (`Connection.handshake` tells).
+A connection has two directions. Direction 0 runs from `Connection.a` to `Connection.b`, direction
+1 back; `a` is the side
+that opened the connection where the SYN was seen, else the sender of the first packet seen
+(`Connection.handshake` tells).
 Time is integer nanoseconds since 1970 UTC, everywhere.
 """
 
@@ -12,7 +15,8 @@ from typing import Literal, NamedTuple
 
 
 class Packet(NamedTuple):
-    """One captured record. A NamedTuple, for one is made for each record that leaves the bulk path."""
+    """One captured record. A NamedTuple, for one is made for each record that leaves the bulk
+    path."""
 
     number: int
     """Wireshark's frame number: 1 for the first record of the whole input."""
@@ -51,7 +55,8 @@ class Connection:
     b: Endpoint
     first_ns: int
     handshake: bool = False
-    """The SYN or SYN-ACK was seen, so `a` is certainly the side that connected and streams start at their first byte."""
+    """The SYN or SYN-ACK was seen, so `a` is certainly the side that connected and streams start
+    at their first byte."""
     last_ns: int = 0
     handshake_ns: int | None = None
     """From SYN to the ACK that completes the handshake."""
@@ -65,7 +70,8 @@ class Connection:
     keep_alives: list[int] = field(default_factory=lambda: [0, 0])
     gap_bytes: list[int] = field(default_factory=lambda: [0, 0])
     interface_comment: str = ""
-    """Comment of the pcapng interface that the first packet came from; marks the proxy's broker leg."""
+    """Comment of the pcapng interface that the first packet came from; marks the proxy's broker
+    leg."""
 
 
 class Piece(NamedTuple):
@@ -88,7 +94,8 @@ class Chunk:
     connection: Connection
     direction: int
     offset: int
-    """Stream offset of the first byte: 0 is the first byte of the direction that was (or could have been) seen."""
+    """Stream offset of the first byte: 0 is the first byte of the direction that was (or could
+    have been) seen."""
     data: bytes
     pieces: list[Piece]
     """At least one, by `start`; the first has `start` 0."""
@@ -96,7 +103,8 @@ class Chunk:
 
 @dataclass(slots=True)
 class Gap:
-    """A hole: bytes that the capture does not hold (lost, cut by the snaplen, or before its start)."""
+    """A hole: bytes that the capture does not hold (lost, cut by the snaplen, or before its
+    start)."""
 
     connection: Connection
     direction: int
@@ -121,9 +129,11 @@ class Closed:
 
     connection: Connection
     direction: int | None
-    """The side that ended its direction with FIN, or that sent the RST; None when both are over for another reason."""
+    """The side that ended its direction with FIN, or that sent the RST; None when both are over
+    for another reason."""
     how: Literal["fin", "rst", "reuse", "idle", "end"]
-    """`reuse`: a new connection with the same ports; `idle`: nothing for a long time; `end`: of the capture."""
+    """`reuse`: a new connection with the same ports; `idle`: nothing for a long time; `end`: of
+    the capture."""
     time_ns: int
 
 

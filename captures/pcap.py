@@ -16,16 +16,19 @@ _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("a1b2c3d4"): (">", 1000, 24, 16),
     bytes.fromhex("4d3cb2a1"): ("<", 1, 24, 16),
     bytes.fromhex("a1b23c4d"): (">", 1, 24, 16),
-    # Kuznetsov's modified format of old Red Hat: 8 more bytes (interface, protocol, type) per record.
+    # Kuznetsov's modified format of old Red Hat: 8 more bytes (interface, protocol, type) per
+    # record.
     bytes.fromhex("34cdb2a1"): ("<", 1000, 24, 24),
     bytes.fromhex("a1b2cd34"): (">", 1000, 24, 24),
-    # Ixia's hardware and software captures: nanoseconds, and the size of all records after the header.
+    # Ixia's hardware and software captures: nanoseconds, and the size of all records after the
+    # header.
     bytes.fromhex("ac01001c"): ("<", 1, 28, 16),
     bytes.fromhex("1c0001ac"): (">", 1, 28, 16),
     bytes.fromhex("ab01001c"): ("<", 1, 28, 16),
     bytes.fromhex("1c0001ab"): (">", 1, 28, 16),
 }
-"""First bytes -> byte order, nanoseconds per fraction, size of the file header, of a record header."""
+"""First bytes -> byte order, nanoseconds per fraction, size of the file header, of a record
+header."""
 
 USUAL_SNAPLEN: Final = 262_144
 """libpcap's largest; records above it and above the file's own snaplen are damage."""
@@ -38,7 +41,8 @@ class Pcap:
         """`head` starts with the file header, at least `size_of_header(head)` bytes."""
         self.order, self.unit_ns, self.header, self.skip = _MAGICS[head[:4]]
         _, _, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
-        # The upper bits tell about a trailing frame check sequence; IP's length leaves it out anyway.
+        # The upper bits tell about a trailing frame check sequence; IP's length leaves it out
+        # anyway.
         self.interfaces = [Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)]
         self.secrets: list[Secrets] = []
         self.drops: dict[int, int] = {}

@@ -241,7 +241,8 @@ def _text(value: bytes) -> str:
 
 
 def _resolution(value: int) -> tuple[int, int]:
-    """if_tsresol -> nanoseconds per tick as a fraction: a power of 10, or of 2 with the high bit set."""
+    """if_tsresol -> nanoseconds per tick as a fraction: a power of 10, or of 2 with the high bit
+    set."""
     if value & 0x80:
         return 1_000_000_000, 1 << (value & 0x7F)
     return (10 ** (9 - value), 1) if value <= 9 else (1, 10 ** (value - 9))

@@ -1,12 +1,16 @@
-"""TCP reassembly: segments in, `StreamEvent`s out. State without I/O; time arrives with the packets.
+"""TCP reassembly: segments in, `StreamEvent`s out. State without I/O; time arrives with the
+packets.
 
 Rules
 - Bytes come out once and in order. Where two segments disagree about a byte, the first one wins.
 - Cause comes before effect: bytes whose sender had acknowledged more than we have seen of the other
-  direction wait for it. So an answer never overtakes its question, however the capture mixed them up.
+  direction wait for it. So an answer never overtakes its question, however the capture mixed them
+  up.
 - A hole is given up (`Gap`) once the other side acknowledged what is missing and the capture had
-  `GRACE_NS` and `GRACE_PACKETS` to bring it; without such an ACK after `PATIENCE_NS`; or by the limits.
-- A connection without SYN starts with whatever is lowest among its first segments (of `GRACE_NS`), so
+  `GRACE_NS` and `GRACE_PACKETS` to bring it; without such an ACK after `PATIENCE_NS`; or by the
+  limits.
+- A connection without SYN starts with whatever is lowest among its first segments (of `GRACE_NS`),
+so
   the order of these does not matter.
 """
 
@@ -16,8 +20,20 @@ from typing import Final, Literal
 
 from captures.copies import Copies
 from captures.deadlines import Deadlines
-from captures.half import ITEM_OVERHEAD, Half, Waiting
-from captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent
+from captures.delivery import (
+    Out,
+    Reason,
+    begin_midstream,
+    complete_handshake,
+    deliver_segment,
+    deliver_waiting,
+    must_wait,
+    tell_closed,
+    tell_gap,
+    tell_opened,
+)
+from captures.half import ITEM_OVERHEAD, Half
+from captures.model import Closed
 from captures.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
 from captures.tracks import (
     NEAR_BYTES,
@@ -29,12 +45,12 @@ from captures.tracks import (
     lowest,
     settle_with,
     start_at_syn,
-    start_midstream,
     track_of,
 )
 
 GRACE_NS: Final = 100_000_000
-"""Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission takes a
+"""Captures swap packets within one batch of a driver (well below 1 ms); a fast retransmission
+takes a
 round trip. 100 ms is beyond both and still feels live."""
 GRACE_PACKETS: Final = 16
 """On a quiet line time alone says little: the missing packet may be the next one in the file."""
@@ -46,9 +62,6 @@ TOTAL_BYTES: Final = 256 << 20
 """Held in all: eight such directions at once, and a bound for hostile captures."""
 MAX_CONNECTIONS: Final = 32_768
 """Tracked at once, about 2 KB each; beyond it those that were silent longest are closed as idle."""
-
-Reason = Literal["lost", "cut", "midstream", "limit"]
-Out = list[StreamEvent]
 
 
 class Reassembler:
@@ -98,7 +111,7 @@ class Reassembler:
             if expected is None or not 0 < (segment.ack - expected) & MASK < 1 << 30:
                 half.acknowledge(segment.ack)
                 if segment.length:
-                    _pass(half, segment, out)
+                    deliver_segment(half, segment, out)
                 following = segment.seq + segment.length & MASK
                 half.passed(1, segment.length, segment.time_ns, following)
                 return out
@@ -149,7 +162,7 @@ class Reassembler:
         for half in reversed(track.halves):
             self.flows[half.flow] = half
         if track.settling is None:
-            _tell_opened(track, out)
+            tell_opened(track, out)
         else:
             self.deadlines.set(track.halves[0], segment.time_ns + GRACE_NS)
             self.deadlines.purge(8 * MAX_CONNECTIONS)
@@ -189,15 +202,16 @@ class Reassembler:
             out.append(Closed(track.connection, None, how, time_ns))
 
     def _settle(self, track: Track, time_ns: int, out: Out) -> None:
-        """Decide where the directions of a connection without SYN start; take what was put aside."""
+        """Decide where the directions of a connection without SYN start; take what was put
+        aside."""
         starts = [(half, lowest(track, half)) for half in track.halves if half.next is None]
         waited = track.settling or []
         track.settling = None
         self._held -= track.weight
-        _tell_opened(track, out)
+        tell_opened(track, out)
         for half, segment in starts:
             if segment is not None:
-                _start_midstream(half, segment, out)
+                begin_midstream(half, segment, out)
         for segment, copy in waited:
             self._take(self.flows[segment.flow], segment, copy, time_ns, out)
 
@@ -236,11 +250,11 @@ class Reassembler:
                 start_at_syn(half, segment)
             seq = seq + 1 & MASK  # the SYN takes a number; data may follow it (RFC 7413)
         elif flags & ACK:
-            _complete_handshake(half, segment)
+            complete_handshake(half, segment)
         if flags & ACK and (half.next is None or abs(distance(half.next, seq)) < NEAR_BYTES):
             half.acknowledge(segment.ack)
         if segment.length and half.next is None:
-            _start_midstream(half, segment, out)
+            begin_midstream(half, segment, out)
         if half.next is not None:
             self._place(half, seq, segment, copy)
         if flags & RST and half.reset_ns is None:
@@ -302,16 +316,16 @@ class Reassembler:
         """Deliver what is next and not held back by its cause; True when anything moved."""
         done = 0
         for item in half.waiting:
-            if item.start != half.offset or _must_wait(half, item):
+            if item.start != half.offset or must_wait(half, item):
                 break
-            _deliver(half, item, out)
+            deliver_waiting(half, item, out)
             done += 1
         if done:
             freed = sum(len(item.data) + ITEM_OVERHEAD for item in half.waiting[:done])
             half.held -= freed
             self._held -= freed
             del half.waiting[:done]
-        return _tell_closed(half, out) or done > 0
+        return tell_closed(half, out) or done > 0
 
     # Holes and limits
 
@@ -343,7 +357,7 @@ class Reassembler:
         size = half.missing()
         if half.waiting:
             time_ns = half.waiting[0].segment.time_ns
-        _gap(half, size, reason, time_ns, out)
+        tell_gap(half, size, reason, time_ns, out)
         half.leap = 0 if half.waiting else size
         half.trouble_ns = None
 
@@ -372,79 +386,3 @@ class Reassembler:
                 idle.append(half)
         for half in idle:
             self.deadlines.set(half, half.deadline_ns)
-
-
-def _tell_opened(track: Track, out: Out) -> None:
-    if not track.opened:
-        track.opened = True
-        out.append(Opened(track.connection))
-
-
-def _start_midstream(half: Half, segment: Segment, out: Out) -> None:
-    start_midstream(half, segment)
-    out.append(Gap(half.connection, half.direction, 0, None, segment.time_ns, "midstream"))
-
-
-def _complete_handshake(half: Half, segment: Segment) -> None:
-    track = half.track
-    if track.syn_ns is None or half.direction:
-        return
-    half.connection.handshake_ns = segment.time_ns - track.syn_ns
-    track.syn_ns = None
-    if half.other.next is None:
-        half.other.next = segment.ack  # the SYN-ACK was lost, but this is its number
-
-
-def _pass(half: Half, segment: Segment, out: Out) -> None:
-    """The next bytes, without detour; `Half.passed` counts them."""
-    piece = Piece(0, segment.time_ns, segment.packet, segment.file, segment.at)
-    data = bytes(segment.payload)
-    out.append(Chunk(half.connection, half.direction, half.offset, data, [piece]))
-
-
-def _must_wait(half: Half, item: Waiting) -> bool:
-    """Its sender had acknowledged bytes of the other direction that have not come out yet."""
-    segment = item.segment
-    return half.other is not half and segment.flags & ACK > 0 and half.other.expected(segment.ack)
-
-
-def _deliver(half: Half, item: Waiting, out: Out) -> None:
-    segment = item.segment
-    if item.data:
-        piece = Piece(0, segment.time_ns, segment.packet, segment.file, item.at)
-        out.append(Chunk(half.connection, half.direction, item.start, item.data, [piece]))
-        _skip(half, len(item.data))
-    else:
-        _gap(half, item.end - item.start, "cut", segment.time_ns, out)
-
-
-def _gap(half: Half, size: int, reason: Reason, time_ns: int, out: Out) -> None:
-    out.append(Gap(half.connection, half.direction, half.offset, size, time_ns, reason))
-    half.connection.gap_bytes[half.direction] += size
-    _skip(half, size)
-
-
-def _skip(half: Half, size: int) -> None:
-    assert half.next is not None
-    half.offset += size
-    half.next = half.next + size & MASK
-    half.leap = 0
-
-
-def _tell_closed(half: Half, out: Out) -> bool:
-    """Tell of a FIN when all bytes before it came out, of an RST when nothing waits."""
-    if half.closed or half.waiting:
-        return False
-    if half.fin is not None and half.next is not None and half.offset >= half.fin[0]:
-        half.next = half.next + 1 & MASK
-        how: Literal["fin", "rst"] = "fin"
-        time_ns = half.fin[1]
-        half.track.over |= half.other.closed
-    elif half.reset_ns is not None:
-        how, time_ns = "rst", half.reset_ns
-        half.track.over = True
-    else:
-        return False
-    half.closed = True
-    out.append(Closed(half.connection, half.direction, how, time_ns))
-    return True

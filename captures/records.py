@@ -7,7 +7,8 @@ from typing import Final, NamedTuple, Protocol
 MAX_RECORD: Final = 16 << 20
 """No captured packet is larger (BIG TCP: 512 KB); a length above it is damage or malice."""
 MAX_TIME_NS: Final = (1 << 63) - 1
-"""Times are kept within 64 bits (the year 2262), for a hostile clock must not break what stores them."""
+"""Times are kept within 64 bits (the year 2262), for a hostile clock must not break what stores
+them."""
 
 
 class Interface(NamedTuple):
@@ -55,7 +56,8 @@ class Record(NamedTuple):
 
 
 class Format(Protocol):
-    """Reading one file: told where bytes are, tells where records are. Holds what the file declares."""
+    """Reading one file: told where bytes are, tells where records are. Holds what the file
+    declares."""
 
     header: int
     """Bytes in front of the first record."""

@@ -1,8 +1,10 @@
 """The bulk path: whole blocks at once, where packets are in order.
 
 It knows no rule of its own. It recognises, for many packets, the one case that `Reassembler.feed`
-answers with "deliver": a calm direction, the expected sequence number, no flags but ACK and PSH, all
-bytes captured, nothing acknowledged that was not seen. Everything else goes through `feed_marked`, in order.
+answers with "deliver": a calm direction, the expected sequence number, no flags but ACK and PSH,
+all
+bytes captured, nothing acknowledged that was not seen. Everything else goes through `feed_marked`,
+in order.
 Consecutive segments of one flow become one chunk; bytes of another flow end it.
 """
 
@@ -20,7 +22,8 @@ from captures.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
 
 if TYPE_CHECKING:
     from captures.columns import Columns
-    from captures.files import Block, Statistics
+    from captures.files import Block
+    from captures.statistics import Statistics
 
 MAX_ODD: Final = 0.3
 """With a larger share of packets that need a closer look, one by one is faster, too."""
@@ -117,15 +120,13 @@ def _run(
             numbers = [first + index for index in run]
             places = [base + at for at in ats]
             offsets = accumulate(sizes, initial=0)
-            pieces = list(
-                map(_piece, zip(offsets, pick(times), numbers, repeat(file), places))  # noqa: B905
-            )
+            pieces = list(map(_piece, zip(offsets, pick(times), numbers, repeat(file), places)))
         half.passed(count, size, max(times[run[0]], times[run[-1]]), run_next)
         out.append(Chunk(half.connection, half.direction, half.offset - size, data, pieces))
         run.clear()
 
     for index, (easy, flow, seq, ack, length, time_ns) in enumerate(
-        zip(plain, columns.flows, columns.seq.tolist(), columns.ack.tolist(), lengths, times)  # noqa: B905
+        zip(plain, columns.flows, columns.seq.tolist(), columns.ack.tolist(), lengths, times)
     ):
         if easy and time_ns < wake_ns:
             if length and seq == run_next and flow == run_flow and ack == run_ack:

@@ -1,4 +1,5 @@
-"""A bounded ring on disk for bytes that cannot be read a second time. The only writer is the reader of the source."""
+"""A bounded ring on disk for bytes that cannot be read a second time. The only writer is the
+reader of the source."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class NotKept(CaptureError):
 
 
 class Spool:
-    """The last `capacity` bytes written. The file has no name: it is gone with the process, however that ends."""
+    """The last `capacity` bytes written. The file has no name: it is gone with the process,
+    however that ends."""
 
     def __init__(self, capacity: int = DEFAULT_BYTES, directory: str | None = None) -> None:
         self.capacity = capacity

@@ -23,8 +23,10 @@ NUMPY_BYTES: Final = 8 << 20
 def streams(source: Source, *, bulk: bool | None = None) -> Iterator[StreamEvent]:
     """All events of a source, in the order of its packets, each as soon as its packets are read.
 
-    Damage costs only what is damaged: everything whole is delivered, connections are closed, then the
-    first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path on or off.
+    Damage costs only what is damaged: everything whole is delivered, connections are closed, then
+    the
+    first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path on
+    or off.
     """
     reassembler = Reassembler(source.comment_of)
     damage: CutShort | None = None

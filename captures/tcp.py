@@ -23,18 +23,21 @@ NOT_IP_REASON: Final = "not ip"
 UNKNOWN_LINK: Final = "unknown link type"
 
 BEHIND: Final = 3 << 30
-"""A distance from here on is negative: no window (RFC 7323: at most 1 GiB) reaches back further, while
+"""A distance from here on is negative: no window (RFC 7323: at most 1 GiB) reaches back further,
+while
 a capture that lost much may jump ahead by more than half the sequence space."""
 
 
 def distance(start: int, end: int) -> int:
-    """Bytes from sequence number `start` to `end`, over the wrap-around: -2**30 <= distance < 3 * 2**30."""
+    """Bytes from sequence number `start` to `end`, over the wrap-around: -2**30 <= distance < 3 *
+    2**30."""
     ahead = (end - start) & MASK
     return ahead - (1 << 32) if ahead >= BEHIND else ahead
 
 
 class Segment(NamedTuple):
-    """The TCP part of a packet. `flow` is one direction: addresses and ports as they are on the wire."""
+    """The TCP part of a packet. `flow` is one direction: addresses and ports as they are on the
+    wire."""
 
     packet: int
     time_ns: int
@@ -53,11 +56,13 @@ class Segment(NamedTuple):
     copy: int
     """Equal in exact copies of this segment, and hardly ever in others: see `fingerprint`."""
     interface: int
-    """Where it was captured: the file's interface number, or the index that Linux cooked v2 states."""
+    """Where it was captured: the file's interface number, or the index that Linux cooked v2
+    states."""
 
 
 def fingerprint(ports: int, seq: int, ack: int, sign: int, length: int, flags: int) -> int:
-    """64 bits that exact copies of a segment share (`sign`: IP id, or the checksum where there is none).
+    """64 bits that exact copies of a segment share (`sign`: IP id, or the checksum where there is
+    none).
 
     Only for counting: bytes are never dropped because of it, so a collision does no harm.
     """
@@ -85,7 +90,7 @@ def endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
 
 def _host(address: bytes) -> str:
     if len(address) == 4:
-        return "%d.%d.%d.%d" % tuple(address)
+        return ".".join(map(str, address))
     from ipaddress import IPv6Address  # only captures with IPv6 pay for it
 
     return str(IPv6Address(address))

@@ -12,7 +12,8 @@ from captures.tcp import ACK, FIN, MASK, PSH, RST, SYN, Segment, distance, endpo
 SETTLE_BYTES: Final = 1 << 20
 """A connection that starts midstream waits no longer than for 1 MiB, whatever the time."""
 NEAR_BYTES: Final = 1 << 26
-"""A sequence or acknowledgement number is believed when it is this close (64 MiB, above the windows in
+"""A sequence or acknowledgement number is believed when it is this close (64 MiB, above the
+windows in
 use) to what the connection knows."""
 
 
@@ -29,11 +30,13 @@ class Track:
             first.other = first
         self.halves = [first, second]
         self.opened = False
-        """`Opened` was told. A connection without SYN waits until it has settled, for `a` may change."""
+        """`Opened` was told. A connection without SYN waits until it has settled, for `a` may
+        change."""
         self.over = False
         """An RST, or a FIN from both sides."""
         self.settling: list[tuple[Segment, bool]] | None = None
-        """Its first segments and whether they are copies, until it is clear where directions start."""
+        """Its first segments and whether they are copies, until it is clear where directions
+        start."""
         self.weight = 0
         """Bytes in `settling`."""
         self.syn_ns: int | None = None
@@ -136,7 +139,8 @@ def fits_syn(half: Half, segment: Segment) -> bool:
 
 
 def is_new_life(half: Half, segment: Segment) -> bool:
-    """Data far from where a closed connection ended: its ports are in use again, the SYN was lost."""
+    """Data far from where a closed connection ended: its ports are in use again, the SYN was
+    lost."""
     if not half.track.over or not segment.length or half.next is None or segment.flags & RST:
         return False
     return abs(distance(half.next, segment.seq)) > NEAR_BYTES

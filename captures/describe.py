@@ -1,0 +1,55 @@
+"""One packet for people, dissected down to TCP by scapy. For the few packets on screen, never in
+bulk."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from captures.link import LINK_TYPES
+from captures.model import Packet
+
+_LAYERS: Final = {
+    0: ("scapy.layers.l2", "Loopback"),
+    1: ("scapy.layers.l2", "Ether"),
+    108: ("scapy.layers.l2", "Loopback"),
+    113: ("scapy.layers.l2", "CookedLinux"),
+    276: ("scapy.layers.l2", "CookedLinuxV2"),
+}
+"""LINKTYPE_ number -> where scapy keeps its layer."""
+
+
+def describe(packet: Packet) -> str:
+    """Several lines: the packet's headers, field by field; the payload only as its size."""
+    title = (
+        f"packet {packet.number}: {packet.length} bytes on the wire, {len(packet.data)} captured"
+    )
+    layers = _layer(packet)
+    if layers is None:
+        name = LINK_TYPES.get(packet.link_type, (f"link type {packet.link_type}", None))[0]
+        return f"{title}\n  {name}: not dissected\n"
+    payload = layers
+    while payload.payload:
+        payload = payload.payload
+        if payload.name == "TCP":
+            size = len(payload.payload)
+            payload.remove_payload()
+            return f"{title}\n{layers.show(dump=True)}payload: {size} bytes\n"
+    return f"{title}\n{layers.show(dump=True)}"
+
+
+def _layer(packet: Packet) -> Any:
+    from importlib import import_module
+
+    logging.getLogger("scapy.runtime").setLevel(logging.ERROR)  # it warns of missing routes
+    import_module("scapy.layers.inet")
+    import_module("scapy.layers.inet6")
+    data = bytes(packet.data)
+    if packet.link_type in (12, 14, 101, 228, 229) and data:
+        six = data[0] >> 4 == 6
+        module, name = ("scapy.layers.inet6", "IPv6") if six else ("scapy.layers.inet", "IP")
+    elif packet.link_type in _LAYERS:
+        module, name = _LAYERS[packet.link_type]
+    else:
+        return None
+    return getattr(import_module(module), name)(data)

@@ -1,0 +1,136 @@
+"""Sniff an interface: dumpcap or tcpdump where they are installed, else scapy's socket.
+
+Whatever captures writes a capture to a pipe, and a `Source` reads that pipe: live packets take the
+way of
+all others.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from struct import pack
+from typing import Final
+
+from captures.errors import CaptureError, NotAllowed
+from captures.files import Source
+from captures.spool import Spool
+
+_DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
+_SNAPLEN: Final = 262_144
+
+
+def open_interface(
+    interface: str, capture_filter: str = "", *, spool: Spool | None = None
+) -> Source:
+    """Capture on `interface`, with a BPF filter, until the source is closed.
+
+    NotAllowed, with the command that grants the right, comes at the latest with the first block.
+    """
+    command = capture_command(interface, capture_filter)
+    if command is not None:
+        return Source([interface], spool, {0: _Program(command, interface)})
+    return Source([interface], spool, {0: _Sniffer(interface, capture_filter)})
+
+
+def capture_command(interface: str, capture_filter: str = "") -> list[str] | None:
+    """A program that captures to its standard output; None when none is installed."""
+    if program := shutil.which("dumpcap"):
+        chosen = ["-f", capture_filter] if capture_filter else []
+        return [program, "-q", "-i", interface, *chosen, "-w", "-"]
+    if program := shutil.which("tcpdump"):
+        chosen = ["--", capture_filter] if capture_filter else []
+        flags = ["-U", "-n", "-s", str(_SNAPLEN), "-i", interface, "-w", "-"]
+        return [program, *flags, *chosen]
+    return None
+
+
+def refusal(interface: str, program: str, said: str) -> CaptureError:
+    """What went wrong, as one sentence; NotAllowed with a remedy when it was a right."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    reason = lines[-1] if lines else "no reason given"
+    if any(word in said.lower() for word in _DENIED):
+        remedy = f"sudo setcap cap_net_raw,cap_net_admin=eip {os.path.realpath(program)}"
+        return NotAllowed(f"not allowed to capture on {interface}; grant it with: {remedy}")
+    return CaptureError(f"cannot capture on {interface}: {reason}")
+
+
+class _Program:
+    """The output of a capturing program."""
+
+    def __init__(self, command: list[str], interface: str) -> None:
+        self._program, self._interface = command[0], interface
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        self._descriptor = self._process.stdout.fileno()
+        self._said: list[str] = []
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+        self._any = False
+
+    def _listen(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._said = [*self._said[-20:], line.decode(errors="replace")]
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """What the program wrote; its complaint when it ends without a packet."""
+        size = os.readv(self._descriptor, [buffer])
+        if not size:
+            code = self._process.wait()
+            self._listener.join(1)
+            if code > 0 or not self._any:
+                raise refusal(self._interface, self._program, "".join(self._said))
+        self._any = True
+        return size
+
+    def close(self) -> None:
+        """Stop the program."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._listener.join(1)
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+class _Sniffer:
+    """scapy's socket, as a pcap file with nanoseconds."""
+
+    def __init__(self, interface: str, capture_filter: str) -> None:
+        from scapy.arch import conf
+        from scapy.error import Scapy_Exception
+
+        self._buffer = pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAPLEN, 1)
+        try:
+            self._socket = conf.L2listen(iface=interface, filter=capture_filter or None)
+        except (OSError, Scapy_Exception) as error:
+            raise refusal(interface, sys.executable, str(error)) from None
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """The next packet, with its record header."""
+        while not self._buffer:
+            _, data, seconds = self._socket.recv_raw(_SNAPLEN)
+            if data is not None:
+                time_ns = int(seconds * 1_000_000_000)
+                size = len(data)
+                head = pack("<IIII", time_ns // 10**9, time_ns % 10**9, size, size)
+                self._buffer = head + bytes(data)
+        size = min(len(buffer), len(self._buffer))
+        buffer[:size] = self._buffer[:size]
+        self._buffer = self._buffer[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()

@@ -1,0 +1,50 @@
+"""What was read of a source so far: counted by whoever reads, readable by all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from captures.errors import CutShort
+from captures.model import Packet
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What was read so far, readable at any time."""
+
+    packets: int = 0
+    captured_bytes: int = 0
+    """Bytes of all packets, as captured."""
+    segments: int = 0
+    """TCP segments."""
+    connections: int = 0
+    duplicates: int = 0
+    """Exact copies of a segment."""
+    cut_packets: int = 0
+    """TCP segments whose payload the snaplen cut."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Reason -> packets without a TCP segment for us: "not ip", "not tcp", "fragment", "cut",
+    "malformed",
+    "unknown link type"."""
+    unknown_links: dict[int, int] = field(default_factory=dict)
+    """LINKTYPE_ number that we do not know -> packets."""
+    dropped: int = 0
+    """Packets that the capturing program says it lost."""
+    first_ns: int | None = None
+    last_ns: int | None = None
+    damage: list[CutShort] = field(default_factory=list)
+    """Files that end early."""
+
+    def saw(self, packet: Packet) -> None:
+        """Count a packet."""
+        self.captured_bytes += len(packet.data)
+        if self.first_ns is None:
+            self.first_ns = self.last_ns = packet.time_ns
+        else:
+            self.last_ns = max(self.last_ns or 0, packet.time_ns)
+
+    def skip(self, reason: str, link_type: int) -> None:
+        """Count a packet that is no TCP segment."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+        if reason == "unknown link type":
+            self.unknown_links[link_type] = self.unknown_links.get(link_type, 0) + 1
