@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from analyzer import times
 from analyzer.filter_fields import Type
+from analyzer.times import iso_ns
 
 MS: Final = 1_000_000
 
@@ -50,7 +50,7 @@ def plain(kind: Type, value: Any) -> str:
     if kind == "duration":
         return milliseconds(value)
     if kind == "time":
-        return times.iso(value)
+        return iso_ns(value)
     if kind == "bool":
         return "true" if value else "false"
     if kind == "api":

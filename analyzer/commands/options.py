@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import click
 
-from analyzer import times
+from analyzer import render_times
 from analyzer.commands.tables import FORMATS, Format
 
 KEYLOG: Final = (
@@ -30,8 +30,8 @@ class Wish:
     filter_text: str
     count: int | None
     """Stop after so many exchanges."""
-    begin: times.Mark | None
-    end: times.Mark | None
+    begin: render_times.Mark | None
+    end: render_times.Mark | None
     time_format: str
     ports: frozenset[int]
     """Decode as Kafka."""
@@ -110,11 +110,11 @@ def _wish(
     )
 
 
-def _mark(option: str, text: str | None) -> times.Mark | None:
+def _mark(option: str, text: str | None) -> render_times.Mark | None:
     if text is None:
         return None
     try:
-        return times.mark(text.strip())
+        return render_times.mark(text.strip())
     except ValueError as error:
         raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
 
@@ -144,7 +144,7 @@ _OPTIONS: Final = (
     click.option(
         "-t",
         "time_format",
-        type=click.Choice(list(times.TIME_FORMATS)),
+        type=click.Choice(list(render_times.TIME_FORMATS)),
         default="a",
         help="Time: a clock, d since before, r since start, e epoch, u UTC; with date ad, ud.",
     ),
