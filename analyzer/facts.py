@@ -201,7 +201,7 @@ class _Collecting(Lines):
         elif isinstance(wire, StructWire):
             return
         elif isinstance(wire, BytesWire):
-            if wire.records:
+            if wire.records and not name.startswith("unaligned"):
                 self.useful = True
                 self.add("if facts.blobs is None:", "    facts.blobs = []")
                 self.add(f"if {got}:", f"    facts.blobs.append({got})")

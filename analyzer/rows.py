@@ -1,15 +1,29 @@
 """Exchange -> Row: one flat, typed record; the one table definition that every output uses.
 
-A new column is a field of `Row`, a line in `COLUMNS` or `to_json`, and whatever `row_of` needs to
-fill it.
+A new column is a field of `Row`, a line in `to_json`, and whatever `row_of` needs to fill it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analyzer.contents import contents_of
+from analyzer.facts import Facts, collector
 from analyzer.model import Note, State, Undecoded
+from analyzer.times import iso_ns
+from analyzer.waits import WAITING, wait_of
+from dissectors.codes import error_name
+from dissectors.registry import APIS
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.topics import TopicNames
+
+MOST_SHOWN: Final = 3
+"""Topics, groups or partitions that `result` names before it counts the others."""
 
 
 class RowError(NamedTuple):
@@ -86,11 +100,226 @@ class Row:
         return None if self.latency_ns is None else max(0, self.latency_ns - self.wait_ns)
 
 
+def row_of(exchange: Exchange, names: TopicNames) -> Row:
+    """The row of an exchange; topic names as far as they are known by now."""
+    facts = Facts()
+    request, response = exchange.request, exchange.response
+    asked = None if request is None else request.decoded
+    answer = None if response is None else response.decoded
+    layout = None
+    for decoded in (asked, answer):
+        if decoded is not None:
+            layout = layout or decoded.layout
+            collect = collector(decoded.layout)
+            if collect is not None:
+                collect(decoded.body, facts)
+    contents = contents_of(facts.blobs)
+    named, ids = facts.topics, facts.topic_ids
+    topics = tuple(named)
+    if ids:
+        topics = tuple(dict.fromkeys((*topics, *(names.get(i) or short_id(i) for i in ids))))
+    errors = tuple([_error(each, names) for each in facts.errors]) if facts.errors else ()
+    key = exchange.api_key
+    frames = [part.frame.parts[0].packet for part in (request, response) if part is not None]
+    return Row(
+        number=exchange.number,
+        id=exchange.id,
+        time_ns=exchange.time_ns,
+        connection=exchange.connection.number,
+        client_address=str(exchange.client),
+        broker_address=str(exchange.broker),
+        client_id=exchange.client_id,
+        software=exchange.software,
+        user=exchange.user,
+        api_key=key,
+        api=exchange.api,
+        api_version=exchange.api_version,
+        flexible=layout.flexible if layout is not None else _is_flexible(exchange),
+        correlation_id=exchange.correlation_id,
+        request_bytes=exchange.request_bytes,
+        response_bytes=exchange.response_bytes,
+        latency_ns=exchange.latency_ns,
+        server_ns=exchange.server_ns,
+        wait_ns=wait_of(exchange) if key in WAITING else 0,
+        throttle_ms=facts.throttle_ms,
+        state=exchange.state,
+        reason=exchange.reason,
+        errors=errors,
+        topics=topics,
+        topic_ids=tuple(ids),
+        partitions=tuple(facts.partitions),
+        groups=tuple(facts.groups),
+        members=tuple(facts.members),
+        generations=tuple(facts.generations),
+        producer_ids=tuple(dict.fromkeys((*facts.producer_ids, *contents.producer_ids))),
+        producer_epochs=tuple(dict.fromkeys((*facts.producer_epochs, *contents.producer_epochs))),
+        transactional_ids=tuple(facts.transactional_ids),
+        acks=facts.acks,
+        codecs=contents.codecs,
+        records=contents.records,
+        batches=contents.batches,
+        offset=facts.offset if facts.offset is None or facts.offset >= 0 else None,
+        frames=tuple(frames),
+        undecoded=exchange.undecoded,
+        notes=exchange.notes + contents.notes if contents.notes else exchange.notes,
+    )
+
+
+def _is_flexible(exchange: Exchange) -> bool:
+    api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
+    return api is not None and exchange.api_version in api.flexible
+
+
+def short_id(topic_id: bytes) -> str:
+    """What stands for a topic whose name is not known."""
+    return f"{Uuid(topic_id)!s:.8}?"
+
+
+def _error(found: tuple[Any, ...], names: TopicNames) -> RowError:
+    code, top, topic, topic_id, partition, group, message = found
+    if topic_id is not None and not any(topic_id):
+        topic_id = None
+    if not topic and topic_id is not None:
+        topic = names.get(topic_id) or short_id(topic_id)
+    return RowError(code, error_name(code), top, topic, topic_id, partition, group, message)
+
+
+def renamed(row: Row, names: TopicNames) -> Row:
+    """The row with names that were learned after it was made; the same row when there are none."""
+    known = {short_id(i): name for i in row.topic_ids if (name := names.get(i)) is not None}
+    if not known or known.keys().isdisjoint(row.topics):
+        return row
+    errors = tuple(e._replace(topic=known.get(e.topic or "", e.topic)) for e in row.errors)
+    topics = tuple(dict.fromkeys(known.get(topic, topic) for topic in row.topics))
+    return replace(row, topics=topics, errors=errors)
+
+
+def unnamed(row: Row) -> bool:
+    """Whether an id of the row has no name yet."""
+    return bool(row.topic_ids) and any(topic[-1:] == "?" for topic in row.topics)
+
+
 def to_json(row: Row) -> dict[str, Any]:
-    """The exchange/1 object of a row."""
-    raise NotImplementedError
+    """The exchange/1 object of a row; orjson or `dissectors.jsonform.dumps` can write it."""
+    latency = row.latency_ns
+    return {
+        "schema": "exchange/1",
+        "number": row.number,
+        "exchange_id": row.id,
+        "time": iso_ns(row.time_ns),
+        "connection": row.connection,
+        "client_address": row.client_address,
+        "broker_address": row.broker_address,
+        "client_id": row.client_id,
+        "software": row.software,
+        "user": row.user,
+        "api_key": row.api_key,
+        "api": row.api,
+        "api_version": row.api_version,
+        "correlation_id": row.correlation_id,
+        "request_bytes": row.request_bytes,
+        "response_bytes": row.response_bytes,
+        "latency_ms": None if latency is None else latency / 1_000_000,
+        "latency_ns": latency,
+        "server_ns": row.server_ns,
+        "wait_ms": row.wait_ns / 1_000_000 if row.wait_ns % 1_000_000 else row.wait_ns // 1_000_000,
+        "throttle_ms": row.throttle_ms,
+        "state": row.state,
+        "reason": row.reason,
+        "errors": [_error_json(error) for error in row.errors],
+        "topics": row.topics,
+        "topic_ids": [str(topic_id) for topic_id in row.topic_ids],
+        "partitions": row.partitions,
+        "groups": row.groups,
+        "members": row.members,
+        "generations": row.generations,
+        "producer_ids": row.producer_ids,
+        "producer_epochs": row.producer_epochs,
+        "transactional_ids": row.transactional_ids,
+        "acks": row.acks,
+        "codecs": row.codecs,
+        "records": row.records,
+        "batches": row.batches,
+        "offset": row.offset,
+        "frames": row.frames,
+        "undecoded": [
+            {"side": u.side, "reason": u.reason, "offset": u.offset, "bytes": u.bytes}
+            | ({"text": u.text} if u.text else {})
+            | ({"path": u.path} if u.path else {})
+            for u in row.undecoded
+        ],
+        "notes": [
+            {"severity": n.severity, "text": n.text} | ({"side": n.side} if n.side else {})
+            for n in row.notes
+        ],
+    }
+
+
+def _error_json(error: RowError) -> dict[str, Any]:
+    out: dict[str, Any] = {"code": error.code, "name": error.name}
+    for name in ("topic", "partition", "group", "message"):
+        value = getattr(error, name)
+        if value is not None:
+            out[name] = value
+    return out
 
 
 def result(row: Row) -> str:
     """What became of the exchange, in words for people: the last column of `ls`."""
-    raise NotImplementedError
+    match row.state:
+        case "opaque":
+            return f"~ {row.reason}"
+        case "orphan":
+            return f"? {row.reason}"
+        case "open" | "lost":
+            return f"? no answer, {row.reason}"
+        case "no-reply":
+            return " ".join(("acks=0", *_subject(row), *_amount(row)))
+    if row.errors:
+        return "! " + _errors(row)
+    words = ["ok", *_subject(row)]
+    if row.api == "Produce" and row.offset is not None and len(row.partitions) == 1:
+        words.append(f"offset {row.offset}")
+    else:
+        words += _amount(row)
+    if row.wait_ns:
+        words.append(f"(waited {round(row.wait_ns / 1_000_000)})")
+    if row.throttle_ms:
+        words.append(f"(throttled {row.throttle_ms} ms)")
+    for each in row.undecoded:
+        words.append(f"({each.side}: {each.bytes} bytes {each.reason})")
+    return " ".join(words)
+
+
+def _subject(row: Row) -> list[str]:
+    """What it is about: one partition, some topics, or a group."""
+    if row.topics:
+        if len(row.topics) == 1 and len(row.partitions) == 1:
+            return [f"{row.topics[0]}-{row.partitions[0]}"]
+        return [_some(row.topics)]
+    return [_some(row.groups)] if row.groups else []
+
+
+def _amount(row: Row) -> list[str]:
+    if row.records is None:
+        return []
+    return ["1 record" if row.records == 1 else f"{row.records or 'no'} records"]
+
+
+def _errors(row: Row) -> str:
+    """Each error once, with what it is about."""
+    about: dict[str, list[str]] = {}
+    for error in row.errors:
+        places = about.setdefault(error.name, [])
+        if error.topic:
+            partition = "" if error.partition is None else f"-{error.partition}"
+            places.append(f"{error.topic}{partition}")
+        elif error.group:
+            places.append(error.group)
+    texts = [" ".join((name, *([_some(places)] if places else ()))) for name, places in about.items()]
+    return "; ".join(texts)
+
+
+def _some(values: Sequence[str]) -> str:
+    rest = len(values) - MOST_SHOWN
+    return ", ".join(values[:MOST_SHOWN]) + (f" (+{rest})" if rest > 0 else "")

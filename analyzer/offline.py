@@ -1,0 +1,105 @@
+"""Capture files -> exchanges: the only module that joins captures and conversations.
+
+`open_capture` streams: memory stays bounded, and each exchange is told as soon as it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self, TypeAlias
+
+from analyzer.context import Context
+from analyzer.conversations import Conversations
+from analyzer.internal import learn_from_log
+from analyzer.model import Exchange
+from captures import CutShort, Source, Spool, open_inputs, streams
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Legs: TypeAlias = Literal["client", "both"]
+
+BROKER_LEG: Final = "kafkascope: broker leg"
+"""Comment of the capture interface on which our proxy records its side towards the broker. The same
+requests went over the client's leg, so its rows are left out unless they are asked for."""
+
+FINGERPRINT_BYTES: Final = 64 * 1024
+"""Of a file's head: times and sequence numbers of its first packets make it unlike any other."""
+
+
+class Capture:
+    """An open input. Iterate over `exchanges()` once; then `damage` and `source.statistics` tell
+    what was wrong with it."""
+
+    def __init__(
+        self, source: Source, *, decode_as: Iterable[int] = (), legs: Legs = "client"
+    ) -> None:
+        self.source = source
+        self.context = Context(decode_as)
+        self.context.fingerprints = [fingerprint(name) for name in source.names]
+        self.legs = legs
+        self.damage: CutShort | None = None
+        """What cut the input short, once that is known."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release files and temporary space."""
+        self.source.close()
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """Every exchange when it is complete; those in flight at the end of the capture last.
+
+        Never raises for damage: see `damage`.
+        """
+        conversations = Conversations(self.context)
+        feed = conversations.feed
+        names = self.context.names
+        both = self.legs == "both"
+        try:
+            for event in streams(self.source):
+                if not both and event.connection.interface_comment == BROKER_LEG:
+                    continue
+                for exchange in feed(event):
+                    learn_from_log(exchange, names)
+                    yield exchange
+        except CutShort as error:
+            self.damage = error
+        yield from conversations.finish()
+
+
+def open_capture(
+    paths: Iterable[PathLike],
+    *,
+    decode_as: Iterable[int] = (),
+    legs: Legs = "client",
+    spool: Spool | None = None,
+) -> Capture:
+    """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
+
+    `decode_as`: ports that are Kafka's whatever they carry. `spool` keeps what cannot be read twice.
+    """
+    return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs)
+
+
+def fingerprint(name: str) -> bytes:
+    """What stands for a file in exchange ids; does not depend on where it lies."""
+    path = Path(name)
+    try:
+        if not path.is_file():
+            return b"stream"
+        with path.open("rb") as file:
+            return blake2b(file.read(FINGERPRINT_BYTES), digest_size=16).digest()
+    except OSError:
+        return b"stream"
