@@ -77,6 +77,7 @@ fuzz: setup
 # Every client against every broker, long runs, and the quick tests on the newest Python.
 soak: setup
 	$(PYTEST) -q -rs --timeout 3600 -m soak
+	ORACLE_EXAMPLES=40 $(PYTEST) -q -rs --timeout 3600 tests/interop/test_oracle.py
 	test -z "$(SOAK_PYTHON)" || $(MAKE) quick PYTHON="$(SOAK_PYTHON)" VENV=.venv313
 
 bench: setup
