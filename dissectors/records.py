@@ -265,7 +265,12 @@ def read_records(
             length = body[at]
             at += 1
             if length > 127:
-                length, at = _varint(body, at - 1)
+                high = body[at]
+                if high < 128:  # two bytes, the usual size: a call would cost as much as the rest
+                    length = length & 0x7F | high << 7
+                    at += 1
+                else:
+                    length, at = _varint(body, at - 1)
             length = length >> 1 ^ -(length & 1)
             end = at + length
             if length < 6 or end > size:
@@ -274,15 +279,30 @@ def read_records(
             stamp_delta = body[at]
             at += 1
             if stamp_delta > 127:
-                stamp_delta, at = _varlong(body, at - 1)
+                high = body[at]
+                if high < 128:
+                    stamp_delta = stamp_delta & 0x7F | high << 7
+                    at += 1
+                else:
+                    stamp_delta, at = _varlong(body, at - 1)
             offset_delta = body[at]
             at += 1
             if offset_delta > 127:
-                offset_delta, at = _varint(body, at - 1)
+                high = body[at]
+                if high < 128:
+                    offset_delta = offset_delta & 0x7F | high << 7
+                    at += 1
+                else:
+                    offset_delta, at = _varint(body, at - 1)
             length = body[at]
             at += 1
             if length > 127:
-                length, at = _varint(body, at - 1)
+                high = body[at]
+                if high < 128:
+                    length = length & 0x7F | high << 7
+                    at += 1
+                else:
+                    length, at = _varint(body, at - 1)
             if length & 1:
                 key = None
             else:
@@ -292,7 +312,12 @@ def read_records(
             length = body[at]
             at += 1
             if length > 127:
-                length, at = _varint(body, at - 1)
+                high = body[at]
+                if high < 128:
+                    length = length & 0x7F | high << 7
+                    at += 1
+                else:
+                    length, at = _varint(body, at - 1)
             if length & 1:
                 value = None
             else:
