@@ -1,4 +1,5 @@
-"""The records that an exchange carried, as record/1 objects: produced ones from the request, fetched
+"""The records that an exchange carried, as record/1 objects: produced ones from the request,
+fetched
 ones from the response.
 
 Written for speed: what is the same for all records of a batch is formatted once, so a record costs
@@ -8,7 +9,7 @@ little more than the JSON of its key and value.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
@@ -99,20 +100,20 @@ def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
     }
 
 
-def record_lines(
-    exchange: Exchange, names: TopicNames, problems: list[Problem]
-) -> Iterator[list[bytes]]:
-    """The record/1 objects of an exchange as JSON, a list for each batch; what cannot be read is
-    added to `problems`."""
+def record_lines(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> Iterator[bytes]:
+    """The record/1 objects of an exchange as JSON lines, with line feeds, in one piece for each
+    batch; what cannot be read is added to `problems`."""
     for field in fields_of(exchange, names):
-        for _, objects in field_lines(exchange.number, field, problems):
-            yield objects
+        for _, lines in field_objects(exchange.number, field, problems, b"\n"):
+            if lines:
+                yield lines
 
 
-def field_lines(
-    number: int, field: Field, problems: list[Problem]
-) -> Iterator[tuple[Batch, list[bytes]]]:
-    """Each batch of a records field with its records as JSON objects."""
+def field_objects(
+    number: int, field: Field, problems: list[Problem], separator: bytes
+) -> Iterator[tuple[Batch, bytes]]:
+    """Each whole batch of a records field with its records as JSON objects, `separator` after each
+    of them."""
     data = field.data
     place = 0
     try:
@@ -128,7 +129,7 @@ def field_lines(
                 problems.append(_problem(number, field, opened.error.reason))
             elif not crc_ok(data, batch):
                 problems.append(_problem(number, field, "a batch has a wrong checksum"))
-            yield batch, _objects(number, field, batch, opened.records, offset)
+            yield batch, _objects(number, field, batch, opened.records, offset, separator)
     except DissectError as error:
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
 
@@ -145,16 +146,20 @@ def topic_text(field: Field) -> str:
 
 
 def _objects(
-    number: int, field: Field, batch: Batch, records: list[Record], offset: int | None
-) -> list[bytes]:
+    number: int,
+    field: Field,
+    batch: Batch,
+    records: list[Record],
+    offset: int | None,
+    separator: bytes,
+) -> bytes:
     """The records of a batch as JSON objects; `offset` is the first one's, of a Produce."""
-    topic_id = None if field.topic_id is None else str(Uuid(field.topic_id))
     start = {
         "schema": "record/1",
         "exchange": number,
         "source": field.source,
         "topic": topic_text(field),
-        "topic_id": topic_id,
+        "topic_id": None if field.topic_id is None else str(Uuid(field.topic_id)),
         "partition": field.partition,
     }
     known = batch.producer_id >= 0
@@ -167,19 +172,30 @@ def _objects(
     rest = {"transactional": batch.transactional, "control": batch.control}
     head = dumps(start)[:-1] + b',"offset":'
     tail = b"," + dumps(end)[1:-1] + b',"sequence":'
-    last = b"," + dumps(rest)[1:]
-    sequence = batch.base_sequence if known and batch.base_sequence >= 0 else None
-    fixed = None if sequence is not None else tail + b"null" + last
+    last = b"," + dumps(rest)[1:] + separator
+    sequence = batch.base_sequence if known else -1
+    closing = b',"headers":[]' + tail + b"null" + last
     produced = field.source == "produce"
     encode = orjson.dumps
-    out: list[bytes] = []
-    before: int | None = -1
-    time = b',"time":null,"key":'
+    parts: list[bytes] = []
+    second_ms = 0
+    clock = None
     for place, (own, stamp, key, value, headers) in enumerate(records):
-        if stamp != before:
-            before = stamp
+        # The second is formatted once; records of a batch differ in the milliseconds.
+        if clock is not None and stamp is not None and 0 <= stamp - second_ms < 1000:
+            time = b"%b%03dZ\",\"key\":" % (clock, stamp - second_ms)
+        else:
             text = iso_ms(stamp)
-            time = b',"time":null,"key":' if text is None else f',"time":"{text}","key":'.encode()
+            if text is None or stamp is None:
+                time = b',"time":null,"key":'
+            else:
+                clock = b',"time":"' + text[:-4].encode()
+                second_ms = stamp - stamp % 1000
+                time = b',"time":"' + text.encode() + b'","key":'
+        if produced:
+            at = b"null" if offset is None else b"%d" % (offset + place)
+        else:
+            at = b"%d" % own
         if key is None:
             shown_key = b"null"
         else:
@@ -194,18 +210,13 @@ def _objects(
                 shown = encode(value.decode())
             except UnicodeDecodeError:
                 shown = _base64(value)
-        if produced:
-            at = b"null" if offset is None else b"%d" % (offset + place)
+        if headers or sequence >= 0:
+            numbered = b"%d" % ((sequence + place) & 0x7FFFFFFF) if sequence >= 0 else b"null"
+            ending = b"".join((b',"headers":', _headers(headers), tail, numbered, last))
         else:
-            at = b"%d" % own
-        closing = fixed
-        if closing is None:
-            closing = tail + b"%d" % ((sequence + place) & 0x7FFFFFFF) + last  # type: ignore[operator]
-        out.append(
-            b"%b%b%b%b,\"value\":%b,\"headers\":%b%b"
-            % (head, at, time, shown_key, shown, _headers(headers) if headers else b"[]", closing)
-        )
-    return out
+            ending = closing
+        parts += (head, at, time, shown_key, b',"value":', shown, ending)
+    return b"".join(parts)
 
 
 def _base64(value: bytes) -> bytes:
@@ -222,6 +233,6 @@ def octets(value: bytes | None) -> bytes:
         return _base64(value)
 
 
-def _headers(headers: tuple[Header, ...] | list[Header] | Any) -> bytes:
+def _headers(headers: Sequence[Header]) -> bytes:
     pairs = [b"[" + dumps(name) + b"," + octets(value) + b"]" for name, value in headers]
     return b"[" + b",".join(pairs) + b"]"
