@@ -1,9 +1,10 @@
 """What can be wrong with an input, as one tree.
 
 CaptureError(text)          one sentence for people: the input and, where it helps, the remedy
-├── NotACapture             missing, unreadable, a directory without captures, or some other kind of file
-├── CutShort                the file ends inside a record, or a record is damaged: what came before it is whole
-└── NotAllowed              the right to capture or read is missing
+├── NotACapture             missing, unreadable, a folder without captures, another kind of file
+├── CutShort                the file ends inside a record or is damaged; what came before is whole
+├── NotAllowed              the right to capture is missing
+└── NotKept (spool.py)      bytes of a pipe that are wanted again and gone
 """
 
 

@@ -39,10 +39,10 @@ from captures.tracks import (
     NEAR_BYTES,
     Comment,
     Track,
+    find_starts,
     fits_syn,
     is_new_life,
     is_settled,
-    lowest,
     settle_with,
     start_at_syn,
     track_of,
@@ -82,7 +82,7 @@ class Reassembler:
         self.duplicates = 0
         """Exact copies among the segments."""
         self._comment_of = comment_of
-        self._held = 0
+        self.held = 0
         """Bytes of memory in all that waits."""
 
     def feed(self, segment: Segment) -> Out:
@@ -161,12 +161,19 @@ class Reassembler:
         self.connections += 1
         for half in reversed(track.halves):
             self.flows[half.flow] = half
-        if track.settling is None:
+        if segment.flags & SYN:
             tell_opened(track, out)
         else:
-            self.deadlines.set(track.halves[0], segment.time_ns + GRACE_NS)
-            self.deadlines.purge(8 * MAX_CONNECTIONS)
+            self._begin_settling(track, segment.time_ns)
         return self.flows[segment.flow]
+
+    def _begin_settling(self, track: Track, time_ns: int) -> None:
+        """Put segments aside, for it is not known where a direction starts."""
+        track.settling = []
+        for half in track.halves:
+            half.calm = False
+        self.deadlines.set(track.halves[0], time_ns + GRACE_NS)
+        self.deadlines.purge(8 * MAX_CONNECTIONS)
 
     def _evict(self, out: Out) -> None:
         """Forget the eighth that was silent longest, those that are over first."""
@@ -194,7 +201,7 @@ class Reassembler:
         for half in track.halves:
             half.calm = False
             half.trouble_ns = None
-            self._held -= half.held
+            self.held -= half.held
             half.held = 0
             half.waiting.clear()
         if not track.over:
@@ -204,14 +211,14 @@ class Reassembler:
     def _settle(self, track: Track, time_ns: int, out: Out) -> None:
         """Decide where the directions of a connection without SYN start; take what was put
         aside."""
-        starts = [(half, lowest(track, half)) for half in track.halves if half.next is None]
         waited = track.settling or []
+        starts = find_starts(track)
         track.settling = None
-        self._held -= track.weight
+        self.held -= track.weight
+        track.weight = 0
         tell_opened(track, out)
         for half, segment in starts:
-            if segment is not None:
-                begin_midstream(half, segment, out)
+            begin_midstream(half, segment, out)
         for segment, copy in waited:
             self._take(self.flows[segment.flow], segment, copy, time_ns, out)
 
@@ -225,10 +232,12 @@ class Reassembler:
             half = self._open(segment, out)
         track = half.track
         self._count(half, segment, copy)
+        if track.settling is None and half.next is None and segment.length and not syn:
+            self._begin_settling(track, segment.time_ns)
         if track.settling is None:
             self._take(half, segment, copy, segment.time_ns, out)
         else:
-            self._held += settle_with(track, half, segment, copy)
+            self.held += settle_with(track, half, segment, copy)
             if is_settled(track):
                 self._settle(track, segment.time_ns, out)
         self._limit_total(segment.time_ns, out)
@@ -253,8 +262,6 @@ class Reassembler:
             complete_handshake(half, segment)
         if flags & ACK and (half.next is None or abs(distance(half.next, seq)) < NEAR_BYTES):
             half.acknowledge(segment.ack)
-        if segment.length and half.next is None:
-            begin_midstream(half, segment, out)
         if half.next is not None:
             self._place(half, seq, segment, copy)
         if flags & RST and half.reset_ns is None:
@@ -274,7 +281,7 @@ class Reassembler:
             return
         if ahead < 0 and length and -ahead <= half.leap:
             # The ACK that told of a gap was wrong: the stream goes on where it was.
-            half.next, half.leap, ahead = seq, 0, 0
+            half.next, half.leap, half.other.ack, ahead = seq, 0, None, 0
         start = half.offset + ahead
         end = start + length
         if segment.flags & FIN and half.fin is None and 0 <= end - half.offset < NEAR_BYTES:
@@ -291,7 +298,7 @@ class Reassembler:
         if start < end:
             held = half.held
             overlap += half.keep(start, end, start - half.offset - ahead, segment)
-            self._held += half.held - held
+            self.held += half.held - held
             half.top = max(half.top, end)
         if overlap and not copy:
             connection.retransmissions[direction] += 1
@@ -323,7 +330,7 @@ class Reassembler:
         if done:
             freed = sum(len(item.data) + ITEM_OVERHEAD for item in half.waiting[:done])
             half.held -= freed
-            self._held -= freed
+            self.held -= freed
             del half.waiting[:done]
         return tell_closed(half, out) or done > 0
 
@@ -370,10 +377,10 @@ class Reassembler:
             self._drain(half.track, out)
 
     def _limit_total(self, time_ns: int, out: Out) -> None:
-        if self._held <= TOTAL_BYTES:
+        if self.held <= TOTAL_BYTES:
             return
         idle = []
-        while self._held > TOTAL_BYTES * 3 // 4 and (half := self.deadlines.first()):
+        while self.held > TOTAL_BYTES * 3 // 4 and (half := self.deadlines.first()):
             track = half.track
             if track.settling is not None:
                 self._settle(track, time_ns, out)

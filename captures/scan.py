@@ -126,7 +126,15 @@ def _run(
         run.clear()
 
     for index, (easy, flow, seq, ack, length, time_ns) in enumerate(
-        zip(plain, columns.flows, columns.seq.tolist(), columns.ack.tolist(), lengths, times)
+        zip(
+            plain,
+            columns.flows,
+            columns.seq.tolist(),
+            columns.ack.tolist(),
+            lengths,
+            times,
+            strict=True,
+        )
     ):
         if easy and time_ns < wake_ns:
             if length and seq == run_next and flow == run_flow and ack == run_ack:

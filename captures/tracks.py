@@ -56,10 +56,7 @@ def track_of(segment: Segment, number: int, comment_of: Comment | None) -> Track
     connection = Connection(number, a, b, segment.time_ns)
     if comment_of is not None:
         connection.interface_comment = comment_of(segment.file, segment.interface & MASK)
-    track = Track(connection, flow, back)
-    if not segment.flags & SYN:
-        track.settling = []
-    return track
+    return Track(connection, flow, back)
 
 
 def settle_with(track: Track, half: Half, segment: Segment, copy: bool) -> int:
@@ -80,13 +77,25 @@ def is_settled(track: Track) -> bool:
     return track.weight > SETTLE_BYTES or all(half.next is not None for half in track.halves)
 
 
-def lowest(track: Track, half: Half) -> Segment | None:
-    """The segment with the first bytes of a direction, among those put aside."""
-    segments = [s for s, _ in track.settling or () if s.flow == half.flow and s.length]
-    if not segments:
-        return None
-    anchor = segments[0].seq
-    return min(segments, key=lambda s: (distance(anchor, s.seq), -s.length))
+def find_starts(track: Track) -> list[tuple[Half, Segment]]:
+    """Directions that start without their SYN among the segments put aside, and their first bytes.
+
+    Where only the SYN-ACK is missing, the first ACK of the other side is as good: no gap.
+    """
+    starts = []
+    for half in track.halves:
+        mine = [s for s, _ in track.settling or () if s.flow == half.flow and s.length]
+        if half.next is not None or not mine:
+            continue
+        anchor = mine[0].seq
+        first = min(mine, key=lambda s: (distance(anchor, s.seq), -s.length))
+        acks = [s.ack for s, _ in track.settling or () if s.flow != half.flow and s.flags & ACK]
+        if track.connection.handshake and acks:
+            numbers = (distance(first.seq, ack) for ack in acks)
+            half.next = first.seq + min(0, *numbers) & MASK
+        else:
+            starts.append((half, first))
+    return starts
 
 
 def start_midstream(half: Half, segment: Segment) -> None:
@@ -102,7 +111,8 @@ def start_midstream(half: Half, segment: Segment) -> None:
 def start_at_syn(half: Half, segment: Segment) -> None:
     """A direction with SYN starts behind it; a SYN-ACK also tells where the other one starts."""
     half.connection.handshake = True
-    half.next = segment.seq + 1 & MASK
+    if half.next is None:
+        half.next = segment.seq + 1 & MASK
     if segment.flags & ACK:
         if half.other.next is None:
             half.other.next = segment.ack
@@ -113,7 +123,7 @@ def start_at_syn(half: Half, segment: Segment) -> None:
 def _orient(track: Track, half: Half, segment: Segment) -> None:
     """A SYN came behind the first segments and tells who opened."""
     connection = track.connection
-    if connection.handshake or (half.direction == 0) != bool(segment.flags & ACK):
+    if track.opened or connection.handshake or (half.direction == 0) != bool(segment.flags & ACK):
         return
     connection.a, connection.b = connection.b, connection.a
     for counts in (connection.packets, connection.bytes, connection.duplicates):

@@ -1,0 +1,139 @@
+"""The bulk path gives what the path packet by packet gives."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import astuple
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from captures import Endpoint, scan
+from captures.build import Composer
+from captures.files import Source
+from tests.captures.wires import A, B, Tape, Trickle, conversation, joined, read
+
+A6, B6 = Endpoint("fd00::1", 40001), Endpoint("fd00::2", 9092)
+STEPS = ["send", "send", "send", "answer", "drop", "swap", "twice", "again", "wait", "cut", "close"]
+STEPS += ["syn", "udp", "vlan", "rst"]
+
+
+def messy(steps: list[tuple[str, int]], seed: random.Random) -> Tape:
+    """Several conversations at once, with all that can go wrong."""
+    tape = Tape()
+    composers = [
+        Composer(A, B, mss=500, isn=(0xFFFF_F000, 5)),
+        Composer(A._replace(port=40002), B, mss=700),
+        Composer(A6, B6, mss=600),
+    ]
+    for composer in composers[:2]:
+        tape.add(composer.open())
+    for step, number in steps:
+        composer = composers[number % 3]
+        data = seed.randbytes(number * 37 % 3000)
+        frames = tape.frames
+        match step:
+            case "send" | "answer":
+                tape.add(composer.send(int(step == "answer"), data))
+            case "drop":
+                tape.add(composer.send(0, data)[1:])
+            case "swap" if len(frames) > 3:
+                at = len(frames) - 3
+                frames[at], frames[-1] = frames[-1], frames[at]
+            case "twice" if frames:
+                tape.add([frames[-1][1]], 300)
+            case "again" if frames:
+                tape.add([frames[-min(len(frames), number % 40 + 1)][1]])
+            case "wait":
+                tape.now_ns += number * 7_000_000
+            case "close":
+                tape.add(composer.close(number & 1))
+            case "syn":
+                composers[number % 3] = Composer(A, B, isn=(number * 99991, number))
+                tape.add(composers[number % 3].open())
+            case "rst":
+                tape.add(composer.reset(number & 1))
+            case "udp":
+                frame = bytearray(composer.packet(0, 16))
+                frame[23] = 17
+                tape.add([bytes(frame)])
+            case "vlan":
+                for frame in composer.send(0, data):
+                    tape.add([frame[:12] + b"\x81\x00\x00\x05" + frame[12:]])
+            case _:
+                pass
+    return tape
+
+
+def outcome(data: bytes, bulk: bool, **options: Any) -> Any:
+    events, source, error = read(data, bulk=bulk, **options)
+    statistics = astuple(source.statistics)[:-1]
+    return joined(events), statistics, error
+
+
+steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 100)), max_size=40)
+
+
+@settings(max_examples=150)
+@given(
+    steps, st.randoms(use_true_random=False), st.sampled_from([120, 262144]), st.booleans()
+)
+def test_bulk_equals_one_by_one(
+    steps: list[tuple[str, int]], seed: random.Random, snaplen: int, pcapng: bool
+) -> None:
+    tape = messy(steps, seed)
+    data = tape.pcapng("a leg") if pcapng else tape.pcap(snaplen=snaplen)
+    with patch.object(scan, "MAX_ODD", 2.0):
+        assert outcome(data, True) == outcome(data, False)
+
+
+@settings(max_examples=60)
+@given(
+    steps, st.randoms(use_true_random=False), st.lists(st.integers(1, 5000), max_size=200)
+)
+def test_any_cut_into_reads_gives_the_same_events(
+    steps: list[tuple[str, int]], seed: random.Random, portions: list[int]
+) -> None:
+    data = messy(steps, seed).pcapng()
+    expected = outcome(data, False)
+    for bulk in (True, False):
+        with patch.object(scan, "MAX_ODD", 2.0):
+            assert outcome(data, bulk, portions=portions) == expected
+
+
+@pytest.mark.parametrize("options", [{"order": ">"}, {"nano": False}, {"nano": False, "order": ">"}])
+def test_every_kind_of_pcap(options: dict[str, Any]) -> None:
+    data = conversation(10).pcap(**options)
+    assert outcome(data, True) == outcome(data, False)
+
+
+def test_a_run_becomes_one_chunk_with_its_pieces() -> None:
+    tape = conversation(2, 20_000)
+    events, _, _ = read(tape.pcap(), bulk=True)
+    chunks = [event for event in events if hasattr(event, "pieces")]
+    assert [len(chunk.data) for chunk in chunks] == [20_000, 10_000, 20_000, 10_000]
+    data = tape.pcap()
+    for chunk in chunks:
+        assert len(chunk.pieces) > 5
+        ends = [piece.start for piece in chunk.pieces[1:]] + [len(chunk.data)]
+        for piece, end in zip(chunk.pieces, ends, strict=True):
+            assert data[piece.at : piece.at + end - piece.start] == chunk.data[piece.start : end]
+
+
+def test_numpy_is_used_when_it_pays() -> None:
+    data = conversation(400).pcap()
+    with patch.object(scan, "scan", wraps=scan.scan) as used:
+        read(data)
+        first = used.call_count
+        with patch("captures.streams.NUMPY_PACKETS", 0):
+            read(data)
+    assert used.call_count > first or first > 0
+
+
+def test_blocks_are_the_same_for_any_order_of_reads() -> None:
+    data = conversation(50).pcap()
+    source = Source(["x"], None, {0: Trickle(data, [7] * 100_000)})
+    assert sum(len(block.positions) for block in source.blocks()) == len(conversation(50).frames)
