@@ -89,10 +89,13 @@ class TreeText:
         self.show_hex = show_hex
         self.mask = mask
         self.inside = inside
+        self.end = 0
+        """Offset behind the message that was printed last."""
 
     def message(self, layout: Layout, at: int) -> Iterator[str]:
         """The lines of one message."""
         root = annotate(layout, self.data, at)
+        self.end = root.end
         title = f"{root.name} v{layout.version}"
         yield self._line(root, 0, title, leaf=False)
         for child in root.children:

@@ -1,0 +1,140 @@
+"""`kafkascope ls`: one line per exchange, as each is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+from analyzer.commands.reading import Reading, Told
+from analyzer.commands.tables import csv_line
+from analyzer.commands.tshark_fields import FieldsPrinter
+from analyzer.render_list import Column, columns_of, fitted, line, safe, sort_key
+from analyzer.render_times import Times
+
+
+@click.command()
+@input_options
+def ls(wish: Wish) -> int:
+    """List the exchanges of captures: a request with its response, or why there is none.
+
+    INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
+    Lines
+    come in the order in which exchanges are complete; --sort number orders them.
+
+    \b
+      kafkascope ls prod.pcapng -Y 'latency > 500ms and not wait' --sort latency -n 20
+      kafkascope ls prod.pcapng --json | jq -r .client_id | sort | uniq -c
+      kafkascope ls prod.pcapng -T fields -e kafka.api_key -e kafka.topic_name
+      tcpdump -i any -s 0 -U -w - port 9092 | kafkascope ls -
+    """
+    times = Times(wish.time_format)
+    columns = columns_of(wish.columns, times)
+    sorting = None if wish.sort is None else _sorting(wish.sort, times)
+    fields = FieldsPrinter(wish.fields, wish.field_options) if wish.fields else None
+    with Reading(wish) as reading, Output(wish, live=reading.live) as output:
+        pairs = _ordered(reading.rows(), sorting, wish)
+        if fields is not None:
+            fields.print(pairs, output)
+        elif wish.form in ("json", "jsonl") and not wish.columns:
+            _print_json(pairs, output, whole=wish.form == "json")
+        elif wish.form == "table":
+            _print_table(pairs, columns, times, output, reading)
+        else:
+            _print_plain(pairs, columns, wish, output)
+        return reading.finish()
+
+
+def _sorting(text: str, times: Times) -> Callable[[Iterable[Told]], list[Told]]:
+    down = {"-": True, "+": False}.get(text[:1])
+    name = text[1:] if down is not None else text
+    (column,) = columns_of([name], times)
+    key = sort_key(column)
+
+    def ordered(pairs: Iterable[Told]) -> list[Told]:
+        found = sorted(pairs, key=key)
+        if down is None or down == column.downwards:
+            return found
+        # Turned round, those without a value stay last.
+        having = [pair for pair in found if key(pair)[0] == 0]
+        return having[::-1] + found[len(having) :]
+
+    return ordered
+
+
+def _ordered(
+    pairs: Iterator[Told], sorting: Callable[[Iterable[Told]], list[Told]] | None, wish: Wish
+) -> Iterator[Told]:
+    source: Iterable[Told] = pairs if sorting is None else sorting(pairs)
+    for index, pair in enumerate(source):
+        if wish.top is not None and index >= wish.top:
+            return
+        yield pair
+
+
+def _print_json(pairs: Iterator[Told], output: Output, *, whole: bool) -> None:
+    from analyzer.rows import to_json
+    from dissectors.jsonform import dumps
+
+    if not whole:
+        for row, _ in pairs:
+            output.octets(dumps(to_json(row)))
+        return
+    before = b"["
+    for row, _ in pairs:
+        output.octets(before + dumps(to_json(row)))
+        before = b","
+    output.octets(b"]" if before == b"," else b"[]")
+
+
+def _print_table(
+    pairs: Iterator[Told], columns: list[Column], times: Times, output: Output, reading: Reading
+) -> None:
+    width = output.width
+    if width is not None:
+        columns = fitted(columns, width)
+    titles = [column.title for column in columns]
+    started = False
+    for row, exchange in pairs:
+        if not started:
+            started = True
+            times.saw(reading.first_ns)
+            output.line(line(columns, titles, width) if width else "\t".join(titles), "header")
+        cells = [column.cell(row, exchange) for column in columns]
+        text = line(columns, cells, width) if width else "\t".join(map(safe, cells))
+        output.line(text, _style(row.state, bool(row.errors)))
+
+
+def _style(state: str, failed: bool) -> str:
+    if failed:
+        return "!"
+    return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
+
+
+def _print_plain(pairs: Iterator[Told], columns: list[Column], wish: Wish, output: Output) -> None:
+    """tsv, csv, and JSON of chosen columns: values without units."""
+    from analyzer.render_list import raw_cell
+
+    names = [column.name for column in columns]
+    if wish.form == "csv":
+        output.line(csv_line(names)[:-1])
+    elif wish.form == "tsv":
+        output.line("\t".join(names))
+    from dissectors.jsonform import dumps
+
+    before, whole = b"[", wish.form == "json"
+    for row, exchange in pairs:
+        if wish.form in ("csv", "tsv"):
+            cells = [raw_cell(column, row, exchange) for column in columns]
+            tabs = "\t".join(map(safe, cells))
+            output.line(csv_line(cells)[:-1] if wish.form == "csv" else tabs)
+            continue
+        values = [column.values(row, exchange) for column in columns]
+        shown = [each[0] if len(each) == 1 else list(each) or None for each in values]
+        text = dumps(dict(zip(names, shown, strict=True)))
+        output.octets(before + text if whole else text)
+        before = b","
+    if whole:
+        output.octets(b"]" if before == b"," else b"[]")

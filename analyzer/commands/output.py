@@ -1,0 +1,78 @@
+"""Where a command's lines go: stdout or a file, flushed at once when the input is live."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+from analyzer.commands.options import Wish
+from analyzer.commands.tables import terminal_width
+from analyzer.render_list import ascii_only
+
+RESET: Final = "\x1b[0m"
+STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x1b[1m"}
+"""First letter of a result -> colour of its line; the letter says the same without colour."""
+
+
+class Output:
+    """A context manager; `line` and `octets` write, `width` is the terminal's or None."""
+
+    def __init__(self, wish: Wish, *, live: bool = False) -> None:
+        self._live = live
+        self._file: TextIO | None = None
+        if wish.output not in (None, "-"):
+            assert wish.output is not None
+            # Not a temporary file beside it: a live capture is to be read while it grows.
+            self._file = open(wish.output, "w", encoding="utf-8", newline="\n")  # noqa: SIM115, PTH123
+        self.width = None if self._file else terminal_width()
+        self._ascii = wish.plain or (self._file is None and not _is_utf8(sys.stdout))
+        self._color = self._file is None and _colors(wish)
+        self._binary = self._file.buffer if self._file else sys.stdout.buffer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+        elif error is None:
+            self._binary.flush()
+
+    def line(self, text: str, style: str = "") -> None:
+        """Write a line; `style` is a key of `STYLES`."""
+        if self._ascii:
+            text = ascii_only(text)
+        if self._color and style in STYLES:
+            text = f"{STYLES[style]}{text}{RESET}"
+        self.octets(text.encode("utf-8", "backslashreplace"))
+
+    def lines(self, lines: bytes) -> None:
+        """Write whole lines, line feeds included."""
+        self._binary.write(lines)
+        if self._live:
+            self._binary.flush()
+
+    def octets(self, line: bytes) -> None:
+        """Write a line that is made already."""
+        self._binary.write(line + b"\n")
+        if self._live:
+            self._binary.flush()
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _colors(wish: Wish) -> bool:
+    if wish.color != "auto":
+        return wish.color == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()

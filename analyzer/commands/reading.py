@@ -1,0 +1,180 @@
+"""From what the user wants of a capture to its rows: filter, range, count, progress, and how it
+ended."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+import click
+
+from analyzer import rows
+from analyzer.commands.options import Wish
+from analyzer.commands.remarks import nothing_found, remarks
+from analyzer.filter import compile_filter
+from analyzer.model import Exchange
+from analyzer.offline import open_capture
+from analyzer.rows import Row
+from captures.spool import Spool
+
+Told: TypeAlias = tuple[Row, Exchange]
+
+PARTIAL: Final = 4
+INTERRUPTED: Final = 130
+TICK: Final = 256
+"""Exchanges between two looks at the clock."""
+
+
+class Reading:
+    """One pass over the inputs; a context manager. `code` is how the command should end."""
+
+    def __init__(self, wish: Wish, *, spool: bool = False) -> None:
+        self.wish = wish
+        # A wrong filter is told before anything is opened.
+        self._filter = compile_filter(wish.filter_text)
+        self.capture = open_capture(
+            wish.inputs,
+            decode_as=wish.ports,
+            legs="both" if wish.both_legs else "client",
+            spool=Spool() if spool else None,
+        )
+        self.live = any(map(_is_live, wish.inputs))
+        """Packets arrive while we read: lines are to be shown at once."""
+        self.code = 0
+        self.told = 0
+        """Exchanges seen, wanted or not."""
+        self.first_ns = 0
+        self._progress = Progress(wish, self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.clear()
+        self.capture.close()
+
+    def rows(self) -> Iterator[Told]:
+        """The wanted exchanges in the order in which they are complete. Ends at ctrl+c, too."""
+        pairs = self._within(self._all())
+        if self._needs_end():
+            pairs = self._within_end(list(pairs))
+        count = self.wish.count
+        shown = 0
+        try:
+            for row, exchange in pairs:
+                if self._filter(row, exchange):
+                    yield row, exchange
+                    shown += 1
+                    if shown == count:
+                        return
+        except KeyboardInterrupt:
+            self.code = INTERRUPTED
+
+    def _all(self) -> Iterator[Told]:
+        names = self.capture.context.names
+        for exchange in self.capture.exchanges():
+            if not self.told:
+                self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
+            self.told += 1
+            if not self.told % TICK:
+                self._progress.tick()
+            yield rows.row_of(exchange, names), exchange
+
+    def _needs_end(self) -> bool:
+        marks = (self.wish.begin, self.wish.end)
+        return any(mark is not None and mark.kind == "end" for mark in marks)
+
+    def _within(self, pairs: Iterator[Told]) -> Iterator[Told]:
+        begin, end = self.wish.begin, self.wish.end
+        if begin is None and end is None:
+            yield from pairs
+            return
+        for row, exchange in pairs:
+            after = (
+                begin is None or begin.kind == "end" or row.time_ns >= begin.of(self.first_ns, 0)
+            )
+            before = end is None or end.kind == "end" or row.time_ns < end.of(self.first_ns, 0)
+            if after and before:
+                yield row, exchange
+
+    def _within_end(self, pairs: list[Told]) -> Iterator[Told]:
+        last_ns = max((row.time_ns for row, _ in pairs), default=0)
+        begin, end = self.wish.begin, self.wish.end
+        for row, exchange in pairs:
+            if begin is not None and row.time_ns < begin.of(self.first_ns, last_ns):
+                continue
+            if end is not None and row.time_ns >= end.of(self.first_ns, last_ns):
+                continue
+            yield row, exchange
+
+    def finish(self) -> int:
+        """Say on stderr what there is to say about the capture; the exit code."""
+        self._progress.clear()
+        damage = self.capture.source.statistics.damage
+        if self.capture.damage is not None and self.capture.damage not in damage:
+            damage = [*damage, self.capture.damage]
+        for each in damage:
+            click.echo(f"kafkascope: {each}", err=True)
+        if damage and not self.code:
+            self.code = PARTIAL
+        if not self.wish.quiet:
+            if not self.told and self.code != INTERRUPTED:
+                click.echo(f"kafkascope: {nothing_found(self.capture)}", err=True)
+            for line in remarks(self.capture, verbose=self.wish.verbose):
+                click.echo(f"kafkascope: {line}", err=True)
+        return self.code
+
+
+def _is_live(name: str) -> bool:
+    try:
+        mode = (os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+class Progress:
+    """One line on a terminal's stderr, after more than a second, ten times a second at most."""
+
+    def __init__(self, wish: Wish, reading: Reading) -> None:
+        self._reading = reading
+        self._begun = time.monotonic()
+        self._next = self._begun + 1.0
+        self._shown = False
+        # A table that scrolls on the same terminal shows progress by itself.
+        self._on = wish.progress and not wish.quiet and sys.stderr.isatty()
+        self._on = self._on and not sys.stdout.isatty()
+
+    def tick(self) -> None:
+        """Show where we are, when it is time."""
+        now = time.monotonic()
+        if not self._on or now < self._next:
+            return
+        self._next = now + 0.1
+        source = self._reading.capture.source
+        read = source.statistics.captured_bytes
+        text = f"{self._reading.told:,} exchanges, {read / 1e6:,.0f} MB".replace(",", " ")
+        if 0 < read < source.size:
+            left = (now - self._begun) * (source.size / read - 1)
+            text += f" ({100 * read // source.size} %, {left:.0f} s left)"
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False

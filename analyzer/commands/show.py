@@ -1,0 +1,114 @@
+"""`kafkascope show`: single exchanges, decoded to the last byte."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+
+if TYPE_CHECKING:
+    from analyzer.commands.reading import Reading, Told
+
+_NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
+MAX_NUMBERS: Final = 1_000_000
+
+
+@click.command()
+@input_options
+@click.option("--hex", "show_hex", is_flag=True, help="The tree with the bytes of each field.")
+@click.option("--tree", is_flag=True, help="The tree alone (the default).")
+@click.option("--packets", is_flag=True, help="The packets that carried it, dissected down to TCP.")
+def show(wish: Wish, show_hex: bool, tree: bool, packets: bool) -> int:
+    """Decode exchanges: INPUT, then their numbers (N, N,M or N-M), or all that -Y finds.
+
+    \b
+      kafkascope show capture.pcapng 1206
+      kafkascope show capture.pcapng 12,15-17 --hex
+      kafkascope show capture.pcapng -Y 'error == NOT_COORDINATOR' --json
+    """
+    from analyzer.commands.reading import Reading
+
+    inputs, numbers = _split(wish.inputs)
+    if not numbers and not wish.filter_text:
+        raise click.UsageError("which exchange? give its number (see kafkascope ls), or -Y FILTER")
+    if wish.form in ("tsv", "csv"):
+        raise click.UsageError("show prints a tree or JSON")
+    missing = set(numbers)
+    # Only compressed files and pipes are spooled, and only when their packets are wanted again.
+    with (
+        Reading(replace(wish, inputs=inputs), spool=packets) as reading,
+        Output(wish) as output,
+    ):
+        first = True
+        for pair in reading.rows():
+            number = pair[0].number
+            if numbers and number not in missing:
+                continue
+            missing.discard(number)
+            if wish.form in ("json", "jsonl"):
+                _print_json(pair, reading, output)
+            else:
+                _print_text(pair, reading, output, show_hex, packets, first)
+            first = False
+            if numbers and not missing:
+                break
+        if missing and not wish.quiet:
+            some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
+            told = reading.told
+            click.echo(f"kafkascope: there is no exchange {some} ({told} in all)", err=True)
+        code = reading.finish()
+        return code or (2 if missing and first else 0)
+
+
+def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
+    """Numbers stand behind the files."""
+    end = len(inputs)
+    while end > 1 and _NUMBERS.match(inputs[end - 1]) and not Path(inputs[end - 1]).exists():
+        end -= 1
+    numbers: set[int] = set()
+    for text in inputs[end:]:
+        for part in filter(None, text.split(",")):
+            low, _, high = part.partition("-")
+            first, last = int(low), int(high or low)
+            if not 0 < first <= last or last - first >= MAX_NUMBERS:
+                raise click.UsageError(f'"{part}" is no exchange number or range')
+            numbers.update(range(first, last + 1))
+    return inputs[:end], numbers
+
+
+def _print_json(pair: Told, reading: Reading, output: Output) -> None:
+    from analyzer.export.full import full_line
+
+    row, exchange = pair
+    output.octets(full_line(row, exchange, reading.capture.context.names))
+
+
+def _print_text(
+    pair: Told, reading: Reading, output: Output, show_hex: bool, packets: bool, first: bool
+) -> None:
+    from analyzer.render_exchange import exchange_lines
+
+    row, exchange = pair
+    if not first:
+        output.line("")
+    for line in exchange_lines(row, exchange, show_hex=show_hex):
+        output.line(line)
+    if packets:
+        output.line("")
+        _print_packets(pair, reading, output)
+
+
+def _print_packets(pair: Told, reading: Reading, output: Output) -> None:
+    from captures.describe import describe
+
+    exchange = pair[1]
+    sides = (side for side in (exchange.request, exchange.response) if side is not None)
+    numbers = {part.packet for side in sides for part in side.frame.parts}
+    for packet in reading.capture.source.find(numbers):
+        output.line(describe(packet))

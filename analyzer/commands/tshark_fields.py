@@ -1,0 +1,67 @@
+"""`-T fields -e ... -E ...` as tshark has it: one line per exchange, fields between separators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from analyzer.render_cells import plain
+from analyzer.render_list import raw_values, safe
+
+if TYPE_CHECKING:
+    from analyzer.commands.output import Output
+    from analyzer.commands.reading import Told
+
+_NAMED: Final = {"/t": "\t", "/s": " "}
+_QUOTES: Final = {"n": "", "d": '"', "s": "'"}
+
+
+class FieldsPrinter:
+    """Prints chosen fields; `FilterError` for a name that is no field."""
+
+    def __init__(self, names: Iterable[str], options: Iterable[str]) -> None:
+        self.names = list(names)
+        self.getters: list[tuple[Any, Any]] = [raw_values(name) for name in self.names]
+        chosen = {
+            "header": "n",
+            "separator": "/t",
+            "occurrence": "a",
+            "aggregator": ",",
+            "quote": "n",
+        }
+        for option in options:
+            name, equals, value = option.partition("=")
+            if not equals or name not in chosen:
+                known = ", ".join(chosen)
+                raise click.BadParameter(f'"{option}": known are {known}', param_hint="-E")
+            chosen[name] = value
+        self.header = chosen["header"] == "y"
+        self.separator = _NAMED.get(chosen["separator"], chosen["separator"])
+        self.aggregator = _NAMED.get(chosen["aggregator"], chosen["aggregator"])
+        self.occurrence = chosen["occurrence"]
+        quote = _QUOTES.get(chosen["quote"])
+        if quote is None or self.occurrence not in ("f", "l", "a"):
+            raise click.BadParameter("quote is d, s or n; occurrence f, l or a", param_hint="-E")
+        self.quote = quote
+
+    def print(self, pairs: Iterable[Told], output: Output) -> None:
+        """One line for each exchange."""
+        if self.header:
+            output.line(self.separator.join(self.names))
+        for row, exchange in pairs:
+            output.line(self.separator.join(self._cells(row, exchange)))
+
+    def _cells(self, row: Any, exchange: Any) -> Iterable[str]:
+        for kind, values in self.getters:
+            found = list(values(row, exchange))
+            if self.occurrence == "f":
+                found = found[:1]
+            elif self.occurrence == "l":
+                found = found[-1:]
+            # tshark prints the number of an API or error, not its name.
+            number = kind in ("api", "error")
+            texts = (str(value) if number else plain(kind, value) for value in found)
+            text = safe(self.aggregator.join(texts))
+            yield f"{self.quote}{text}{self.quote}" if found else ""

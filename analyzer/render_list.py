@@ -1,0 +1,232 @@
+"""The columns of `ls`: their names, their cells, and how they share the width of a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from analyzer import render_cells, rows
+from analyzer.filter_bind import resolve, unknown_field
+from analyzer.filter_exchange import GETTERS, body_values
+from analyzer.render_times import Times
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
+Values: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
+
+GAP: Final = "  "
+LEAST_RESULT: Final = 24
+"""Columns that the last column wants before others have to go."""
+
+LARGEST_FIRST: Final = frozenset({"duration", "size"})
+SORTED_DOWN: Final = frozenset({"records", "batches"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table of exchanges."""
+
+    name: str
+    title: str
+    width: int
+    """On a terminal; 0: what is left over."""
+    right: bool
+    cell: Cell
+    values: Values
+    """What it sorts by, and what programs get."""
+    downwards: bool
+    """Sorts the largest first unless told otherwise."""
+
+
+def _api(row: Row, _: Exchange | None) -> str:
+    return row.api if row.api_version is None else f"{row.api} v{row.api_version}"
+
+
+def _client(row: Row, _: Exchange | None) -> str:
+    return row.client_id or row.client_address
+
+
+def _latency(row: Row, _: Exchange | None) -> str:
+    return render_cells.duration(row.latency_ns) + (" w" if row.wait_ns else "")
+
+
+def _result(row: Row, _: Exchange | None) -> str:
+    return rows.result(row)
+
+
+def columns_of(names: Sequence[str], times: Times) -> list[Column]:
+    """The columns of these names, or the usual ones; `FilterError` for a name that is no field."""
+    wide = {"a": 12, "u": 12, "ad": 23, "ud": 23, "e": 17}.get(times.how, 11)
+
+    def time_cell(row: Row, _: Exchange | None) -> str:
+        return times.text(row.time_ns)
+
+    usual = {
+        "number": Column(
+            "number", "No", 5, True, lambda r, _: str(r.number), _get("number"), False
+        ),
+        "time": Column("time", "Time", wide, False, time_cell, _get("time"), False),
+        "client": Column("client", "Client", 18, False, _client, _get("client"), False),
+        "broker": Column(
+            "broker", "Broker", 20, False, lambda r, _: r.broker_address, _get("broker"), False
+        ),
+        "api": Column("api", "API", 17, False, _api, lambda r, _: (r.api, r.api_version), False),
+        "request.bytes": _sized("request.bytes", "Req"),
+        "response.bytes": _sized("response.bytes", "Resp"),
+        "latency": Column("latency", "Latency", 8, True, _latency, _get("latency"), True),
+        "result": Column(
+            "result", "Result", 0, False, _result, lambda r, _: (rows.result(r),), False
+        ),
+    }
+    short = {"no": "number", "req": "request.bytes", "resp": "response.bytes"}
+    if not names:
+        return list(usual.values())
+    chosen = (short.get(name.lower(), name.lower()) for name in names)
+    return [usual.get(key) or _field(name) for key, name in zip(chosen, names, strict=True)]
+
+
+def _get(name: str) -> Values:
+    get = GETTERS[name]
+    return lambda row, _: get(row)
+
+
+def _sized(name: str, title: str) -> Column:
+    get = GETTERS[name]
+
+    def cell(row: Row, _: Exchange | None) -> str:
+        return render_cells.size(next(iter(get(row)), None))
+
+    return Column(name, title, 7, True, cell, _get(name), True)
+
+
+def _field(name: str) -> Column:
+    """A column of any field of the filter language."""
+    found = resolve(name)
+    if found is None or found[0].name == "time.delta":
+        raise unknown_field(name, name, 0)
+    field, path = found
+    values: Values = (
+        _get(field.name) if not path else lambda _, exchange: body_values(exchange, path)
+    )
+    kind = field.type
+
+    def cell(row: Row, exchange: Exchange | None) -> str:
+        given = values(row, exchange)
+        if kind == "duration" and given:
+            return render_cells.duration(given[0])
+        return render_cells.joined(kind, given)
+
+    downwards = kind in LARGEST_FIRST or field.name in SORTED_DOWN
+    right = kind in ("int", "size", "duration")
+    return Column(name, name, max(len(name), 12), right, cell, values, downwards)
+
+
+def raw_values(name: str) -> tuple[str, Values]:
+    """(type, values) of a field for `-T fields`; `FilterError`."""
+    found = resolve(name)
+    if found is None:
+        raise unknown_field(name, name, 0)
+    field, path = found
+    if path:
+        return field.type, lambda _, exchange: body_values(exchange, path)
+    if field.name == "time.delta":
+        return field.type, lambda _, __: ()
+    return field.type, _get(field.name)
+
+
+def sort_key(column: Column) -> Callable[[tuple[Row, Exchange | None]], tuple[Any, ...]]:
+    """Rows without a value come last, whichever way the others go."""
+
+    def key(pair: tuple[Row, Exchange | None]) -> tuple[Any, ...]:
+        values = column.values(*pair)
+        if not values or values[0] is None:
+            return (1,)
+        # Of many values the largest counts when the largest come first.
+        given = max(values) if column.downwards else values[0]
+        if isinstance(given, int | float):
+            return (0, 0, -given if column.downwards else given)
+        return (0, 1, str(given))
+
+    return key
+
+
+def fitted(columns: list[Column], width: int) -> list[Column]:
+    """As many of the usual columns as leave room for the last one."""
+    left = list(columns)
+    for name in ("broker", "response.bytes", "request.bytes", "client"):
+        if width - _taken(left) >= LEAST_RESULT or all(column.width for column in left):
+            break
+        left = [column for column in left if column.name != name]
+    while len(left) > 1 and _taken(left) > width:
+        left.pop()
+    return left
+
+
+def _taken(columns: Iterable[Column]) -> int:
+    return sum(column.width + len(GAP) for column in columns)
+
+
+def line(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
+    """One line of a table that is as wide as a terminal."""
+    rest = max(8, width - _taken(columns))
+    parts = []
+    for column, cell in zip(columns, cells, strict=True):
+        parts.append(padded(safe(cell), column.width or rest, right=column.right))
+    return GAP.join(parts).rstrip()
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """The text in exactly so many columns of a terminal."""
+    taken = columns_taken(text)
+    if taken > width:
+        text, taken = _cut(text, width)
+    fill = " " * (width - taken)
+    return fill + text if right else text + fill
+
+
+def _cut(text: str, width: int) -> tuple[str, int]:
+    taken, end = 0, 0
+    for end, char in enumerate(text):  # noqa: B007  the place of the first that does not fit
+        step = columns_taken(char)
+        if taken + step > width - 1:
+            break
+        taken += step
+    return text[:end] + "…", taken + 1
+
+
+def columns_taken(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def safe(text: str) -> str:
+    """Without characters that could move the cursor or change colours."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "·" for c in text)
+
+
+def ascii_only(text: str) -> str:
+    """For terminals and locales without Unicode."""
+    if text.isascii():
+        return text
+    return text.replace("µ", "u").replace("…", "~").encode("ascii", "replace").decode("ascii")
+
+
+def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:
+    """The cell for programs: names instead of shortened ones, numbers without units."""
+    if column.name in ("api", "result"):
+        return column.cell(row, exchange)
+    found = resolve(column.name)
+    values = column.values(row, exchange)
+    if column.name == "broker":
+        values = values[:1]
+    return render_cells.joined("string" if found is None else found[0].type, values, ";")
