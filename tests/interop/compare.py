@@ -18,6 +18,8 @@ __all__ = ["NOT_DECODED", "Recording", "differences", "kafkascope"]
 
 # APIs whose bodies stay bytes for now. Whoever adds a name here says why.
 NOT_DECODED: frozenset[str] = frozenset()
+# librdkafka sends three bytes behind the end of a Metadata request of version 10 and later.
+SURPLUS = {("Metadata", 3)}
 ANSWERED = {"answered"}
 UNANSWERED = {"no-reply", "lost", "open"}
 
@@ -56,6 +58,7 @@ class Recording:
             for e in self.exchanges
             for u in e["undecoded"]
             if not (u["reason"] == "unknown-api" and e["api"] in NOT_DECODED)
+            and not (u["reason"] == "surplus" and (e["api"], u["bytes"]) in SURPLUS)
         ]
 
     def unpaired(self) -> list[str]:
@@ -76,7 +79,14 @@ class Recording:
 def differences(recording: Recording) -> Iterator[str]:
     """Sentences about records that differ from what the clients told."""
     story = recording.story
-    rows = [r for r in recording.records if not r["control"]]
+    refused = {e["number"] for e in recording.exchanges if e["errors"]}
+    rows = [
+        r
+        for r in recording.records
+        if not r["control"]
+        and not r["topic"].startswith("__")  # brokers write these
+        and not (r["source"] == "produce" and r["exchange"] in refused)  # sent again later
+    ]
     written = [r for r in rows if r["source"] == "produce"]
     yield from _missing("produced", story.produced, map(row, written))
 

@@ -45,7 +45,7 @@ def send(producer: KafkaProducer, a: Arguments, first: int, count: int) -> list[
     rows = []
     for r, future in sent:
         offset = future.get(40).offset
-        rows.append(r.row(offset if offset >= 0 else None))
+        rows.append(r.row(None if a.get("acks") == "0" or offset < 0 else offset))
     return rows
 
 
