@@ -261,8 +261,8 @@ class Conversation:
         self._tell_opaque(Request(frame, None, None), reason, (undecoded,))
 
     def _skip(self, unit: Skipped) -> None:
-        self._skipped += unit.bytes
-        self._context.skipped_bytes += unit.bytes
+        self._skipped += unit.size
+        self._context.skipped_bytes += unit.size
 
     # --- responses
 
@@ -284,8 +284,8 @@ class Conversation:
             if not known:
                 self._token_answer(frame)
                 return
-            for pending in self._in_flight.tokens:
-                self._tell(pending, "no-reply", None, "the last token of the exchange")
+            for token in self._in_flight.tokens:
+                self._tell(token, "no-reply", None, "the last token of the exchange")
             self._in_flight.tokens = []
         if len(payload) < 4:
             self._orphan(frame)
@@ -399,9 +399,7 @@ class Conversation:
             self._skipped = 0
         return tuple(notes)
 
-    def _tell(
-        self, pending: Pending, state: State, answer: Frame | None, reason: str = ""
-    ) -> None:
+    def _tell(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
         header = pending.header
         response: Response | None = None
         undecoded = pending.undecoded
@@ -470,9 +468,7 @@ class Conversation:
             (left, *_cut(frame, "response")) if size else _cut(frame, "response"),
         )
 
-    def _tell_opaque(
-        self, request: Request, reason: str, undecoded: tuple[Undecoded, ...]
-    ) -> None:
+    def _tell_opaque(self, request: Request, reason: str, undecoded: tuple[Undecoded, ...]) -> None:
         self._tell_alone("opaque", request, None, reason, undecoded)
 
     def _tell_alone(

@@ -87,5 +87,5 @@ def is_token(data: Data) -> bool:
     """Whether a raw GSSAPI token starts here, as 0.9 clients send it without any handshake."""
     if len(data) < 6 or data[4] != 0x60:
         return False
-    (size,) = _SIZE.unpack_from(data)
+    size: int = _SIZE.unpack_from(data)[0]
     return 0 < size <= MAX_TOKEN

@@ -154,10 +154,10 @@ class _Scope:
     """Variables of the generated code that hold what a struct is about."""
 
     def __init__(self, outer: _Scope | None = None) -> None:
-        self.topic = outer.topic if outer else "None"
-        self.topic_id = outer.topic_id if outer else "None"
-        self.partition = outer.partition if outer else "None"
-        self.group = outer.group if outer else "None"
+        self.topic: str = outer.topic if outer else "None"
+        self.topic_id: str = outer.topic_id if outer else "None"
+        self.partition: str = outer.partition if outer else "None"
+        self.group: str = outer.group if outer else "None"
 
     @property
     def in_topic(self) -> bool:
@@ -175,7 +175,19 @@ class _Collecting(Lines):
         self.add("def collect(body, facts):")
         self.depth = 1
         self.struct(self.layout.body, "body", _Scope(), top=True)
+        if self.layout.message.name == "FindCoordinatorRequest":
+            self.coordinator()
         return self.text() if self.useful else None
+
+    def coordinator(self) -> None:
+        """Emit what the keys of FindCoordinator are: groups or transactional ids (KIP-699)."""
+        names = [slot.name for slot in self.layout.body.slots]
+        kind = "body['key_type']" if "key_type" in names else "0"
+        keys = "body['coordinator_keys']" if "coordinator_keys" in names else "(body['key'],)"
+        self.add(f"kind, keys = {kind}, {keys}")
+        self.add("if kind == 0:", "    facts.groups.update(dict.fromkeys(keys))")
+        self.add("elif kind == 1:", "    facts.transactional_ids.update(dict.fromkeys(keys))")
+        self.useful = True
 
     def put(self, home: str, value: str) -> None:
         self.useful = True

@@ -30,7 +30,7 @@ class Skipped(NamedTuple):
     """Bytes of the stream that belong to no frame that could be found."""
 
     offset: int
-    bytes: int
+    size: int
     time_ns: int
     head: bytes
     """The first few of them."""
@@ -293,9 +293,7 @@ def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part
     last = len(pieces) - 1
     while index < last and pieces[index + 1].start < end:
         stop = pieces[index + 1].start
-        out.append(
-            Part(piece.file, piece.at + start - piece.start, stop - start, piece.packet)
-        )
+        out.append(Part(piece.file, piece.at + start - piece.start, stop - start, piece.packet))
         start = stop
         index += 1
         piece = pieces[index]

@@ -39,7 +39,8 @@ def _learn(data: bytes, names: TopicNames) -> None:
             if isinstance(batch, Partial) or batch.control:
                 continue
             for record in open_batch(data, batch).records:
-                value = decode(NAME, record.key, record.value).value
+                found = decode(NAME, record.key, record.value)
+                value = None if found is None else found.value
                 if value is not None and value.message == TOPIC_RECORD:
                     names.learn(value.body["topic_id"], value.body["name"])
     except DissectError:

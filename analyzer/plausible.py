@@ -58,7 +58,7 @@ def client_id_end(data: Data, at: int) -> int | None:
     it is nonsense."""
     if at + 2 > len(data):
         return -1
-    (length,) = _SHORT.unpack_from(data, at)
+    length: int = _SHORT.unpack_from(data, at)[0]
     if length == -1:
         return at + 2
     if not 0 <= length <= MAX_CLIENT_ID:

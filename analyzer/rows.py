@@ -118,7 +118,11 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
     topics = tuple(named)
     if ids:
         topics = tuple(dict.fromkeys((*topics, *(names.get(i) or short_id(i) for i in ids))))
-    errors = tuple([_error(each, names) for each in facts.errors]) if facts.errors else ()
+    errors: tuple[RowError, ...] = ()
+    if facts.errors:
+        # An answer need not repeat the group that was asked about.
+        group = next(iter(facts.groups)) if len(facts.groups) == 1 else None
+        errors = tuple([_error(each, names, group) for each in facts.errors])
     key = exchange.api_key
     frames = [part.frame.parts[0].packet for part in (request, response) if part is not None]
     return Row(
@@ -166,8 +170,8 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
 
 
 def _is_flexible(exchange: Exchange) -> bool:
-    api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
-    return api is not None and exchange.api_version in api.flexible
+    key, version = exchange.api_key, exchange.api_version
+    return key in APIS and version is not None and version in APIS[key].flexible
 
 
 def short_id(topic_id: bytes) -> str:
@@ -175,8 +179,10 @@ def short_id(topic_id: bytes) -> str:
     return f"{Uuid(topic_id)!s:.8}?"
 
 
-def _error(found: tuple[Any, ...], names: TopicNames) -> RowError:
+def _error(found: tuple[Any, ...], names: TopicNames, asked: str | None) -> RowError:
     code, top, topic, topic_id, partition, group, message = found
+    if not topic and topic_id is None:
+        group = group or asked
     if topic_id is not None and not any(topic_id):
         topic_id = None
     if not topic and topic_id is not None:
@@ -316,7 +322,9 @@ def _errors(row: Row) -> str:
             places.append(f"{error.topic}{partition}")
         elif error.group:
             places.append(error.group)
-    texts = [" ".join((name, *([_some(places)] if places else ()))) for name, places in about.items()]
+    texts = [
+        " ".join((name, *([_some(places)] if places else ()))) for name, places in about.items()
+    ]
     return "; ".join(texts)
 
 

@@ -32,7 +32,8 @@ def wait_of(exchange: Exchange) -> int:
         return max(0, min(server, latency))
     if _bytes_of(answer) >= asked["min_bytes"] or _failed(answer):
         return 0
-    return max(0, min(latency, asked["max_wait_ms"] * 1_000_000))
+    most: int = asked["max_wait_ms"] * 1_000_000
+    return max(0, min(latency, most))
 
 
 def _bytes_of(answer: dict[str, Any]) -> int:
@@ -46,5 +47,7 @@ def _bytes_of(answer: dict[str, Any]) -> int:
 def _failed(answer: dict[str, Any]) -> bool:
     """A broker does not wait when a partition has an error."""
     return any(
-        partition["error_code"] for topic in answer["responses"] for partition in topic["partitions"]
+        partition["error_code"]
+        for topic in answer["responses"]
+        for partition in topic["partitions"]
     )

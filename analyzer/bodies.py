@@ -1,0 +1,107 @@
+"""Bodies for outputs: without secrets, with their records spelled out."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from analyzer.records import FETCH, PRODUCE, SHARE_FETCH, Field, Problem, field_objects, fields_of
+from dissectors.jsonform import plain
+from dissectors.masking import masked
+from dissectors.records import crc_ok
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange, Request, Response
+    from analyzer.topics import TopicNames
+
+ARRAYS: Final = {
+    PRODUCE: ("request", "topic_data", "partition_data"),
+    FETCH: ("response", "responses", "partitions"),
+    SHARE_FETCH: ("response", "responses", "partitions"),
+}
+"""Api key -> the side that has records, and the arrays around them."""
+
+
+def full_bodies(
+    exchange: Exchange, names: TopicNames, problems: list[Problem]
+) -> dict[str, Any]:
+    """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
+    decoded. Each records field is an object of base64 and batches."""
+    out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
+    place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
+    if place is None or out[place[0]] is None:
+        return out
+    side, outer, inner = place
+    fields = fields_of(exchange, names)
+    body = out[side]
+    out[side] = body | {
+        outer: [
+            topic
+            | {
+                inner: [
+                    partition | {"records": _spelled(exchange.number, partition, fields, problems)}
+                    for partition in topic[inner]
+                ]
+            }
+            for topic in body[outer]
+        ]
+    }
+    return out
+
+
+def _clean(side: Request | Response | None) -> Any:
+    if side is None or side.decoded is None:
+        return None
+    return masked(side.decoded.layout, side.decoded.body)
+
+
+def _spelled(
+    number: int, partition: dict[str, Any], fields: Any, problems: list[Problem]
+) -> dict[str, Any] | None:
+    """What stands for a records field; `fields` gives those that hold anything in the same order."""
+    data = partition["records"]
+    if data is None:
+        return None
+    if not data:
+        return {"base64": "", "batches": []}
+    field: Field = next(fields)
+    batches = []
+    for batch, objects in field_objects(number, field, problems, b","):
+        batches.append(
+            {
+                "at": batch.at,
+                "size": batch.size,
+                "magic": batch.magic,
+                "codec": batch.codec_name,
+                "base_offset": batch.base_offset,
+                "last_offset": batch.last_offset,
+                "leader_epoch": batch.leader_epoch,
+                "crc": batch.crc,
+                "crc_ok": crc_ok(data, batch),
+                "attributes": batch.attributes,
+                "base_timestamp": batch.base_timestamp,
+                "max_timestamp": batch.max_timestamp,
+                "producer_id": batch.producer_id,
+                "producer_epoch": batch.producer_epoch,
+                "base_sequence": batch.base_sequence,
+                "record_count": batch.record_count,
+                "records": orjson.Fragment(b"[" + objects[:-1] + b"]"),
+            }
+        )
+    return {"base64": orjson.Fragment(b'"' + b64encode(data) + b'"'), "batches": batches}
+
+
+def line_of(value: dict[str, Any]) -> bytes:
+    """A line of JSON with its line feed; takes what `full_bodies` gives."""
+    try:
+        return orjson.dumps(value, default=plain, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        # A string that was not UTF-8; rare enough to do it slowly.
+        return json.dumps(value, default=_slow, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def _slow(value: Any) -> Any:
+    return json.loads(value.contents) if isinstance(value, orjson.Fragment) else plain(value)

@@ -1,0 +1,49 @@
+"""Exchanges and records into files. `FORMATS` lists what there is; a new one is a file here and a
+line in it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.records import Problem
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+__all__ = ["FORMATS", "Table", "Writer", "format_of", "open_writer"]
+
+Table: TypeAlias = Literal["exchanges", "records"]
+
+
+class Writer(Protocol):
+    """Takes exchanges one after the other and writes to a binary file."""
+
+    problems: list[Problem]
+    """Records that could not be read, or that are damaged."""
+
+    def add(self, exchange: Exchange, row: Row) -> None:
+        """Write what there is to write about an exchange."""
+
+    def finish(self) -> None:
+        """No more will come: give late names to topics that were written by id. That needs a file
+        that can be read and written at any place; elsewhere the ids stay. Does not close it."""
+
+
+FORMATS: Final = {"jsonl": "analyzer.export.jsonl", "csv": "analyzer.export.csv"}
+"""Name, which is the file's suffix too -> module with a class `Export`."""
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file's name asks for."""
+    suffix = path.rpartition(".")[2].lower()
+    return suffix if suffix in FORMATS else None
+
+
+def open_writer(
+    form: str, out: BinaryIO, names: TopicNames, *, table: Table = "exchanges", full: bool = False
+) -> Writer:
+    """A writer of that format; `full` adds the bodies where the format can hold them."""
+    writer: Writer = importlib.import_module(FORMATS[form]).Export(out, names, table, full)
+    return writer

@@ -1,0 +1,67 @@
+"""JSON Lines: exchange/1, with bodies when `full`, or record/1."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, BinaryIO
+
+from analyzer.bodies import full_bodies, line_of
+from analyzer.export.late import Late
+from analyzer.records import Problem, record_lines
+from analyzer.rows import to_json, unnamed
+from dissectors.jsonform import dumps
+
+if TYPE_CHECKING:
+    from analyzer.export import Table
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+# Inside of a JSON string quotes are escaped, so this cannot be part of a record's value.
+_TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')
+_TOPICS = re.compile(rb'"topics":\[("[^"\]]*\?"[^\]]*)\]')
+
+
+class Export:
+    """See `analyzer.export.Writer`."""
+
+    def __init__(self, out: BinaryIO, names: TopicNames, table: Table, full: bool) -> None:
+        self._out = out
+        self._names = names
+        self._records = table == "records"
+        self._full = full
+        self._late = Late(names)
+        self._at = 0
+        self.problems: list[Problem] = []
+
+    def add(self, exchange: Exchange, row: Row) -> None:
+        """Write the exchange, or its records, as lines."""
+        if row.topic_ids and unnamed(row):
+            self._late.saw(row.topic_ids, self._at)
+        if self._records:
+            for lines in record_lines(exchange, self._names, self.problems):
+                self._at += self._out.write(lines)
+            return
+        value = to_json(row)
+        if self._full:
+            value |= full_bodies(exchange, self._names, self.problems)
+        self._at += self._out.write(line_of(value))
+
+    def finish(self) -> None:
+        """Replace ids by names that came late."""
+        known = {old.encode(): dumps(new) for old, new in self._late.known().items()}
+        if not known:
+            return
+
+        def topic(found: re.Match[bytes]) -> bytes:
+            new = known.get(found[2])
+            return found[0] if new is None else found[1] + new
+
+        def topics(found: re.Match[bytes]) -> bytes:
+            parts = [known.get(part.strip(b'"'), part) for part in found[1].split(b",")]
+            return b'"topics":[' + b",".join(dict.fromkeys(parts)) + b"]"
+
+        self._late.rewrite(
+            self._out,
+            lambda line: _TOPICS.sub(topics, _TOPIC.sub(topic, line)) if b'?"' in line else line,
+        )
