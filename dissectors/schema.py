@@ -85,8 +85,13 @@ class Field:
     """What the name does not say: unit, sentinel, KIP."""
     entity: str
     """What the value identifies: topicName, groupId, brokerId, producerId, transactionalId."""
+    subject: str
+    """The same where Kafka's tables say nothing: also clientId, memberId, address, principal,
+    resourceName. Whoever anonymises reads `entity or subject`."""
     enum: str
-    """The set of named values in `codes` that the field uses."""
+    """The set of named values in `codes` that the field uses; "ErrorCode" for error codes."""
+    unit: str
+    """The set of named values in `codes` that the field uses; "ErrorCode" stands for `ERRORS`."""
     map_key: bool
     """Part of the key of its array: two elements with equal keys are about the same thing."""
     secret: bool
@@ -112,7 +117,9 @@ class Field:
         default: Any = UNSET,
         doc: str = "",
         entity: str = "",
+        subject: str = "",
         enum: str = "",
+        unit: str = "",
         map_key: bool = False,
         secret: bool = False,
         volatile: bool = False,
@@ -130,7 +137,9 @@ class Field:
         put(self, "default", default)
         put(self, "doc", doc)
         put(self, "entity", entity)
+        put(self, "subject", subject)
         put(self, "enum", enum)
+        put(self, "unit", unit)
         put(self, "map_key", map_key)
         put(self, "secret", secret)
         put(self, "volatile", volatile)

@@ -12,20 +12,20 @@ ADD_PARTITIONS_TO_TXN_REQUEST = request(
 ).of(
     Array("transactions", "4+").of(
         String("transactional_id", "4+", entity="transactionalId", map_key=True),
-        Int64("producer_id", "4+", entity="producerId"),
-        Int16("producer_epoch", "4+"),
+        Int64("producer_id", "4+", entity="producerId", enum="ProducerId", volatile=True),
+        Int16("producer_epoch", "4+", volatile=True),
         Bool("verify_only", "4+", default=False),
         Array("topics", "4+").of(*ADD_PARTITIONS_TO_TXN_TOPIC),
     ),
     String("v3_and_below_transactional_id", "0-3", entity="transactionalId"),
-    Int64("v3_and_below_producer_id", "0-3", entity="producerId"),
-    Int16("v3_and_below_producer_epoch", "0-3"),
+    Int64("v3_and_below_producer_id", "0-3", entity="producerId", volatile=True),
+    Int16("v3_and_below_producer_epoch", "0-3", volatile=True),
     Array("v3_and_below_topics", "0-3").of(*ADD_PARTITIONS_TO_TXN_TOPIC),
 )
 
 ADD_PARTITIONS_TO_TXN_PARTITION_RESULT = (
     Int32("partition_index", "0+", map_key=True),
-    Int16("partition_error_code", "0+"),
+    Int16("partition_error_code", "0+", enum="ErrorCode"),
 )
 
 ADD_PARTITIONS_TO_TXN_TOPIC_RESULT = (
@@ -36,8 +36,8 @@ ADD_PARTITIONS_TO_TXN_TOPIC_RESULT = (
 ADD_PARTITIONS_TO_TXN_RESPONSE = response(
     "AddPartitionsToTxn", key=24, versions="0-5", flexible="3+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "4+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "4+", enum="ErrorCode"),
     Array("results_by_transaction", "4+").of(
         String("transactional_id", "4+", entity="transactionalId", map_key=True),
         Array("topic_results", "4+").of(*ADD_PARTITIONS_TO_TXN_TOPIC_RESULT),

@@ -6,14 +6,14 @@ ALLOCATE_PRODUCER_IDS_REQUEST = request(
     "AllocateProducerIds", key=67, versions="0", flexible="0+"
 ).of(
     Int32("broker_id", "0+", entity="brokerId"),
-    Int64("broker_epoch", "0+", default=-1),
+    Int64("broker_epoch", "0+", default=-1, volatile=True),
 )
 
 ALLOCATE_PRODUCER_IDS_RESPONSE = response(
     "AllocateProducerIds", key=67, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
-    Int64("producer_id_start", "0+", entity="producerId"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
+    Int64("producer_id_start", "0+", entity="producerId", volatile=True),
     Int32("producer_id_len", "0+"),
 )

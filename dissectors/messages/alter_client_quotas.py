@@ -7,8 +7,8 @@ ALTER_CLIENT_QUOTAS_REQUEST = request(
 ).of(
     Array("entries", "0+").of(
         Array("entity", "0+").of(
-            String("entity_type", "0+"),
-            String("entity_name", "0+", nullable="0+"),
+            String("entity_type", "0+", enum="ClientQuotaEntityType"),
+            String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
         Array("ops", "0+").of(
             String("key", "0+"),
@@ -22,13 +22,13 @@ ALTER_CLIENT_QUOTAS_REQUEST = request(
 ALTER_CLIENT_QUOTAS_RESPONSE = response(
     "AlterClientQuotas", key=49, versions="0-1", flexible="1+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("entries", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
         Array("entity", "0+").of(
-            String("entity_type", "0+"),
-            String("entity_name", "0+", nullable="0+"),
+            String("entity_type", "0+", enum="ClientQuotaEntityType"),
+            String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
     ),
 )

@@ -4,22 +4,22 @@ from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, 
 
 ALTER_CONFIGS_REQUEST = request("AlterConfigs", key=33, versions="0-2", flexible="2+").of(
     Array("resources", "0+").of(
-        Int8("resource_type", "0+", map_key=True),
-        String("resource_name", "0+", map_key=True),
+        Int8("resource_type", "0+", map_key=True, enum="ConfigResourceType"),
+        String("resource_name", "0+", map_key=True, subject="resourceName"),
         Array("configs", "0+").of(
             String("name", "0+", map_key=True),
-            String("value", "0+", nullable="0+"),
+            String("value", "0+", nullable="0+", subject="configValue"),
         ),
     ),
     Bool("validate_only", "0+"),
 )
 
 ALTER_CONFIGS_RESPONSE = response("AlterConfigs", key=33, versions="0-2", flexible="2+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("responses", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
-        Int8("resource_type", "0+"),
-        String("resource_name", "0+"),
+        Int8("resource_type", "0+", enum="ConfigResourceType"),
+        String("resource_name", "0+", subject="resourceName"),
     ),
 )

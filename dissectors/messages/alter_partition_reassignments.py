@@ -19,15 +19,15 @@ ALTER_PARTITION_REASSIGNMENTS_REQUEST = request(
 ALTER_PARTITION_REASSIGNMENTS_RESPONSE = response(
     "AlterPartitionReassignments", key=45, versions="0-1", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Bool("allow_replication_factor_change", "1+", default=True),
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
     Array("responses", "0+").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+"),
         ),
     ),

@@ -6,12 +6,12 @@ ALTER_USER_SCRAM_CREDENTIALS_REQUEST = request(
     "AlterUserScramCredentials", key=51, versions="0", flexible="0+"
 ).of(
     Array("deletions", "0+").of(
-        String("name", "0+"),
-        Int8("mechanism", "0+"),
+        String("name", "0+", subject="principal"),
+        Int8("mechanism", "0+", enum="ScramMechanism"),
     ),
     Array("upsertions", "0+").of(
-        String("name", "0+"),
-        Int8("mechanism", "0+"),
+        String("name", "0+", subject="principal"),
+        Int8("mechanism", "0+", enum="ScramMechanism"),
         Int32("iterations", "0+"),
         Bytes("salt", "0+", secret=True),
         Bytes("salted_password", "0+", secret=True),
@@ -21,10 +21,10 @@ ALTER_USER_SCRAM_CREDENTIALS_REQUEST = request(
 ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = response(
     "AlterUserScramCredentials", key=51, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
-        String("user", "0+"),
-        Int16("error_code", "0+"),
+        String("user", "0+", subject="principal"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
     ),
 )

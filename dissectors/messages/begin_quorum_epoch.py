@@ -3,20 +3,20 @@
 from dissectors.schema import Array, Int16, Int32, String, Uint16, Uuid, request, response
 
 BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1", flexible="1+").of(
-    String("cluster_id", "0+", nullable="0+", default=None),
+    String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
     Int32("voter_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Uuid("voter_directory_id", "1+"),
+            Uuid("voter_directory_id", "1+", volatile=True),
             Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
     Array("leader_endpoints", "1+").of(
         String("name", "1+", map_key=True),
-        String("host", "1+"),
+        String("host", "1+", subject="address"),
         Uint16("port", "1+"),
     ),
 )
@@ -24,19 +24,19 @@ BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1",
 BEGIN_QUORUM_EPOCH_RESPONSE = response(
     "BeginQuorumEpoch", key=53, versions="0-1", flexible="1+"
 ).of(
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
     Array("node_endpoints", "1+", tag=0).of(
         Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+"),
+        String("host", "1+", subject="address"),
         Uint16("port", "1+"),
     ),
 )

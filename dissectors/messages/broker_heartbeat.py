@@ -4,7 +4,7 @@ from dissectors.schema import Array, Bool, Int16, Int32, Int64, Uuid, request, r
 
 BROKER_HEARTBEAT_REQUEST = request("BrokerHeartbeat", key=63, versions="0-2", flexible="0+").of(
     Int32("broker_id", "0+", entity="brokerId"),
-    Int64("broker_epoch", "0+", default=-1),
+    Int64("broker_epoch", "0+", default=-1, volatile=True),
     Int64("current_metadata_offset", "0+"),
     Bool("want_fence", "0+"),
     Bool("want_shut_down", "0+"),
@@ -13,8 +13,8 @@ BROKER_HEARTBEAT_REQUEST = request("BrokerHeartbeat", key=63, versions="0-2", fl
 )
 
 BROKER_HEARTBEAT_RESPONSE = response("BrokerHeartbeat", key=63, versions="0-2", flexible="0+").of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Bool("is_caught_up", "0+", default=False),
     Bool("is_fenced", "0+", default=True),
     Bool("should_shut_down", "0+"),

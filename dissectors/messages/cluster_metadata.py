@@ -21,20 +21,20 @@ REGISTER_BROKER_RECORD = (
     .of(
         Int32("broker_id", "0+", entity="brokerId"),
         Bool("is_migrating_zk_broker", "2+", default=False),
-        Uuid("incarnation_id", "0+"),
-        Int64("broker_epoch", "0+"),
+        Uuid("incarnation_id", "0+", volatile=True),
+        Int64("broker_epoch", "0+", volatile=True),
         Array("end_points", "0+").of(
             String("name", "0+", map_key=True),
-            String("host", "0+"),
+            String("host", "0+", subject="address"),
             Uint16("port", "0+"),
-            Int16("security_protocol", "0+"),
+            Int16("security_protocol", "0+", enum="SecurityProtocol"),
         ),
         Array("features", "0+").of(
             String("name", "0+", map_key=True),
             Int16("min_supported_version", "0+"),
             Int16("max_supported_version", "0+"),
         ),
-        String("rack", "0+", nullable="0+"),
+        String("rack", "0+", nullable="0+", subject="rack"),
         Bool("fenced", "0+", default=True),
         Bool("in_controlled_shutdown", "1+", default=False),
         Array("log_dirs", "3+", tag=0).of(Uuid),
@@ -43,20 +43,20 @@ REGISTER_BROKER_RECORD = (
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             Int32("broker_id", "0+"),
-            Uuid("incarnation_id", "0+"),
-            Int64("broker_epoch", "0+"),
+            Uuid("incarnation_id", "0+", volatile=True),
+            Int64("broker_epoch", "0+", volatile=True),
             Array("end_points", "0+").of(
                 String("name", "0+", map_key=True),
-                String("host", "0+"),
+                String("host", "0+", subject="address"),
                 Uint16("port", "0+"),
-                Int16("security_protocol", "0+"),
+                Int16("security_protocol", "0+", enum="SecurityProtocol"),
             ),
             Array("features", "0+").of(
                 String("name", "0+", map_key=True),
                 Int16("min_supported_version", "0+"),
                 Int16("max_supported_version", "0+"),
             ),
-            String("rack", "0+", nullable="0+"),
+            String("rack", "0+", nullable="0+", subject="rack"),
         ),
     )
 )
@@ -65,12 +65,12 @@ UNREGISTER_BROKER_RECORD = (
     metadata("UnregisterBrokerRecord", key=1, versions="0", flexible="0+")
     .of(
         Int32("broker_id", "0+", entity="brokerId"),
-        Int64("broker_epoch", "0+"),
+        Int64("broker_epoch", "0+", volatile=True),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             Int32("broker_id", "0+"),
-            Int64("broker_epoch", "0+"),
+            Int64("broker_epoch", "0+", volatile=True),
         ),
     )
 )
@@ -79,12 +79,12 @@ TOPIC_RECORD = (
     metadata("TopicRecord", key=2, versions="0", flexible="0+")
     .of(
         String("name", "0+", entity="topicName"),
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            String("name", "0+"),
-            Uuid("topic_id", "0+"),
+            String("name", "0+", subject="topicName"),
+            Uuid("topic_id", "0+", volatile=True),
         ),
     )
 )
@@ -93,16 +93,16 @@ PARTITION_RECORD = (
     metadata("PartitionRecord", key=3, versions="0-2", flexible="0+")
     .of(
         Int32("partition_id", "0+", default=-1),
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("replicas", "0+", entity="brokerId").of(Int32),
         Array("isr", "0+").of(Int32),
         Array("removing_replicas", "0+", entity="brokerId").of(Int32),
         Array("adding_replicas", "0+", entity="brokerId").of(Int32),
-        Int32("leader", "0+", default=-1, entity="brokerId"),
-        Int8("leader_recovery_state", "0+", tag=0, default=0),
-        Int32("leader_epoch", "0+", default=-1),
-        Int32("partition_epoch", "0+", default=-1),
-        Array("directories", "1+").of(Uuid),
+        Int32("leader", "0+", default=-1, entity="brokerId", enum="PartitionLeader"),
+        Int8("leader_recovery_state", "0+", tag=0, default=0, enum="LeaderRecoveryState"),
+        Int32("leader_epoch", "0+", default=-1, volatile=True),
+        Int32("partition_epoch", "0+", default=-1, volatile=True),
+        Array("directories", "1+", enum="DirectoryId").of(Uuid),
         Array(
             "eligible_leader_replicas", "2+", nullable="2+", tag=1, default=None, entity="brokerId"
         ).of(Int32),
@@ -113,14 +113,14 @@ PARTITION_RECORD = (
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             Int32("partition_id", "0+", default=-1),
-            Uuid("topic_id", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
             Array("replicas", "0+").of(Int32),
             Array("isr", "0+").of(Int32),
             Array("removing_replicas", "0+", nullable="0+").of(Int32),
             Array("adding_replicas", "0+", nullable="0+").of(Int32),
-            Int32("leader", "0+", default=-1),
-            Int32("leader_epoch", "0+", default=-1),
-            Int32("partition_epoch", "0+", default=-1),
+            Int32("leader", "0+", default=-1, enum="PartitionLeader"),
+            Int32("leader_epoch", "0+", default=-1, volatile=True),
+            Int32("partition_epoch", "0+", default=-1, volatile=True),
         ),
     )
 )
@@ -128,17 +128,17 @@ PARTITION_RECORD = (
 CONFIG_RECORD = (
     metadata("ConfigRecord", key=4, versions="0", flexible="0+")
     .of(
-        Int8("resource_type", "0+"),
-        String("resource_name", "0+"),
+        Int8("resource_type", "0+", enum="ConfigResourceType"),
+        String("resource_name", "0+", subject="resourceName"),
         String("name", "0+"),
-        String("value", "0+", nullable="0+"),
+        String("value", "0+", nullable="0+", subject="configValue"),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int8("resource_type", "0+"),
-            String("resource_name", "0+"),
+            Int8("resource_type", "0+", enum="ConfigResourceType"),
+            String("resource_name", "0+", subject="resourceName"),
             String("name", "0+"),
-            String("value", "0+"),
+            String("value", "0+", subject="configValue"),
         ),
     )
 )
@@ -147,16 +147,16 @@ PARTITION_CHANGE_RECORD = metadata(
     "PartitionChangeRecord", key=5, versions="0-2", flexible="0+"
 ).of(
     Int32("partition_id", "0+", default=-1),
-    Uuid("topic_id", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
     Array("isr", "0+", nullable="0+", tag=0, default=None, entity="brokerId").of(Int32),
-    Int32("leader", "0+", tag=1, default=-2, entity="brokerId"),
+    Int32("leader", "0+", tag=1, default=-2, entity="brokerId", enum="PartitionChangeLeader"),
     Array("replicas", "0+", nullable="0+", tag=2, default=None, entity="brokerId").of(Int32),
     Array("removing_replicas", "0+", nullable="0+", tag=3, default=None, entity="brokerId").of(
         Int32
     ),
     Array("adding_replicas", "0+", nullable="0+", tag=4, default=None, entity="brokerId").of(Int32),
-    Int8("leader_recovery_state", "0+", tag=5, default=-1),
-    Array("directories", "1+", nullable="1+", tag=8, default=None).of(Uuid),
+    Int8("leader_recovery_state", "0+", tag=5, default=-1, enum="LeaderRecoveryState"),
+    Array("directories", "1+", nullable="1+", tag=8, default=None, enum="DirectoryId").of(Uuid),
     Array(
         "eligible_leader_replicas", "2+", nullable="2+", tag=6, default=None, entity="brokerId"
     ).of(Int32),
@@ -164,13 +164,13 @@ PARTITION_CHANGE_RECORD = metadata(
 )
 
 ACCESS_CONTROL_RECORD = metadata("AccessControlRecord", key=6, versions="0", flexible="0+").of(
-    Int8("resource_type", "0+"),
-    String("resource_name", "0+", nullable="0+"),
-    Int8("pattern_type", "0+"),
-    String("principal", "0+"),
-    String("host", "0+"),
-    Int8("operation", "0+"),
-    Int8("permission_type", "0+"),
+    Int8("resource_type", "0+", enum="AclResourceType"),
+    String("resource_name", "0+", nullable="0+", subject="resourceName"),
+    Int8("pattern_type", "0+", enum="AclPatternType"),
+    String("principal", "0+", subject="principal"),
+    String("host", "0+", subject="address"),
+    Int8("operation", "0+", enum="AclOperation"),
+    Int8("permission_type", "0+", enum="AclPermissionType"),
 )
 
 FENCE_BROKER_RECORD = (
@@ -204,11 +204,11 @@ UNFENCE_BROKER_RECORD = (
 REMOVE_TOPIC_RECORD = (
     metadata("RemoveTopicRecord", key=9, versions="0", flexible="0+")
     .of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Uuid("topic_id", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
         ),
     )
 )
@@ -216,30 +216,30 @@ REMOVE_TOPIC_RECORD = (
 DELEGATION_TOKEN_RECORD = (
     metadata("DelegationTokenRecord", key=10, versions="0", flexible="0+")
     .of(
-        String("owner", "0+"),
-        String("requester", "0+"),
-        Array("renewers", "0+").of(String),
-        Int64("issue_timestamp", "0+"),
-        Int64("max_timestamp", "0+"),
-        Int64("expiration_timestamp", "0+"),
-        String("token_id", "0+"),
+        String("owner", "0+", subject="principal"),
+        String("requester", "0+", subject="principal"),
+        Array("renewers", "0+", subject="principal").of(String),
+        Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
+        Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
+        Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
+        String("token_id", "0+", volatile=True, subject="tokenId"),
     )
     .but(
         variant(0, releases="3.0.0-3.5.2", flexible=True).of(
-            String("owner", "0+"),
-            Array("renewers", "0+").of(String),
-            Int64("issue_timestamp", "0+"),
-            Int64("max_timestamp", "0+"),
-            Int64("expiration_timestamp", "0+"),
-            String("token_id", "0+"),
+            String("owner", "0+", subject="principal"),
+            Array("renewers", "0+", subject="principal").of(String),
+            Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
+            Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
+            Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
+            String("token_id", "0+", volatile=True, subject="tokenId"),
         ),
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            String("owner", "0+"),
-            Array("renewers", "0+").of(String),
-            Int64("issue_timestamp", "0+"),
-            Int64("max_timestamp", "0+"),
-            Int64("expiration_timestamp", "0+"),
-            String("token_id", "0+"),
+            String("owner", "0+", subject="principal"),
+            Array("renewers", "0+", subject="principal").of(String),
+            Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
+            Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
+            Int64("expiration_timestamp", "0+", unit="time_ms", volatile=True),
+            String("token_id", "0+", volatile=True, subject="tokenId"),
         ),
     )
 )
@@ -247,8 +247,8 @@ DELEGATION_TOKEN_RECORD = (
 USER_SCRAM_CREDENTIAL_RECORD = (
     metadata("UserScramCredentialRecord", key=11, versions="0", flexible="0+")
     .of(
-        String("name", "0+"),
-        Int8("mechanism", "0+"),
+        String("name", "0+", subject="principal"),
+        Int8("mechanism", "0+", enum="ScramMechanism"),
         Bytes("salt", "0+", secret=True),
         Bytes("stored_key", "0+", secret=True),
         Bytes("server_key", "0+", secret=True),
@@ -256,18 +256,18 @@ USER_SCRAM_CREDENTIAL_RECORD = (
     )
     .but(
         variant(0, releases="3.0.0-3.4.1", flexible=True).of(
-            String("name", "0+"),
+            String("name", "0+", subject="principal"),
             Array("credential_infos", "0+").of(
-                Int8("mechanism", "0+"),
+                Int8("mechanism", "0+", enum="ScramMechanism"),
                 Bytes("salt", "0+", secret=True),
                 Bytes("salted_password", "0+", secret=True),
                 Int32("iterations", "0+"),
             ),
         ),
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            String("name", "0+"),
+            String("name", "0+", subject="principal"),
             Array("credential_infos", "0+").of(
-                Int8("mechanism", "0+"),
+                Int8("mechanism", "0+", enum="ScramMechanism"),
                 Bytes("salt", "0+", secret=True),
                 Bytes("salted_password", "0+", secret=True),
                 Int32("iterations", "0+"),
@@ -300,8 +300,8 @@ CLIENT_QUOTA_RECORD = (
     metadata("ClientQuotaRecord", key=14, versions="0", flexible="0+")
     .of(
         Array("entity", "0+").of(
-            String("entity_type", "0+"),
-            String("entity_name", "0+", nullable="0+"),
+            String("entity_type", "0+", enum="ClientQuotaEntityType"),
+            String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
         String("key", "0+"),
         Float64("value", "0+"),
@@ -310,8 +310,8 @@ CLIENT_QUOTA_RECORD = (
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             Array("entity", "0+").of(
-                String("entity_type", "0+"),
-                String("entity_name", "0+", nullable="0+"),
+                String("entity_type", "0+", enum="ClientQuotaEntityType"),
+                String("entity_name", "0+", nullable="0+", subject="resourceName"),
             ),
             String("key", "0+"),
             Float64("value", "0+"),
@@ -322,7 +322,7 @@ CLIENT_QUOTA_RECORD = (
 
 PRODUCER_IDS_RECORD = metadata("ProducerIdsRecord", key=15, versions="0", flexible="0+").of(
     Int32("broker_id", "0+", entity="brokerId"),
-    Int64("broker_epoch", "0+", default=-1),
+    Int64("broker_epoch", "0+", default=-1, volatile=True),
     Int64("next_producer_id", "0+"),
 )
 
@@ -336,9 +336,11 @@ BROKER_REGISTRATION_CHANGE_RECORD = metadata(
     "BrokerRegistrationChangeRecord", key=17, versions="0-3", flexible="0+"
 ).of(
     Int32("broker_id", "0+", entity="brokerId"),
-    Int64("broker_epoch", "0+"),
-    Int8("fenced", "0+", tag=0),
-    Int8("in_controlled_shutdown", "1+", tag=1),
+    Int64("broker_epoch", "0+", volatile=True),
+    Int8("fenced", "0+", tag=0, enum="BrokerRegistrationFencingChange"),
+    Int8(
+        "in_controlled_shutdown", "1+", tag=1, enum="BrokerRegistrationInControlledShutdownChange"
+    ),
     Array("log_dirs", "2+", tag=2).of(Uuid),
     Array("cordoned_log_dirs", "3+", nullable="3+", tag=3, default=None).of(Uuid),
 )
@@ -347,13 +349,13 @@ ACCESS_CONTROL_ENTRY_RECORD = metadata(
     "AccessControlEntryRecord", key=18, versions="0", flexible="0+"
 ).of(
     Uuid("id", "0+"),
-    Int8("resource_type", "0+"),
-    String("resource_name", "0+"),
-    Int8("pattern_type", "0+"),
-    String("principal", "0+"),
-    String("host", "0+"),
-    Int8("operation", "0+"),
-    Int8("permission_type", "0+"),
+    Int8("resource_type", "0+", enum="AclResourceType"),
+    String("resource_name", "0+", subject="resourceName"),
+    Int8("pattern_type", "0+", enum="AclPatternType"),
+    String("principal", "0+", subject="principal"),
+    String("host", "0+", subject="address"),
+    Int8("operation", "0+", enum="AclOperation"),
+    Int8("permission_type", "0+", enum="AclPermissionType"),
 )
 
 REMOVE_ACCESS_CONTROL_ENTRY_RECORD = metadata(
@@ -373,8 +375,8 @@ ZK_MIGRATION_STATE_RECORD = metadata(
 REMOVE_USER_SCRAM_CREDENTIAL_RECORD = metadata(
     "RemoveUserScramCredentialRecord", key=22, versions="0", flexible="0+"
 ).of(
-    String("name", "0+"),
-    Int8("mechanism", "0+"),
+    String("name", "0+", subject="principal"),
+    Int8("mechanism", "0+", enum="ScramMechanism"),
 )
 
 BEGIN_TRANSACTION_RECORD = metadata(
@@ -394,20 +396,20 @@ ABORT_TRANSACTION_RECORD = metadata(
 REMOVE_DELEGATION_TOKEN_RECORD = metadata(
     "RemoveDelegationTokenRecord", key=26, versions="0", flexible="0+"
 ).of(
-    String("token_id", "0+"),
+    String("token_id", "0+", volatile=True, subject="tokenId"),
 )
 
 REGISTER_CONTROLLER_RECORD = metadata(
     "RegisterControllerRecord", key=27, versions="0", flexible="0+"
 ).of(
     Int32("controller_id", "0+"),
-    Uuid("incarnation_id", "0+"),
+    Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
     Array("end_points", "0+").of(
         String("name", "0+", map_key=True),
-        String("host", "0+"),
+        String("host", "0+", subject="address"),
         Uint16("port", "0+"),
-        Int16("security_protocol", "0+"),
+        Int16("security_protocol", "0+", enum="SecurityProtocol"),
     ),
     Array("features", "0+").of(
         String("name", "0+", map_key=True),

@@ -23,7 +23,7 @@ CONSUMER_GROUP_DESCRIBE_REQUEST = request(
 )
 
 TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
     String("topic_name", "0+", entity="topicName"),
     Array("partitions", "0+").of(Int32),
 )
@@ -33,54 +33,62 @@ ASSIGNMENT = (Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),)
 CONSUMER_GROUP_DESCRIBE_RESPONSE = (
     response("ConsumerGroupDescribe", key=69, versions="0-1", flexible="0+")
     .of(
-        Int32("throttle_time_ms", "0+"),
+        Int32("throttle_time_ms", "0+", volatile=True),
         Array("groups", "0+").of(
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+", default=None),
             String("group_id", "0+", entity="groupId"),
-            String("group_state", "0+"),
-            Int32("group_epoch", "0+"),
-            Int32("assignment_epoch", "0+"),
+            String("group_state", "0+", enum="GroupState"),
+            Int32("group_epoch", "0+", volatile=True),
+            Int32("assignment_epoch", "0+", volatile=True),
             String("assignor_name", "0+"),
             Array("members", "0+").of(
-                String("member_id", "0+"),
-                String("instance_id", "0+", nullable="0+", default=None),
-                String("rack_id", "0+", nullable="0+", default=None),
-                Int32("member_epoch", "0+"),
-                String("client_id", "0+"),
-                String("client_host", "0+"),
+                String("member_id", "0+", volatile=True, subject="memberId"),
+                String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+                String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
+                Int32("member_epoch", "0+", volatile=True),
+                String("client_id", "0+", subject="clientId"),
+                String("client_host", "0+", subject="address"),
                 Array("subscribed_topic_names", "0+", entity="topicName").of(String),
-                String("subscribed_topic_regex", "0+", nullable="0+", default=None),
+                String(
+                    "subscribed_topic_regex", "0+", nullable="0+", default=None, subject="topicName"
+                ),
                 Struct("assignment", "0+").of(*ASSIGNMENT),
                 Struct("target_assignment", "0+").of(*ASSIGNMENT),
-                Int8("member_type", "1+", default=-1),
+                Int8("member_type", "1+", default=-1, enum="ConsumerGroupMemberType"),
             ),
-            Int32("authorized_operations", "0+", default=-2147483648),
+            Int32("authorized_operations", "0+", default=-2147483648, enum="AuthorizedOperations"),
         ),
     )
     .but(
         variant(0, releases="3.7.0-3.7.1", flexible=True).of(
-            Int32("throttle_time_ms", "0+"),
+            Int32("throttle_time_ms", "0+", volatile=True),
             Array("groups", "0+").of(
-                Int16("error_code", "0+"),
+                Int16("error_code", "0+", enum="ErrorCode"),
                 String("error_message", "0+", nullable="0+", default=None),
                 String("group_id", "0+", entity="groupId"),
-                String("group_state", "0+"),
-                Int32("group_epoch", "0+"),
-                Int32("assignment_epoch", "0+"),
+                String("group_state", "0+", enum="GroupState"),
+                Int32("group_epoch", "0+", volatile=True),
+                Int32("assignment_epoch", "0+", volatile=True),
                 String("assignor_name", "0+"),
                 Array("members", "0+").of(
-                    String("member_id", "0+"),
-                    String("instance_id", "0+", nullable="0+", default=None),
-                    String("rack_id", "0+", nullable="0+", default=None),
-                    Int32("member_epoch", "0+"),
-                    String("client_id", "0+"),
-                    String("client_host", "0+"),
+                    String("member_id", "0+", volatile=True, subject="memberId"),
+                    String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+                    String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
+                    Int32("member_epoch", "0+", volatile=True),
+                    String("client_id", "0+", subject="clientId"),
+                    String("client_host", "0+", subject="address"),
                     Array("subscribed_topic_names", "0+", entity="topicName").of(String),
-                    String("subscribed_topic_regex", "0+", nullable="0+", default=None),
+                    String(
+                        "subscribed_topic_regex",
+                        "0+",
+                        nullable="0+",
+                        default=None,
+                        subject="topicName",
+                    ),
                     Struct("assignment", "0+").of(
                         Array("topic_partitions", "0+").of(
-                            Uuid("topic_id", "0+"),
+                            Uuid("topic_id", "0+", volatile=True),
                             String("topic_name", "0+", entity="topicName"),
                             Array("partitions", "0+").of(Int32),
                         ),
@@ -90,7 +98,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
                     ),
                     Struct("target_assignment", "0+").of(
                         Array("topic_partitions", "0+").of(
-                            Uuid("topic_id", "0+"),
+                            Uuid("topic_id", "0+", volatile=True),
                             String("topic_name", "0+", entity="topicName"),
                             Array("partitions", "0+").of(Int32),
                         ),
@@ -99,7 +107,9 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
                         Bytes("metadata_bytes", "0+"),
                     ),
                 ),
-                Int32("authorized_operations", "0+", default=-2147483648),
+                Int32(
+                    "authorized_operations", "0+", default=-2147483648, enum="AuthorizedOperations"
+                ),
             ),
         ),
     )

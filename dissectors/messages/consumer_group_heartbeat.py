@@ -19,33 +19,35 @@ CONSUMER_GROUP_HEARTBEAT_REQUEST = (
     request("ConsumerGroupHeartbeat", key=68, versions="0-1", flexible="0+")
     .of(
         String("group_id", "0+", entity="groupId"),
-        String("member_id", "0+"),
-        Int32("member_epoch", "0+"),
-        String("instance_id", "0+", nullable="0+", default=None),
-        String("rack_id", "0+", nullable="0+", default=None),
+        String("member_id", "0+", volatile=True, subject="memberId"),
+        Int32("member_epoch", "0+", enum="ConsumerGroupMemberEpoch", volatile=True),
+        String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+        String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
         Int32("rebalance_timeout_ms", "0+", default=-1),
         Array("subscribed_topic_names", "0+", nullable="0+", default=None, entity="topicName").of(
             String
         ),
-        String("subscribed_topic_regex", "1+", nullable="1+", default=None),
+        String("subscribed_topic_regex", "1+", nullable="1+", default=None, subject="topicName"),
         String("server_assignor", "0+", nullable="0+", default=None),
         Array("topic_partitions", "0+", nullable="0+", default=None).of(
-            Uuid("topic_id", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(Int32),
         ),
     )
     .but(
         variant(0, releases="3.5.0-3.6.2", flexible=True).of(
             String("group_id", "0+", entity="groupId"),
-            String("member_id", "0+"),
-            Int32("member_epoch", "0+"),
-            String("instance_id", "0+", nullable="0+", default=None),
-            String("rack_id", "0+", nullable="0+", default=None),
+            String("member_id", "0+", volatile=True, subject="memberId"),
+            Int32("member_epoch", "0+", enum="ConsumerGroupMemberEpoch", volatile=True),
+            String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+            String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
             Int32("rebalance_timeout_ms", "0+", default=-1),
             Array(
                 "subscribed_topic_names", "0+", nullable="0+", default=None, entity="topicName"
             ).of(String),
-            String("subscribed_topic_regex", "0+", nullable="0+", default=None),
+            String(
+                "subscribed_topic_regex", "0+", nullable="0+", default=None, subject="topicName"
+            ),
             String("server_assignor", "0+", nullable="0+", default=None),
             Array("client_assignors", "0+", nullable="0+", default=None).of(
                 String("name", "0+"),
@@ -56,7 +58,7 @@ CONSUMER_GROUP_HEARTBEAT_REQUEST = (
                 Bytes("metadata_bytes", "0+"),
             ),
             Array("topic_partitions", "0+", nullable="0+", default=None).of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),
             ),
         ),
@@ -64,18 +66,18 @@ CONSUMER_GROUP_HEARTBEAT_REQUEST = (
 )
 
 TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
     Array("partitions", "0+").of(Int32),
 )
 
 CONSUMER_GROUP_HEARTBEAT_RESPONSE = (
     response("ConsumerGroupHeartbeat", key=68, versions="0-1", flexible="0+")
     .of(
-        Int32("throttle_time_ms", "0+"),
-        Int16("error_code", "0+"),
+        Int32("throttle_time_ms", "0+", volatile=True),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", default=None),
-        String("member_id", "0+", nullable="0+", default=None),
-        Int32("member_epoch", "0+"),
+        String("member_id", "0+", nullable="0+", default=None, volatile=True, subject="memberId"),
+        Int32("member_epoch", "0+", enum="ConsumerGroupMemberEpoch", volatile=True),
         Int32("heartbeat_interval_ms", "0+"),
         Struct("assignment", "0+", nullable="0+", default=None).of(
             Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),
@@ -83,21 +85,23 @@ CONSUMER_GROUP_HEARTBEAT_RESPONSE = (
     )
     .but(
         variant(0, releases="3.5.0-3.6.2", flexible=True).of(
-            Int32("throttle_time_ms", "0+"),
-            Int16("error_code", "0+"),
+            Int32("throttle_time_ms", "0+", volatile=True),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+", default=None),
-            String("member_id", "0+", nullable="0+", default=None),
-            Int32("member_epoch", "0+"),
+            String(
+                "member_id", "0+", nullable="0+", default=None, volatile=True, subject="memberId"
+            ),
+            Int32("member_epoch", "0+", enum="ConsumerGroupMemberEpoch", volatile=True),
             Bool("should_compute_assignment", "0+"),
             Int32("heartbeat_interval_ms", "0+"),
             Struct("assignment", "0+", nullable="0+", default=None).of(
                 Int8("error", "0+"),
                 Array("assigned_topic_partitions", "0+").of(
-                    Uuid("topic_id", "0+"),
+                    Uuid("topic_id", "0+", volatile=True),
                     Array("partitions", "0+").of(Int32),
                 ),
                 Array("pending_topic_partitions", "0+").of(
-                    Uuid("topic_id", "0+"),
+                    Uuid("topic_id", "0+", volatile=True),
                     Array("partitions", "0+").of(Int32),
                 ),
                 Int16("metadata_version", "0+"),

@@ -16,32 +16,32 @@ from dissectors.schema import (
 )
 
 CONSUMER_GROUP_METADATA_KEY = coordinator_key("ConsumerGroupMetadataKey", key=3, versions="0").of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 CONSUMER_GROUP_METADATA_VALUE = coordinator_value(
     "ConsumerGroupMetadataValue", key=3, versions="0", flexible="0+"
 ).of(
     Int32("epoch", "0+"),
-    Int64("metadata_hash", "0+", tag=0, default=0),
+    Int64("metadata_hash", "0+", tag=0, default=0, volatile=True),
 )
 
 CONSUMER_GROUP_PARTITION_METADATA_KEY = coordinator_key(
     "ConsumerGroupPartitionMetadataKey", key=4, versions="0"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
     coordinator_value("ConsumerGroupPartitionMetadataValue", key=4, versions="0", flexible="0+")
     .of(
         Array("topics", "0+").of(
-            Uuid("topic_id", "0+"),
-            String("topic_name", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
+            String("topic_name", "0+", subject="topicName"),
             Int32("num_partitions", "0+"),
             Array("partition_metadata", "0+").of(
                 Int32("partition", "0+"),
-                Array("racks", "0+").of(String),
+                Array("racks", "0+", subject="rack").of(String),
             ),
         ),
     )
@@ -49,19 +49,19 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
         variant(0, releases="3.6.0-3.7.1", flexible=True).of(
             Int32("epoch", "0+"),
             Array("topics", "0+").of(
-                Uuid("topic_id", "0+"),
-                String("topic_name", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
+                String("topic_name", "0+", subject="topicName"),
                 Int32("num_partitions", "0+"),
                 Array("partition_metadata", "0+").of(
                     Int32("partition", "0+"),
-                    Array("racks", "0+").of(String),
+                    Array("racks", "0+", subject="rack").of(String),
                 ),
             ),
         ),
         variant(0, releases="3.5.0-3.5.2", flexible=True).of(
             Int32("epoch", "0+"),
             Array("topics", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Int32("num_partitions", "0+"),
             ),
         ),
@@ -71,19 +71,19 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
 CONSUMER_GROUP_MEMBER_METADATA_KEY = coordinator_key(
     "ConsumerGroupMemberMetadataKey", key=5, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
     coordinator_value("ConsumerGroupMemberMetadataValue", key=5, versions="0", flexible="0+")
     .of(
-        String("instance_id", "0+", nullable="0+"),
-        String("rack_id", "0+", nullable="0+"),
-        String("client_id", "0+"),
-        String("client_host", "0+"),
-        Array("subscribed_topic_names", "0+").of(String),
-        String("subscribed_topic_regex", "0+", nullable="0+"),
+        String("instance_id", "0+", nullable="0+", subject="memberId"),
+        String("rack_id", "0+", nullable="0+", subject="rack"),
+        String("client_id", "0+", subject="clientId"),
+        String("client_host", "0+", subject="address"),
+        Array("subscribed_topic_names", "0+", subject="topicName").of(String),
+        String("subscribed_topic_regex", "0+", nullable="0+", subject="topicName"),
         Int32("rebalance_timeout_ms", "0+", default=-1),
         String("server_assignor", "0+", nullable="0+"),
         Struct("classic_member_metadata", "0+", nullable="0+", tag=0).of(
@@ -96,12 +96,12 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
     )
     .but(
         variant(0, releases="3.6.0-3.7.1", flexible=True).of(
-            String("instance_id", "0+", nullable="0+"),
-            String("rack_id", "0+", nullable="0+"),
-            String("client_id", "0+"),
-            String("client_host", "0+"),
-            Array("subscribed_topic_names", "0+").of(String),
-            String("subscribed_topic_regex", "0+", nullable="0+"),
+            String("instance_id", "0+", nullable="0+", subject="memberId"),
+            String("rack_id", "0+", nullable="0+", subject="rack"),
+            String("client_id", "0+", subject="clientId"),
+            String("client_host", "0+", subject="address"),
+            Array("subscribed_topic_names", "0+", subject="topicName").of(String),
+            String("subscribed_topic_regex", "0+", nullable="0+", subject="topicName"),
             Int32("rebalance_timeout_ms", "0+", default=-1),
             String("server_assignor", "0+", nullable="0+"),
             Array("assignors", "0+").of(
@@ -114,13 +114,13 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
             ),
         ),
         variant(0, releases="3.5.0-3.5.2", flexible=True).of(
-            Int32("group_epoch", "0+"),
-            String("instance_id", "0+", nullable="0+"),
-            String("rack_id", "0+", nullable="0+"),
-            String("client_id", "0+"),
-            String("client_host", "0+"),
-            Array("subscribed_topic_names", "0+").of(String),
-            String("subscribed_topic_regex", "0+", nullable="0+"),
+            Int32("group_epoch", "0+", volatile=True),
+            String("instance_id", "0+", nullable="0+", subject="memberId"),
+            String("rack_id", "0+", nullable="0+", subject="rack"),
+            String("client_id", "0+", subject="clientId"),
+            String("client_host", "0+", subject="address"),
+            Array("subscribed_topic_names", "0+", subject="topicName").of(String),
+            String("subscribed_topic_regex", "0+", nullable="0+", subject="topicName"),
             Array("assignors", "0+").of(
                 String("name", "0+"),
                 Int16("minimum_version", "0+"),
@@ -136,21 +136,21 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
 CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
     "ConsumerGroupTargetAssignmentMetadataKey", key=6, versions="0"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
     "ConsumerGroupTargetAssignmentMetadataValue", key=6, versions="0", flexible="0+"
 ).of(
-    Int32("assignment_epoch", "0+"),
-    Int64("assignment_timestamp", "0+", tag=0, default=0),
+    Int32("assignment_epoch", "0+", volatile=True),
+    Int64("assignment_timestamp", "0+", tag=0, default=0, unit="time_ms", volatile=True),
 )
 
 CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
     "ConsumerGroupTargetAssignmentMemberKey", key=7, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
@@ -159,7 +159,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
     )
     .of(
         Array("topic_partitions", "0+").of(
-            Uuid("topic_id", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(Int32),
         ),
     )
@@ -167,7 +167,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
         variant(0, releases="3.5.0-3.7.1", flexible=True).of(
             Int8("error", "0+"),
             Array("topic_partitions", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),
             ),
             Int16("metadata_version", "0+"),
@@ -179,12 +179,12 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
 CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
     "ConsumerGroupCurrentMemberAssignmentKey", key=8, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
     Array("partitions", "0+").of(Int32),
     Array("assignment_epochs", "0+", nullable="0+", tag=0).of(Int32),
 )
@@ -194,27 +194,27 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
         "ConsumerGroupCurrentMemberAssignmentValue", key=8, versions="0", flexible="0+"
     )
     .of(
-        Int32("member_epoch", "0+"),
-        Int32("previous_member_epoch", "0+"),
-        Int8("state", "0+"),
+        Int32("member_epoch", "0+", volatile=True),
+        Int32("previous_member_epoch", "0+", volatile=True),
+        Int8("state", "0+", enum="ConsumerGroupMemberState"),
         Array("assigned_partitions", "0+").of(*TOPIC_PARTITIONS),
         Array("partitions_pending_revocation", "0+").of(*TOPIC_PARTITIONS),
     )
     .but(
         variant(0, releases="3.6.0-3.7.1", flexible=True).of(
-            Int32("member_epoch", "0+"),
-            Int32("previous_member_epoch", "0+"),
+            Int32("member_epoch", "0+", volatile=True),
+            Int32("previous_member_epoch", "0+", volatile=True),
             Int32("target_member_epoch", "0+"),
             Array("assigned_partitions", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),
             ),
             Array("partitions_pending_revocation", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),
             ),
             Array("partitions_pending_assignment", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),
             ),
             Int8("error", "0+"),
@@ -222,10 +222,10 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
             Bytes("metadata_bytes", "0+"),
         ),
         variant(0, releases="3.5.0-3.5.2", flexible=True).of(
-            Int32("member_epoch", "0+"),
+            Int32("member_epoch", "0+", volatile=True),
             Int8("error", "0+"),
             Array("topic_partitions", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),
             ),
             Int16("metadata_version", "0+"),
@@ -237,14 +237,14 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
 CONSUMER_GROUP_REGULAR_EXPRESSION_KEY = coordinator_key(
     "ConsumerGroupRegularExpressionKey", key=16, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("regular_expression", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("regular_expression", "0+", subject="topicName"),
 )
 
 CONSUMER_GROUP_REGULAR_EXPRESSION_VALUE = coordinator_value(
     "ConsumerGroupRegularExpressionValue", key=16, versions="0", flexible="0+"
 ).of(
-    Array("topics", "0+").of(String),
+    Array("topics", "0+", subject="topicName").of(String),
     Int64("version", "0+"),
-    Int64("timestamp", "0+"),
+    Int64("timestamp", "0+", unit="time_ms", volatile=True),
 )

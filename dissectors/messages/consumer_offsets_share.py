@@ -15,32 +15,32 @@ from dissectors.schema import (
 SHARE_GROUP_PARTITION_METADATA_KEY = coordinator_key(
     "ShareGroupPartitionMetadataKey", key=9, versions="0"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 SHARE_GROUP_PARTITION_METADATA_VALUE = (
     coordinator_value("ShareGroupPartitionMetadataValue", key=9, versions="0", flexible="0+")
     .of(
         Array("topics", "0+").of(
-            Uuid("topic_id", "0+"),
-            String("topic_name", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
+            String("topic_name", "0+", subject="topicName"),
             Int32("num_partitions", "0+"),
             Array("partition_metadata", "0+").of(
                 Int32("partition", "0+"),
-                Array("racks", "0+").of(String),
+                Array("racks", "0+", subject="rack").of(String),
             ),
         ),
     )
     .but(
         variant(0, releases="3.9.0", flexible=True).of(
             Array("initialized_topics", "0+").of(
-                Uuid("topic_id", "0+"),
-                String("topic_name", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
+                String("topic_name", "0+", subject="topicName"),
                 Array("partitions", "0+").of(Int32),
             ),
             Array("deleting_topics", "0+").of(
-                Uuid("topic_id", "0+"),
-                String("topic_name", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
+                String("topic_name", "0+", subject="topicName"),
             ),
         ),
     )
@@ -49,28 +49,28 @@ SHARE_GROUP_PARTITION_METADATA_VALUE = (
 SHARE_GROUP_MEMBER_METADATA_KEY = coordinator_key(
     "ShareGroupMemberMetadataKey", key=10, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 SHARE_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
     "ShareGroupMemberMetadataValue", key=10, versions="0", flexible="0+"
 ).of(
-    String("rack_id", "0+", nullable="0+"),
-    String("client_id", "0+"),
-    String("client_host", "0+"),
-    Array("subscribed_topic_names", "0+").of(String),
+    String("rack_id", "0+", nullable="0+", subject="rack"),
+    String("client_id", "0+", subject="clientId"),
+    String("client_host", "0+", subject="address"),
+    Array("subscribed_topic_names", "0+", subject="topicName").of(String),
 )
 
 SHARE_GROUP_METADATA_KEY = coordinator_key("ShareGroupMetadataKey", key=11, versions="0").of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 SHARE_GROUP_METADATA_VALUE = (
     coordinator_value("ShareGroupMetadataValue", key=11, versions="0", flexible="0+")
     .of(
         Int32("epoch", "0+"),
-        Int64("metadata_hash", "0+"),
+        Int64("metadata_hash", "0+", volatile=True),
     )
     .but(
         variant(0, releases="3.9.0-4.0.1", flexible=True).of(
@@ -82,28 +82,28 @@ SHARE_GROUP_METADATA_VALUE = (
 SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
     "ShareGroupTargetAssignmentMetadataKey", key=12, versions="0"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
     "ShareGroupTargetAssignmentMetadataValue", key=12, versions="0", flexible="0+"
 ).of(
-    Int32("assignment_epoch", "0+"),
-    Int64("assignment_timestamp", "0+", tag=0, default=0),
+    Int32("assignment_epoch", "0+", volatile=True),
+    Int64("assignment_timestamp", "0+", tag=0, default=0, unit="time_ms", volatile=True),
 )
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
     "ShareGroupTargetAssignmentMemberKey", key=13, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
     "ShareGroupTargetAssignmentMemberValue", key=13, versions="0", flexible="0+"
 ).of(
     Array("topic_partitions", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(Int32),
     ),
 )
@@ -111,38 +111,38 @@ SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
     "ShareGroupCurrentMemberAssignmentKey", key=14, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
     Array("partitions", "0+").of(Int32),
 )
 
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
     "ShareGroupCurrentMemberAssignmentValue", key=14, versions="0", flexible="0+"
 ).of(
-    Int32("member_epoch", "0+"),
-    Int32("previous_member_epoch", "0+"),
-    Int8("state", "0+"),
+    Int32("member_epoch", "0+", volatile=True),
+    Int32("previous_member_epoch", "0+", volatile=True),
+    Int8("state", "0+", enum="ConsumerGroupMemberState"),
     Array("assigned_partitions", "0+").of(*TOPIC_PARTITIONS),
 )
 
 SHARE_GROUP_STATE_PARTITION_METADATA_KEY = coordinator_key(
     "ShareGroupStatePartitionMetadataKey", key=15, versions="0"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 TOPIC_INFO = (
-    Uuid("topic_id", "0+"),
-    String("topic_name", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
+    String("topic_name", "0+", subject="topicName"),
 )
 
 TOPIC_PARTITIONS_INFO = (
-    Uuid("topic_id", "0+"),
-    String("topic_name", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
+    String("topic_name", "0+", subject="topicName"),
     Array("partitions", "0+").of(Int32),
 )
 
@@ -156,13 +156,13 @@ SHARE_GROUP_STATE_PARTITION_METADATA_VALUE = (
     .but(
         variant(0, releases="4.0.0-4.0.1", flexible=True).of(
             Array("initialized_topics", "0+").of(
-                Uuid("topic_id", "0+"),
-                String("topic_name", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
+                String("topic_name", "0+", subject="topicName"),
                 Array("partitions", "0+").of(Int32),
             ),
             Array("deleting_topics", "0+").of(
-                Uuid("topic_id", "0+"),
-                String("topic_name", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
+                String("topic_name", "0+", subject="topicName"),
             ),
         ),
     )

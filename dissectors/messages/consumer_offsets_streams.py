@@ -14,7 +14,7 @@ from dissectors.schema import (
 )
 
 STREAMS_GROUP_METADATA_KEY = coordinator_key("StreamsGroupMetadataKey", key=17, versions="0").of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 LAST_ASSIGNMENT_CONFIG = (
@@ -26,7 +26,7 @@ STREAMS_GROUP_METADATA_VALUE = coordinator_value(
     "StreamsGroupMetadataValue", key=17, versions="0", flexible="0+"
 ).of(
     Int32("epoch", "0+"),
-    Int64("metadata_hash", "0+"),
+    Int64("metadata_hash", "0+", volatile=True),
     Int32("validated_topology_epoch", "0+", tag=0, default=-1),
     Array("last_assignment_configs", "0+", nullable="0+", tag=1).of(*LAST_ASSIGNMENT_CONFIG),
     Int32("stored_description_topology_epoch", "0+", tag=2, default=-1),
@@ -36,12 +36,12 @@ STREAMS_GROUP_METADATA_VALUE = coordinator_value(
 STREAMS_GROUP_MEMBER_METADATA_KEY = coordinator_key(
     "StreamsGroupMemberMetadataKey", key=19, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 ENDPOINT = (
-    String("host", "0+"),
+    String("host", "0+", subject="address"),
     Uint16("port", "0+"),
 )
 
@@ -53,13 +53,13 @@ KEY_VALUE = (
 STREAMS_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
     "StreamsGroupMemberMetadataValue", key=19, versions="0", flexible="0+"
 ).of(
-    String("instance_id", "0+", nullable="0+"),
-    String("rack_id", "0+", nullable="0+"),
-    String("client_id", "0+"),
-    String("client_host", "0+"),
+    String("instance_id", "0+", nullable="0+", subject="memberId"),
+    String("rack_id", "0+", nullable="0+", subject="rack"),
+    String("client_id", "0+", subject="clientId"),
+    String("client_host", "0+", subject="address"),
     Int32("rebalance_timeout_ms", "0+", default=-1),
     Int32("topology_epoch", "0+"),
-    String("process_id", "0+"),
+    String("process_id", "0+", subject="memberId"),
     Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
     Array("client_tags", "0+").of(*KEY_VALUE),
 )
@@ -67,21 +67,21 @@ STREAMS_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
 STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_KEY = coordinator_key(
     "StreamsGroupTargetAssignmentMetadataKey", key=20, versions="0"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = coordinator_value(
     "StreamsGroupTargetAssignmentMetadataValue", key=20, versions="0", flexible="0+"
 ).of(
-    Int32("assignment_epoch", "0+"),
-    Int64("assignment_timestamp", "0+", tag=0, default=0),
+    Int32("assignment_epoch", "0+", volatile=True),
+    Int64("assignment_timestamp", "0+", tag=0, default=0, unit="time_ms", volatile=True),
 )
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
     "StreamsGroupTargetAssignmentMemberKey", key=21, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS = (
@@ -100,8 +100,8 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = coordinator_value(
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
     "StreamsGroupCurrentMemberAssignmentKey", key=22, versions="0"
 ).of(
-    String("group_id", "0+"),
-    String("member_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
 )
 
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS = (
@@ -113,9 +113,9 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS = (
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
     "StreamsGroupCurrentMemberAssignmentValue", key=22, versions="0", flexible="0+"
 ).of(
-    Int32("member_epoch", "0+"),
-    Int32("previous_member_epoch", "0+"),
-    Int8("state", "0+"),
+    Int32("member_epoch", "0+", volatile=True),
+    Int32("previous_member_epoch", "0+", volatile=True),
+    Int8("state", "0+", enum="StreamsGroupMemberState"),
     Array("active_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
     Array("standby_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
     Array("warmup_tasks", "0+").of(*STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS),
@@ -131,7 +131,7 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(
 )
 
 STREAMS_GROUP_TOPOLOGY_KEY = coordinator_key("StreamsGroupTopologyKey", key=23, versions="0").of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
 )
 
 TOPIC_CONFIG = (
@@ -152,10 +152,10 @@ STREAMS_GROUP_TOPOLOGY_VALUE = coordinator_value(
     Int32("epoch", "0+"),
     Array("subtopologies", "0+").of(
         String("subtopology_id", "0+"),
-        Array("source_topics", "0+").of(String),
-        Array("source_topic_regex", "0+").of(String),
+        Array("source_topics", "0+", subject="topicName").of(String),
+        Array("source_topic_regex", "0+", subject="topicName").of(String),
         Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
-        Array("repartition_sink_topics", "0+").of(String),
+        Array("repartition_sink_topics", "0+", subject="topicName").of(String),
         Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
         Array("copartition_groups", "0+").of(
             Array("source_topics", "0+").of(Int16),

@@ -14,7 +14,7 @@ from dissectors.schema import (
 )
 
 CONTROL_RECORD_TYPE_SCHEMA = data("ControlRecordTypeSchema", versions="0").of(
-    Int16("type", "0+"),
+    Int16("type", "0+", enum="ControlRecordType"),
 )
 
 END_TXN_MARKER = data("EndTxnMarker", versions="0").of(
@@ -28,7 +28,7 @@ K_RAFT_VERSION_RECORD = data("KRaftVersionRecord", versions="0", flexible="0+").
 
 VOTER = (
     Int32("voter_id", "0+"),
-    Uuid("voter_directory_id", "1+"),
+    Uuid("voter_directory_id", "1+", volatile=True),
 )
 
 LEADER_CHANGE_MESSAGE = (
@@ -64,17 +64,17 @@ SNAPSHOT_FOOTER_RECORD = data("SnapshotFooterRecord", versions="0", flexible="0+
 
 SNAPSHOT_HEADER_RECORD = data("SnapshotHeaderRecord", versions="0", flexible="0+").of(
     Int16("version", "0+"),
-    Int64("last_contained_log_timestamp", "0+"),
+    Int64("last_contained_log_timestamp", "0+", unit="time_ms", volatile=True),
 )
 
 VOTERS_RECORD = data("VotersRecord", versions="0", flexible="0+").of(
     Int16("version", "0+"),
     Array("voters", "0+").of(
         Int32("voter_id", "0+", entity="brokerId"),
-        Uuid("voter_directory_id", "0+"),
+        Uuid("voter_directory_id", "0+", volatile=True),
         Array("endpoints", "0+").of(
             String("name", "0+", map_key=True),
-            String("host", "0+"),
+            String("host", "0+", subject="address"),
             Uint16("port", "0+"),
         ),
         Struct("kraft_version_feature", "0+").of(

@@ -6,13 +6,13 @@ CONTROLLER_REGISTRATION_REQUEST = request(
     "ControllerRegistration", key=70, versions="0", flexible="0+"
 ).of(
     Int32("controller_id", "0+"),
-    Uuid("incarnation_id", "0+"),
+    Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
     Array("listeners", "0+").of(
         String("name", "0+", map_key=True),
-        String("host", "0+"),
+        String("host", "0+", subject="address"),
         Uint16("port", "0+"),
-        Int16("security_protocol", "0+"),
+        Int16("security_protocol", "0+", enum="SecurityProtocol"),
     ),
     Array("features", "0+").of(
         String("name", "0+", map_key=True),
@@ -24,7 +24,7 @@ CONTROLLER_REGISTRATION_REQUEST = request(
 CONTROLLER_REGISTRATION_RESPONSE = response(
     "ControllerRegistration", key=70, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
 )

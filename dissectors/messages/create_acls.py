@@ -4,20 +4,20 @@ from dissectors.schema import Array, Int8, Int16, Int32, String, request, respon
 
 CREATE_ACLS_REQUEST = request("CreateAcls", key=30, versions="0-3", flexible="2+").of(
     Array("creations", "0+").of(
-        Int8("resource_type", "0+"),
-        String("resource_name", "0+"),
-        Int8("resource_pattern_type", "1+", default=3),
-        String("principal", "0+"),
-        String("host", "0+"),
-        Int8("operation", "0+"),
-        Int8("permission_type", "0+"),
+        Int8("resource_type", "0+", enum="AclResourceType"),
+        String("resource_name", "0+", subject="resourceName"),
+        Int8("resource_pattern_type", "1+", default=3, enum="AclPatternType"),
+        String("principal", "0+", subject="principal"),
+        String("host", "0+", subject="address"),
+        Int8("operation", "0+", enum="AclOperation"),
+        Int8("permission_type", "0+", enum="AclPermissionType"),
     ),
 )
 
 CREATE_ACLS_RESPONSE = response("CreateAcls", key=30, versions="0-3", flexible="2+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
     ),
 )

@@ -15,10 +15,10 @@ CREATE_PARTITIONS_REQUEST = request("CreatePartitions", key=37, versions="0-3", 
 )
 
 CREATE_PARTITIONS_RESPONSE = response("CreatePartitions", key=37, versions="0-3", flexible="2+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         String("name", "0+", entity="topicName"),
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", default=None),
     ),
 )

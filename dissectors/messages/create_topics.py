@@ -13,7 +13,7 @@ CREATE_TOPICS_REQUEST = request("CreateTopics", key=19, versions="0-7", flexible
         ),
         Array("configs", "0+").of(
             String("name", "0+", map_key=True),
-            String("value", "0+", nullable="0+"),
+            String("value", "0+", nullable="0+", subject="configValue"),
         ),
     ),
     Int32("timeout_ms", "0+", default=60000),
@@ -21,20 +21,20 @@ CREATE_TOPICS_REQUEST = request("CreateTopics", key=19, versions="0-7", flexible
 )
 
 CREATE_TOPICS_RESPONSE = response("CreateTopics", key=19, versions="0-7", flexible="5+").of(
-    Int32("throttle_time_ms", "2+"),
+    Int32("throttle_time_ms", "2+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),
-        Uuid("topic_id", "7+"),
-        Int16("error_code", "0+"),
+        Uuid("topic_id", "7+", volatile=True),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "1+", nullable="1+"),
-        Int16("topic_config_error_code", "5+", tag=0),
+        Int16("topic_config_error_code", "5+", tag=0, enum="ErrorCode"),
         Int32("num_partitions", "5+", default=-1),
         Int16("replication_factor", "5+", default=-1),
         Array("configs", "5+", nullable="5+").of(
             String("name", "5+"),
-            String("value", "5+", nullable="5+"),
+            String("value", "5+", nullable="5+", subject="configValue"),
             Bool("read_only", "5+"),
-            Int8("config_source", "5+", default=-1),
+            Int8("config_source", "5+", default=-1, enum="ConfigSource"),
             Bool("is_sensitive", "5+"),
         ),
     ),

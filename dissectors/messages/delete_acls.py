@@ -4,31 +4,31 @@ from dissectors.schema import Array, Int8, Int16, Int32, String, request, respon
 
 DELETE_ACLS_REQUEST = request("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
     Array("filters", "0+").of(
-        Int8("resource_type_filter", "0+"),
-        String("resource_name_filter", "0+", nullable="0+"),
-        Int8("pattern_type_filter", "1+", default=3),
-        String("principal_filter", "0+", nullable="0+"),
-        String("host_filter", "0+", nullable="0+"),
-        Int8("operation", "0+"),
-        Int8("permission_type", "0+"),
+        Int8("resource_type_filter", "0+", enum="AclResourceType"),
+        String("resource_name_filter", "0+", nullable="0+", subject="resourceName"),
+        Int8("pattern_type_filter", "1+", default=3, enum="AclPatternType"),
+        String("principal_filter", "0+", nullable="0+", subject="principal"),
+        String("host_filter", "0+", nullable="0+", subject="address"),
+        Int8("operation", "0+", enum="AclOperation"),
+        Int8("permission_type", "0+", enum="AclPermissionType"),
     ),
 )
 
 DELETE_ACLS_RESPONSE = response("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("filter_results", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
         Array("matching_acls", "0+").of(
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+"),
-            Int8("resource_type", "0+"),
-            String("resource_name", "0+"),
-            Int8("pattern_type", "1+", default=3),
-            String("principal", "0+"),
-            String("host", "0+"),
-            Int8("operation", "0+"),
-            Int8("permission_type", "0+"),
+            Int8("resource_type", "0+", enum="AclResourceType"),
+            String("resource_name", "0+", subject="resourceName"),
+            Int8("pattern_type", "1+", default=3, enum="AclPatternType"),
+            String("principal", "0+", subject="principal"),
+            String("host", "0+", subject="address"),
+            Int8("operation", "0+", enum="AclOperation"),
+            Int8("permission_type", "0+", enum="AclPermissionType"),
         ),
     ),
 )

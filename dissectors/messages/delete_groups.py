@@ -7,10 +7,10 @@ DELETE_GROUPS_REQUEST = request("DeleteGroups", key=42, versions="0-3", flexible
 )
 
 DELETE_GROUPS_RESPONSE = response("DeleteGroups", key=42, versions="0-3", flexible="2+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         String("group_id", "0+", entity="groupId", map_key=True),
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "3+", nullable="3+", default=None),
     ),
 )

@@ -14,13 +14,13 @@ DELETE_RECORDS_REQUEST = request("DeleteRecords", key=21, versions="0-2", flexib
 )
 
 DELETE_RECORDS_RESPONSE = response("DeleteRecords", key=21, versions="0-2", flexible="2+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName", map_key=True),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+", map_key=True),
             Int64("low_watermark", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
         ),
     ),
 )

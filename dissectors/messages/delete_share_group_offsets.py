@@ -14,13 +14,13 @@ DELETE_SHARE_GROUP_OFFSETS_REQUEST = request(
 DELETE_SHARE_GROUP_OFFSETS_RESPONSE = response(
     "DeleteShareGroupOffsets", key=92, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None),
     Array("responses", "0+").of(
         String("topic_name", "0+", entity="topicName"),
-        Uuid("topic_id", "0+"),
-        Int16("error_code", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", default=None),
     ),
 )

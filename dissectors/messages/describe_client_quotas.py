@@ -6,9 +6,9 @@ DESCRIBE_CLIENT_QUOTAS_REQUEST = request(
     "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"
 ).of(
     Array("components", "0+").of(
-        String("entity_type", "0+"),
-        Int8("match_type", "0+"),
-        String("match", "0+", nullable="0+"),
+        String("entity_type", "0+", enum="ClientQuotaEntityType"),
+        Int8("match_type", "0+", enum="ClientQuotaMatchType"),
+        String("match", "0+", nullable="0+", subject="resourceName"),
     ),
     Bool("strict", "0+"),
 )
@@ -16,13 +16,13 @@ DESCRIBE_CLIENT_QUOTAS_REQUEST = request(
 DESCRIBE_CLIENT_QUOTAS_RESPONSE = response(
     "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
     Array("entries", "0+", nullable="0+").of(
         Array("entity", "0+").of(
-            String("entity_type", "0+"),
-            String("entity_name", "0+", nullable="0+"),
+            String("entity_type", "0+", enum="ClientQuotaEntityType"),
+            String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
         Array("values", "0+").of(
             String("key", "0+"),

@@ -4,23 +4,23 @@ from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, 
 
 DESCRIBE_CLUSTER_REQUEST = request("DescribeCluster", key=60, versions="0-2", flexible="0+").of(
     Bool("include_cluster_authorized_operations", "0+"),
-    Int8("endpoint_type", "1+", default=1),
+    Int8("endpoint_type", "1+", default=1, enum="EndpointType"),
     Bool("include_fenced_brokers", "2+"),
 )
 
 DESCRIBE_CLUSTER_RESPONSE = response("DescribeCluster", key=60, versions="0-2", flexible="0+").of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None),
-    Int8("endpoint_type", "1+", default=1),
-    String("cluster_id", "0+"),
+    Int8("endpoint_type", "1+", default=1, enum="EndpointType"),
+    String("cluster_id", "0+", volatile=True),
     Int32("controller_id", "0+", default=-1, entity="brokerId"),
     Array("brokers", "0+").of(
         Int32("broker_id", "0+", entity="brokerId", map_key=True),
-        String("host", "0+", endpoint=True),
+        String("host", "0+", endpoint=True, subject="address"),
         Int32("port", "0+", endpoint=True),
-        String("rack", "0+", nullable="0+", default=None),
+        String("rack", "0+", nullable="0+", default=None, subject="rack"),
         Bool("is_fenced", "2+"),
     ),
-    Int32("cluster_authorized_operations", "0+", default=-2147483648),
+    Int32("cluster_authorized_operations", "0+", default=-2147483648, enum="AuthorizedOperations"),
 )

@@ -4,8 +4,8 @@ from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, 
 
 DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
     Array("resources", "0+").of(
-        Int8("resource_type", "0+"),
-        String("resource_name", "0+"),
+        Int8("resource_type", "0+", enum="ConfigResourceType"),
+        String("resource_name", "0+", subject="resourceName"),
         Array("configuration_keys", "0+", nullable="0+").of(String),
     ),
     Bool("include_synonyms", "1+", default=False),
@@ -13,25 +13,25 @@ DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs", key=32, versions="0-4", fl
 )
 
 DESCRIBE_CONFIGS_RESPONSE = response("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
-        Int8("resource_type", "0+"),
-        String("resource_name", "0+"),
+        Int8("resource_type", "0+", enum="ConfigResourceType"),
+        String("resource_name", "0+", subject="resourceName"),
         Array("configs", "0+").of(
             String("name", "0+"),
-            String("value", "0+", nullable="0+"),
+            String("value", "0+", nullable="0+", subject="configValue"),
             Bool("read_only", "0+"),
             Bool("is_default", "0"),
-            Int8("config_source", "1+", default=-1),
+            Int8("config_source", "1+", default=-1, enum="ConfigSource"),
             Bool("is_sensitive", "0+"),
             Array("synonyms", "1+").of(
                 String("name", "1+"),
-                String("value", "1+", nullable="1+"),
-                Int8("source", "1+"),
+                String("value", "1+", nullable="1+", subject="configValue"),
+                Int8("source", "1+", enum="ConfigSource"),
             ),
-            Int8("config_type", "3+", default=0),
+            Int8("config_type", "3+", default=0, enum="ConfigType"),
             String("documentation", "3+", nullable="3+"),
         ),
     ),

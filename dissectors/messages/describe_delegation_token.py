@@ -7,28 +7,28 @@ DESCRIBE_DELEGATION_TOKEN_REQUEST = request(
 ).of(
     Array("owners", "0+", nullable="0+").of(
         String("principal_type", "0+"),
-        String("principal_name", "0+"),
+        String("principal_name", "0+", subject="principal"),
     ),
 )
 
 DESCRIBE_DELEGATION_TOKEN_RESPONSE = response(
     "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"
 ).of(
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("tokens", "0+").of(
         String("principal_type", "0+"),
-        String("principal_name", "0+"),
+        String("principal_name", "0+", subject="principal"),
         String("token_requester_principal_type", "3+"),
-        String("token_requester_principal_name", "3+"),
-        Int64("issue_timestamp", "0+"),
-        Int64("expiry_timestamp", "0+"),
-        Int64("max_timestamp", "0+"),
-        String("token_id", "0+"),
-        Bytes("hmac", "0+", secret=True),
+        String("token_requester_principal_name", "3+", subject="principal"),
+        Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
+        Int64("expiry_timestamp", "0+", unit="time_ms", volatile=True),
+        Int64("max_timestamp", "0+", unit="time_ms", volatile=True),
+        String("token_id", "0+", volatile=True, subject="tokenId"),
+        Bytes("hmac", "0+", secret=True, volatile=True),
         Array("renewers", "0+").of(
             String("principal_type", "0+"),
-            String("principal_name", "0+"),
+            String("principal_name", "0+", subject="principal"),
         ),
     ),
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
 )

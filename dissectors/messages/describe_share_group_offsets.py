@@ -17,22 +17,22 @@ DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = request(
 DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = response(
     "DescribeShareGroupOffsets", key=90, versions="0-1", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
         String("group_id", "0+", entity="groupId"),
         Array("topics", "0+").of(
             String("topic_name", "0+", entity="topicName"),
-            Uuid("topic_id", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(
                 Int32("partition_index", "0+"),
                 Int64("start_offset", "0+"),
-                Int32("leader_epoch", "0+"),
-                Int64("lag", "1+", default=-1),
-                Int16("error_code", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
+                Int64("lag", "1+", default=-1, volatile=True),
+                Int16("error_code", "0+", enum="ErrorCode"),
                 String("error_message", "0+", nullable="0+", default=None),
             ),
         ),
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", default=None),
     ),
 )

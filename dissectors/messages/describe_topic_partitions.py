@@ -18,17 +18,17 @@ DESCRIBE_TOPIC_PARTITIONS_REQUEST = request(
 DESCRIBE_TOPIC_PARTITIONS_RESPONSE = response(
     "DescribeTopicPartitions", key=75, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("topics", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("name", "0+", nullable="0+", entity="topicName", map_key=True),
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Bool("is_internal", "0+", default=False),
         Array("partitions", "0+").of(
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Int32("partition_index", "0+"),
-            Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+", default=-1),
+            Int32("leader_id", "0+", entity="brokerId", enum="PartitionLeader"),
+            Int32("leader_epoch", "0+", default=-1, volatile=True),
             Array("replica_nodes", "0+", entity="brokerId").of(Int32),
             Array("isr_nodes", "0+", entity="brokerId").of(Int32),
             Array(
@@ -37,7 +37,9 @@ DESCRIBE_TOPIC_PARTITIONS_RESPONSE = response(
             Array("last_known_elr", "0+", nullable="0+", default=None, entity="brokerId").of(Int32),
             Array("offline_replicas", "0+", entity="brokerId").of(Int32),
         ),
-        Int32("topic_authorized_operations", "0+", default=-2147483648),
+        Int32(
+            "topic_authorized_operations", "0+", default=-2147483648, enum="AuthorizedOperations"
+        ),
     ),
     Struct("next_cursor", "0+", nullable="0+", default=None).of(
         String("topic_name", "0+", entity="topicName"),

@@ -11,15 +11,15 @@ DESCRIBE_TRANSACTIONS_REQUEST = request(
 DESCRIBE_TRANSACTIONS_RESPONSE = response(
     "DescribeTransactions", key=65, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("transaction_states", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("transactional_id", "0+", entity="transactionalId"),
-        String("transaction_state", "0+"),
+        String("transaction_state", "0+", enum="TransactionStateName"),
         Int32("transaction_timeout_ms", "0+"),
-        Int64("transaction_start_time_ms", "0+"),
-        Int64("producer_id", "0+", entity="producerId"),
-        Int16("producer_epoch", "0+"),
+        Int64("transaction_start_time_ms", "0+", unit="time_ms", volatile=True),
+        Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
+        Int16("producer_epoch", "0+", volatile=True),
         Array("topics", "0+").of(
             String("topic", "0+", entity="topicName", map_key=True),
             Array("partitions", "0+").of(Int32),

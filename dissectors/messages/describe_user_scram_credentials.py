@@ -6,22 +6,22 @@ DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST = request(
     "DescribeUserScramCredentials", key=50, versions="0", flexible="0+"
 ).of(
     Array("users", "0+", nullable="0+").of(
-        String("name", "0+"),
+        String("name", "0+", subject="principal"),
     ),
 )
 
 DESCRIBE_USER_SCRAM_CREDENTIALS_RESPONSE = response(
     "DescribeUserScramCredentials", key=50, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
     Array("results", "0+").of(
-        String("user", "0+"),
-        Int16("error_code", "0+"),
+        String("user", "0+", subject="principal"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
         Array("credential_infos", "0+").of(
-            Int8("mechanism", "0+"),
+            Int8("mechanism", "0+", enum="ScramMechanism"),
             Int32("iterations", "0+"),
         ),
     ),

@@ -5,36 +5,36 @@ from dissectors.schema import Array, Int16, Int32, String, Uint16, Uuid, request
 END_QUORUM_EPOCH_REQUEST = (
     request("EndQuorumEpoch", key=54, versions="0-1", flexible="1+")
     .of(
-        String("cluster_id", "0+", nullable="0+", default=None),
+        String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
         Array("topics", "0+").of(
             String("topic_name", "0+", entity="topicName"),
             Array("partitions", "0+").of(
                 Int32("partition_index", "0+"),
                 Int32("leader_id", "0+", entity="brokerId"),
-                Int32("leader_epoch", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
                 Array("preferred_successors", "0").of(Int32),
                 Array("preferred_candidates", "1+").of(
                     Int32("candidate_id", "1+", entity="brokerId"),
-                    Uuid("candidate_directory_id", "1+"),
+                    Uuid("candidate_directory_id", "1+", volatile=True),
                 ),
             ),
         ),
         Array("leader_endpoints", "1+").of(
             String("name", "1+", map_key=True),
-            String("host", "1+"),
+            String("host", "1+", subject="address"),
             Uint16("port", "1+"),
         ),
     )
     .but(
         variant(0, releases="2.7.0-2.7.2", flexible=False).of(
-            String("cluster_id", "0+", nullable="0+", default=None),
+            String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
             Array("topics", "0+").of(
                 String("topic_name", "0+", entity="topicName"),
                 Array("partitions", "0+").of(
                     Int32("partition_index", "0+"),
                     Int32("replica_id", "0+"),
                     Int32("leader_id", "0+"),
-                    Int32("leader_epoch", "0+"),
+                    Int32("leader_epoch", "0+", volatile=True),
                     Array("preferred_successors", "0+").of(Int32),
                 ),
             ),
@@ -43,19 +43,19 @@ END_QUORUM_EPOCH_REQUEST = (
 )
 
 END_QUORUM_EPOCH_RESPONSE = response("EndQuorumEpoch", key=54, versions="0-1", flexible="1+").of(
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
     Array("node_endpoints", "1+", tag=0).of(
         Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+"),
+        String("host", "1+", subject="address"),
         Uint16("port", "1+"),
     ),
 )

@@ -10,5 +10,5 @@ ENVELOPE_REQUEST = request("Envelope", key=58, versions="0", flexible="0+").of(
 
 ENVELOPE_RESPONSE = response("Envelope", key=58, versions="0", flexible="0+").of(
     Bytes("response_data", "0+", nullable="0+", default=None),
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
 )

@@ -15,39 +15,39 @@ from dissectors.schema import (
 )
 
 FETCH_SNAPSHOT_REQUEST = request("FetchSnapshot", key=59, versions="0-1", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+", tag=0, default=None),
-    Int32("replica_id", "0+", default=-1, entity="brokerId"),
+    String("cluster_id", "0+", nullable="0+", tag=0, default=None, volatile=True),
+    Int32("replica_id", "0+", default=-1, entity="brokerId", enum="ReplicaId"),
     Int32("max_bytes", "0+", default=0x7FFFFFFF),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int32("current_leader_epoch", "0+"),
+            Int32("current_leader_epoch", "0+", volatile=True),
             Struct("snapshot_id", "0+").of(
                 Int64("end_offset", "0+"),
                 Int32("epoch", "0+"),
             ),
             Int64("position", "0+"),
-            Uuid("replica_directory_id", "1+", tag=0),
+            Uuid("replica_directory_id", "1+", tag=0, volatile=True),
         ),
     ),
 )
 
 FETCH_SNAPSHOT_RESPONSE = response("FetchSnapshot", key=59, versions="0-1", flexible="0+").of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("index", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Struct("snapshot_id", "0+").of(
                 Int64("end_offset", "0+"),
                 Int32("epoch", "0+"),
             ),
             Struct("current_leader", "0+", tag=0).of(
                 Int32("leader_id", "0+", entity="brokerId"),
-                Int32("leader_epoch", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
             ),
             Int64("size", "0+"),
             Int64("position", "0+"),
@@ -56,7 +56,7 @@ FETCH_SNAPSHOT_RESPONSE = response("FetchSnapshot", key=59, versions="0-1", flex
     ),
     Array("node_endpoints", "1+", tag=0).of(
         Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+"),
+        String("host", "1+", subject="address"),
         Uint16("port", "1+"),
     ),
 )

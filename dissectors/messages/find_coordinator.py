@@ -3,24 +3,24 @@
 from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 FIND_COORDINATOR_REQUEST = request("FindCoordinator", key=10, versions="0-6", flexible="3+").of(
-    String("key", "0-3"),
-    Int8("key_type", "1+", default=0),
-    Array("coordinator_keys", "4+").of(String),
+    String("key", "0-3", subject="coordinatorKey"),
+    Int8("key_type", "1+", default=0, enum="CoordinatorType"),
+    Array("coordinator_keys", "4+", subject="coordinatorKey").of(String),
 )
 
 FIND_COORDINATOR_RESPONSE = response("FindCoordinator", key=10, versions="0-6", flexible="3+").of(
-    Int32("throttle_time_ms", "1+"),
-    Int16("error_code", "0-3"),
+    Int32("throttle_time_ms", "1+", volatile=True),
+    Int16("error_code", "0-3", enum="ErrorCode"),
     String("error_message", "1-3", nullable="1+"),
     Int32("node_id", "0-3", entity="brokerId"),
-    String("host", "0-3", endpoint=True),
+    String("host", "0-3", endpoint=True, subject="address"),
     Int32("port", "0-3", endpoint=True),
     Array("coordinators", "4+").of(
-        String("key", "4+"),
+        String("key", "4+", subject="coordinatorKey"),
         Int32("node_id", "4+", entity="brokerId"),
-        String("host", "4+", endpoint=True),
+        String("host", "4+", endpoint=True, subject="address"),
         Int32("port", "4+", endpoint=True),
-        Int16("error_code", "4+"),
+        Int16("error_code", "4+", enum="ErrorCode"),
         String("error_message", "4+", nullable="4+"),
     ),
 )

@@ -6,12 +6,12 @@ INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
     "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"
 ).of(
     Array("resources", "0+").of(
-        Int8("resource_type", "0+", map_key=True),
-        String("resource_name", "0+", map_key=True),
+        Int8("resource_type", "0+", map_key=True, enum="ConfigResourceType"),
+        String("resource_name", "0+", map_key=True, subject="resourceName"),
         Array("configs", "0+").of(
             String("name", "0+", map_key=True),
-            Int8("config_operation", "0+", map_key=True),
-            String("value", "0+", nullable="0+"),
+            Int8("config_operation", "0+", map_key=True, enum="ConfigOperation"),
+            String("value", "0+", nullable="0+", subject="configValue"),
         ),
     ),
     Bool("validate_only", "0+"),
@@ -20,11 +20,11 @@ INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
 INCREMENTAL_ALTER_CONFIGS_RESPONSE = response(
     "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("responses", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
-        Int8("resource_type", "0+"),
-        String("resource_name", "0+"),
+        Int8("resource_type", "0+", enum="ConfigResourceType"),
+        String("resource_name", "0+", subject="resourceName"),
     ),
 )

@@ -5,9 +5,9 @@ from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request,
 INITIALIZE_SHARE_GROUP_STATE_REQUEST = request(
     "InitializeShareGroupState", key=83, versions="0", flexible="0+"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
             Int32("state_epoch", "0+"),
@@ -20,10 +20,10 @@ INITIALIZE_SHARE_GROUP_STATE_RESPONSE = response(
     "InitializeShareGroupState", key=83, versions="0", flexible="0+"
 ).of(
     Array("results", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+", default=None),
         ),
     ),

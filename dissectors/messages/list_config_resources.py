@@ -5,16 +5,16 @@ from dissectors.schema import Array, Int8, Int16, Int32, String, request, respon
 LIST_CONFIG_RESOURCES_REQUEST = request(
     "ListConfigResources", key=74, versions="0-1", flexible="0+"
 ).of(
-    Array("resource_types", "1+").of(Int8),
+    Array("resource_types", "1+", enum="ConfigResourceType").of(Int8),
 )
 
 LIST_CONFIG_RESOURCES_RESPONSE = response(
     "ListConfigResources", key=74, versions="0-1", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("config_resources", "0+").of(
-        String("resource_name", "0+"),
-        Int8("resource_type", "1+", default=16),
+        String("resource_name", "0+", subject="resourceName"),
+        Int8("resource_type", "1+", default=16, enum="ConfigResourceType"),
     ),
 )

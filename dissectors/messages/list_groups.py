@@ -3,17 +3,17 @@
 from dissectors.schema import Array, Int16, Int32, String, request, response
 
 LIST_GROUPS_REQUEST = request("ListGroups", key=16, versions="0-5", flexible="3+").of(
-    Array("states_filter", "4+").of(String),
-    Array("types_filter", "5+").of(String),
+    Array("states_filter", "4+", enum="GroupState").of(String),
+    Array("types_filter", "5+", enum="GroupType").of(String),
 )
 
 LIST_GROUPS_RESPONSE = response("ListGroups", key=16, versions="0-5", flexible="3+").of(
-    Int32("throttle_time_ms", "1+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "1+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("groups", "0+").of(
         String("group_id", "0+", entity="groupId"),
-        String("protocol_type", "0+"),
-        String("group_state", "4+"),
-        String("group_type", "5+"),
+        String("protocol_type", "0+", enum="ClassicGroupProtocolType"),
+        String("group_state", "4+", enum="GroupState"),
+        String("group_type", "5+", enum="GroupType"),
     ),
 )

@@ -15,8 +15,8 @@ LIST_PARTITION_REASSIGNMENTS_REQUEST = request(
 LIST_PARTITION_REASSIGNMENTS_RESPONSE = response(
     "ListPartitionReassignments", key=46, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),

@@ -4,7 +4,7 @@ from dissectors.schema import Array, Bool, Int16, Int32, String, Uuid, request, 
 
 METADATA_REQUEST = request("Metadata", key=3, versions="0-13", flexible="9+").of(
     Array("topics", "0+", nullable="1+").of(
-        Uuid("topic_id", "10+"),
+        Uuid("topic_id", "10+", volatile=True),
         String("name", "0+", nullable="10+", entity="topicName"),
     ),
     Bool("allow_auto_topic_creation", "4+", default=True),
@@ -13,31 +13,35 @@ METADATA_REQUEST = request("Metadata", key=3, versions="0-13", flexible="9+").of
 )
 
 METADATA_RESPONSE = response("Metadata", key=3, versions="0-13", flexible="9+").of(
-    Int32("throttle_time_ms", "3+"),
+    Int32("throttle_time_ms", "3+", volatile=True),
     Array("brokers", "0+").of(
         Int32("node_id", "0+", entity="brokerId", map_key=True),
-        String("host", "0+", endpoint=True),
+        String("host", "0+", endpoint=True, subject="address"),
         Int32("port", "0+", endpoint=True),
-        String("rack", "1+", nullable="1+", default=None),
+        String("rack", "1+", nullable="1+", default=None, subject="rack"),
     ),
-    String("cluster_id", "2+", nullable="2+", default=None),
+    String("cluster_id", "2+", nullable="2+", default=None, volatile=True),
     Int32("controller_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("name", "0+", nullable="12+", entity="topicName", map_key=True),
-        Uuid("topic_id", "10+"),
+        Uuid("topic_id", "10+", volatile=True),
         Bool("is_internal", "1+", default=False),
         Array("partitions", "0+").of(
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Int32("partition_index", "0+"),
-            Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "7+", default=-1),
+            Int32("leader_id", "0+", entity="brokerId", enum="PartitionLeader"),
+            Int32("leader_epoch", "7+", default=-1, volatile=True),
             Array("replica_nodes", "0+", entity="brokerId").of(Int32),
             Array("isr_nodes", "0+", entity="brokerId").of(Int32),
             Array("offline_replicas", "5+", entity="brokerId").of(Int32),
         ),
-        Int32("topic_authorized_operations", "8+", default=-2147483648),
+        Int32(
+            "topic_authorized_operations", "8+", default=-2147483648, enum="AuthorizedOperations"
+        ),
     ),
-    Int32("cluster_authorized_operations", "8-10", default=-2147483648),
-    Int16("error_code", "13+"),
+    Int32(
+        "cluster_authorized_operations", "8-10", default=-2147483648, enum="AuthorizedOperations"
+    ),
+    Int16("error_code", "13+", enum="ErrorCode"),
 )

@@ -10,11 +10,11 @@ OFFSET_FETCH_REQUEST = request("OffsetFetch", key=9, versions="0-10", flexible="
     ),
     Array("groups", "8+").of(
         String("group_id", "8+", entity="groupId"),
-        String("member_id", "9+", nullable="9+", default=None),
-        Int32("member_epoch", "9+", default=-1),
+        String("member_id", "9+", nullable="9+", default=None, volatile=True, subject="memberId"),
+        Int32("member_epoch", "9+", default=-1, volatile=True),
         Array("topics", "8+", nullable="8+").of(
             String("name", "8-9", entity="topicName"),
-            Uuid("topic_id", "10+"),
+            Uuid("topic_id", "10+", volatile=True),
             Array("partition_indexes", "8+").of(Int32),
         ),
     ),
@@ -22,31 +22,31 @@ OFFSET_FETCH_REQUEST = request("OffsetFetch", key=9, versions="0-10", flexible="
 )
 
 OFFSET_FETCH_RESPONSE = response("OffsetFetch", key=9, versions="0-10", flexible="6+").of(
-    Int32("throttle_time_ms", "3+"),
+    Int32("throttle_time_ms", "3+", volatile=True),
     Array("topics", "0-7").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
             Int64("committed_offset", "0+"),
-            Int32("committed_leader_epoch", "5+", default=-1),
+            Int32("committed_leader_epoch", "5+", default=-1, volatile=True),
             String("metadata", "0+", nullable="0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
         ),
     ),
-    Int16("error_code", "2-7", default=0),
+    Int16("error_code", "2-7", default=0, enum="ErrorCode"),
     Array("groups", "8+").of(
         String("group_id", "8+", entity="groupId"),
         Array("topics", "8+").of(
             String("name", "8-9", entity="topicName"),
-            Uuid("topic_id", "10+"),
+            Uuid("topic_id", "10+", volatile=True),
             Array("partitions", "8+").of(
                 Int32("partition_index", "8+"),
                 Int64("committed_offset", "8+"),
-                Int32("committed_leader_epoch", "8+", default=-1),
+                Int32("committed_leader_epoch", "8+", default=-1, volatile=True),
                 String("metadata", "8+", nullable="8+"),
-                Int16("error_code", "8+"),
+                Int16("error_code", "8+", enum="ErrorCode"),
             ),
         ),
-        Int16("error_code", "8+", default=0),
+        Int16("error_code", "8+", default=0, enum="ErrorCode"),
     ),
 )

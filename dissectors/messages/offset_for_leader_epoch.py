@@ -5,13 +5,13 @@ from dissectors.schema import Array, Int16, Int32, Int64, String, request, respo
 OFFSET_FOR_LEADER_EPOCH_REQUEST = request(
     "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"
 ).of(
-    Int32("replica_id", "3+", default=-2, entity="brokerId"),
+    Int32("replica_id", "3+", default=-2, entity="brokerId", enum="ReplicaId"),
     Array("topics", "0+").of(
         String("topic", "0+", entity="topicName", map_key=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int32("current_leader_epoch", "2+", default=-1),
-            Int32("leader_epoch", "0+"),
+            Int32("current_leader_epoch", "2+", default=-1, volatile=True),
+            Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
 )
@@ -19,13 +19,13 @@ OFFSET_FOR_LEADER_EPOCH_REQUEST = request(
 OFFSET_FOR_LEADER_EPOCH_RESPONSE = response(
     "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"
 ).of(
-    Int32("throttle_time_ms", "2+"),
+    Int32("throttle_time_ms", "2+", volatile=True),
     Array("topics", "0+").of(
         String("topic", "0+", entity="topicName", map_key=True),
         Array("partitions", "0+").of(
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Int32("partition", "0+"),
-            Int32("leader_epoch", "1+", default=-1),
+            Int32("leader_epoch", "1+", default=-1, volatile=True),
             Int64("end_offset", "0+", default=-1),
         ),
     ),

@@ -5,12 +5,12 @@ from dissectors.schema import Array, Int8, Int16, Int32, Int64, String, Uuid, re
 READ_SHARE_GROUP_STATE_REQUEST = request(
     "ReadShareGroupState", key=84, versions="0", flexible="0+"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
 )
@@ -19,17 +19,17 @@ READ_SHARE_GROUP_STATE_RESPONSE = response(
     "ReadShareGroupState", key=84, versions="0", flexible="0+"
 ).of(
     Array("results", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+", default=None),
             Int32("state_epoch", "0+"),
             Int64("start_offset", "0+"),
             Array("state_batches", "0+").of(
                 Int64("first_offset", "0+"),
                 Int64("last_offset", "0+"),
-                Int8("delivery_state", "0+"),
+                Int8("delivery_state", "0+", enum="ShareRecordState"),
                 Int16("delivery_count", "0+"),
             ),
         ),

@@ -5,12 +5,12 @@ from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request,
 READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = request(
     "ReadShareGroupStateSummary", key=87, versions="0-1", flexible="0+"
 ).of(
-    String("group_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
     Array("topics", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
         ),
     ),
 )
@@ -19,13 +19,13 @@ READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = (
     response("ReadShareGroupStateSummary", key=87, versions="0-1", flexible="0+")
     .of(
         Array("results", "0+").of(
-            Uuid("topic_id", "0+"),
+            Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(
                 Int32("partition", "0+"),
-                Int16("error_code", "0+"),
+                Int16("error_code", "0+", enum="ErrorCode"),
                 String("error_message", "0+", nullable="0+", default=None),
                 Int32("state_epoch", "0+"),
-                Int32("leader_epoch", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
                 Int64("start_offset", "0+"),
                 Int32("delivery_complete_count", "1+", default=-1),
             ),
@@ -34,10 +34,10 @@ READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = (
     .but(
         variant(0, releases="3.9.0-4.0.1", flexible=True).of(
             Array("results", "0+").of(
-                Uuid("topic_id", "0+"),
+                Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(
                     Int32("partition", "0+"),
-                    Int16("error_code", "0+"),
+                    Int16("error_code", "0+", enum="ErrorCode"),
                     String("error_message", "0+", nullable="0+", default=None),
                     Int32("state_epoch", "0+"),
                     Int64("start_offset", "0+"),

@@ -19,7 +19,7 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = (
     .of(
         Struct("remote_log_segment_id", "0+").of(
             Struct("topic_id_partition", "0+").of(
-                String("name", "0+"),
+                String("name", "0+", subject="topicName"),
                 Uuid("id", "0+"),
                 Int32("partition", "0+"),
             ),
@@ -28,22 +28,22 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = (
         Int64("start_offset", "0+"),
         Int64("end_offset", "0+"),
         Int32("broker_id", "0+"),
-        Int64("max_timestamp_ms", "0+"),
-        Int64("event_timestamp_ms", "0+"),
+        Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
+        Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Array("segment_leader_epochs", "0+").of(
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
             Int64("offset", "0+"),
         ),
         Int32("segment_size_in_bytes", "0+"),
         Bytes("custom_metadata", "0+", nullable="0+", default=None),
-        Int8("remote_log_segment_state", "0+"),
+        Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         Bool("txn_index_empty", "0+", tag=0),
     )
     .but(
         variant(0, releases="3.0.0-3.5.2", flexible=True).of(
             Struct("remote_log_segment_id", "0+").of(
                 Struct("topic_id_partition", "0+").of(
-                    String("name", "0+"),
+                    String("name", "0+", subject="topicName"),
                     Uuid("id", "0+"),
                     Int32("partition", "0+"),
                 ),
@@ -52,14 +52,14 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = (
             Int64("start_offset", "0+"),
             Int64("end_offset", "0+"),
             Int32("broker_id", "0+"),
-            Int64("max_timestamp_ms", "0+"),
-            Int64("event_timestamp_ms", "0+"),
+            Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
+            Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Array("segment_leader_epochs", "0+").of(
-                Int32("leader_epoch", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
                 Int64("offset", "0+"),
             ),
             Int32("segment_size_in_bytes", "0+"),
-            Int8("remote_log_segment_state", "0+"),
+            Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         ),
     )
 )
@@ -69,30 +69,30 @@ REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = (
     .of(
         Struct("remote_log_segment_id", "0+").of(
             Struct("topic_id_partition", "0+").of(
-                String("name", "0+"),
+                String("name", "0+", subject="topicName"),
                 Uuid("id", "0+"),
                 Int32("partition", "0+"),
             ),
             Uuid("id", "0+"),
         ),
         Int32("broker_id", "0+"),
-        Int64("event_timestamp_ms", "0+"),
+        Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Bytes("custom_metadata", "0+", nullable="0+", default=None),
-        Int8("remote_log_segment_state", "0+"),
+        Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
     )
     .but(
         variant(0, releases="3.0.0-3.5.2", flexible=True).of(
             Struct("remote_log_segment_id", "0+").of(
                 Struct("topic_id_partition", "0+").of(
-                    String("name", "0+"),
+                    String("name", "0+", subject="topicName"),
                     Uuid("id", "0+"),
                     Int32("partition", "0+"),
                 ),
                 Uuid("id", "0+"),
             ),
             Int32("broker_id", "0+"),
-            Int64("event_timestamp_ms", "0+"),
-            Int8("remote_log_segment_state", "0+"),
+            Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
+            Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         ),
     )
 )
@@ -101,13 +101,13 @@ REMOTE_PARTITION_DELETE_METADATA_RECORD = metadata(
     "RemotePartitionDeleteMetadataRecord", key=2, versions="0", flexible="0+"
 ).of(
     Struct("topic_id_partition", "0+").of(
-        String("name", "0+"),
+        String("name", "0+", subject="topicName"),
         Uuid("id", "0+"),
         Int32("partition", "0+"),
     ),
     Int32("broker_id", "0+"),
-    Int64("event_timestamp_ms", "0+"),
-    Int8("remote_partition_delete_state", "0+"),
+    Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
+    Int8("remote_partition_delete_state", "0+", enum="RemotePartitionDeleteState"),
 )
 
 REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
@@ -117,15 +117,15 @@ REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
         Int64("start_offset", "0+"),
         Int64("end_offset", "0+"),
         Int32("broker_id", "0+"),
-        Int64("max_timestamp_ms", "0+"),
-        Int64("event_timestamp_ms", "0+"),
+        Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
+        Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Array("segment_leader_epochs", "0+").of(
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
             Int64("offset", "0+"),
         ),
         Int32("segment_size_in_bytes", "0+"),
         Bytes("custom_metadata", "0+", nullable="0+", default=None),
-        Int8("remote_log_segment_state", "0+"),
+        Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         Bool("txn_index_empty", "0+", tag=0),
     )
     .but(
@@ -134,14 +134,14 @@ REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
             Int64("start_offset", "0+"),
             Int64("end_offset", "0+"),
             Int32("broker_id", "0+"),
-            Int64("max_timestamp_ms", "0+"),
-            Int64("event_timestamp_ms", "0+"),
+            Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
+            Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Array("segment_leader_epochs", "0+").of(
-                Int32("leader_epoch", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
                 Int64("offset", "0+"),
             ),
             Int32("segment_size_in_bytes", "0+"),
-            Int8("remote_log_segment_state", "0+"),
+            Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         ),
     )
 )

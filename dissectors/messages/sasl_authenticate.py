@@ -3,12 +3,12 @@
 from dissectors.schema import Bytes, Int16, Int64, String, request, response
 
 SASL_AUTHENTICATE_REQUEST = request("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
-    Bytes("auth_bytes", "0+", secret=True),
+    Bytes("auth_bytes", "0+", secret=True, volatile=True),
 )
 
 SASL_AUTHENTICATE_RESPONSE = response("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
-    Bytes("auth_bytes", "0+", secret=True),
-    Int64("session_lifetime_ms", "1+", default=0),
+    Bytes("auth_bytes", "0+", secret=True, volatile=True),
+    Int64("session_lifetime_ms", "1+", default=0, volatile=True),
 )

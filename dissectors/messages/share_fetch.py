@@ -17,49 +17,49 @@ from dissectors.schema import (
 
 SHARE_FETCH_REQUEST = request("ShareFetch", key=78, versions="0-2", flexible="0+").of(
     String("group_id", "0+", nullable="0+", default=None, entity="groupId"),
-    String("member_id", "0+", nullable="0+"),
-    Int32("share_session_epoch", "0+"),
+    String("member_id", "0+", nullable="0+", volatile=True, subject="memberId"),
+    Int32("share_session_epoch", "0+", enum="ShareSessionEpoch", volatile=True),
     Int32("max_wait_ms", "0+"),
     Int32("min_bytes", "0+"),
     Int32("max_bytes", "0+", default=0x7FFFFFFF),
     Int32("max_records", "1+"),
     Int32("batch_size", "1+"),
-    Int8("share_acquire_mode", "2+", default=0),
+    Int8("share_acquire_mode", "2+", default=0, enum="ShareAcquireMode"),
     Bool("is_renew_ack", "2+", default=False),
     Array("topics", "0+").of(
-        Uuid("topic_id", "0+", map_key=True),
+        Uuid("topic_id", "0+", map_key=True, volatile=True),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+", map_key=True),
             Int32("partition_max_bytes", "0"),
             Array("acknowledgement_batches", "0+").of(
                 Int64("first_offset", "0+"),
                 Int64("last_offset", "0+"),
-                Array("acknowledge_types", "0+").of(Int8),
+                Array("acknowledge_types", "0+", enum="AcknowledgeType").of(Int8),
             ),
         ),
     ),
     Array("forgotten_topics_data", "0+").of(
-        Uuid("topic_id", "0+"),
+        Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(Int32),
     ),
 )
 
 SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="0+").of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None),
     Int32("acquisition_lock_timeout_ms", "1+"),
     Array("responses", "0+").of(
-        Uuid("topic_id", "0+", map_key=True),
+        Uuid("topic_id", "0+", map_key=True, volatile=True),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+", default=None),
-            Int16("acknowledge_error_code", "0+"),
+            Int16("acknowledge_error_code", "0+", enum="ErrorCode"),
             String("acknowledge_error_message", "0+", nullable="0+", default=None),
             Struct("current_leader", "0+").of(
                 Int32("leader_id", "0+"),
-                Int32("leader_epoch", "0+"),
+                Int32("leader_epoch", "0+", volatile=True),
             ),
             Records("records", "0+", nullable="0"),
             Array("acquired_records", "0+").of(
@@ -71,8 +71,8 @@ SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="
     ),
     Array("node_endpoints", "0+").of(
         Int32("node_id", "0+", entity="brokerId", map_key=True),
-        String("host", "0+", endpoint=True),
+        String("host", "0+", endpoint=True, subject="address"),
         Int32("port", "0+", endpoint=True),
-        String("rack", "0+", nullable="0+", default=None),
+        String("rack", "0+", nullable="0+", default=None, subject="rack"),
     ),
 )

@@ -6,27 +6,27 @@ SHARE_GROUP_HEARTBEAT_REQUEST = request(
     "ShareGroupHeartbeat", key=76, versions="0-1", flexible="0+"
 ).of(
     String("group_id", "0+", entity="groupId"),
-    String("member_id", "0+"),
-    Int32("member_epoch", "0+"),
-    String("rack_id", "0+", nullable="0+", default=None),
+    String("member_id", "0+", volatile=True, subject="memberId"),
+    Int32("member_epoch", "0+", enum="ShareGroupMemberEpoch", volatile=True),
+    String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
     Array("subscribed_topic_names", "0+", nullable="0+", default=None, entity="topicName").of(
         String
     ),
 )
 
 TOPIC_PARTITIONS = (
-    Uuid("topic_id", "0+"),
+    Uuid("topic_id", "0+", volatile=True),
     Array("partitions", "0+").of(Int32),
 )
 
 SHARE_GROUP_HEARTBEAT_RESPONSE = response(
     "ShareGroupHeartbeat", key=76, versions="0-1", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None),
-    String("member_id", "0+", nullable="0+", default=None),
-    Int32("member_epoch", "0+"),
+    String("member_id", "0+", nullable="0+", default=None, volatile=True, subject="memberId"),
+    Int32("member_epoch", "0+", enum="ShareGroupMemberEpoch", volatile=True),
     Int32("heartbeat_interval_ms", "0+"),
     Struct("assignment", "0+", nullable="0+", default=None).of(
         Array("topic_partitions", "0+").of(*TOPIC_PARTITIONS),

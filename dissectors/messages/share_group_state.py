@@ -15,8 +15,8 @@ from dissectors.schema import (
 )
 
 SHARE_SNAPSHOT_KEY = coordinator_key("ShareSnapshotKey", key=0, versions="0").of(
-    String("group_id", "0+"),
-    Uuid("topic_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    Uuid("topic_id", "0+", volatile=True),
     Int32("partition", "0+"),
 )
 
@@ -25,15 +25,15 @@ SHARE_SNAPSHOT_VALUE = (
     .of(
         Int32("snapshot_epoch", "0+"),
         Int32("state_epoch", "0+"),
-        Int32("leader_epoch", "0+"),
+        Int32("leader_epoch", "0+", volatile=True),
         Int64("start_offset", "0+"),
         Int32("delivery_complete_count", "0+", tag=0, default=-1),
-        Int64("create_timestamp", "0+"),
-        Int64("write_timestamp", "0+"),
+        Int64("create_timestamp", "0+", unit="time_ms", volatile=True),
+        Int64("write_timestamp", "0+", unit="time_ms", volatile=True),
         Array("state_batches", "0+").of(
             Int64("first_offset", "0+"),
             Int64("last_offset", "0+"),
-            Int8("delivery_state", "0+"),
+            Int8("delivery_state", "0+", enum="ShareRecordState"),
             Int16("delivery_count", "0+"),
         ),
     )
@@ -41,12 +41,12 @@ SHARE_SNAPSHOT_VALUE = (
         variant(0, releases="4.0.0-4.0.1", flexible=True).of(
             Uint16("snapshot_epoch", "0+"),
             Int32("state_epoch", "0+"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
             Int64("start_offset", "0+"),
             Array("state_batches", "0+").of(
                 Int64("first_offset", "0+"),
                 Int64("last_offset", "0+"),
-                Int8("delivery_state", "0+"),
+                Int8("delivery_state", "0+", enum="ShareRecordState"),
                 Int16("delivery_count", "0+"),
             ),
         ),
@@ -54,8 +54,8 @@ SHARE_SNAPSHOT_VALUE = (
 )
 
 SHARE_UPDATE_KEY = coordinator_key("ShareUpdateKey", key=1, versions="0").of(
-    String("group_id", "0+"),
-    Uuid("topic_id", "0+"),
+    String("group_id", "0+", subject="groupId"),
+    Uuid("topic_id", "0+", volatile=True),
     Int32("partition", "0+"),
 )
 
@@ -63,25 +63,25 @@ SHARE_UPDATE_VALUE = (
     coordinator_value("ShareUpdateValue", key=1, versions="0", flexible="0+")
     .of(
         Int32("snapshot_epoch", "0+"),
-        Int32("leader_epoch", "0+"),
+        Int32("leader_epoch", "0+", volatile=True),
         Int64("start_offset", "0+"),
         Int32("delivery_complete_count", "0+", tag=0, default=-1),
         Array("state_batches", "0+").of(
             Int64("first_offset", "0+"),
             Int64("last_offset", "0+"),
-            Int8("delivery_state", "0+"),
+            Int8("delivery_state", "0+", enum="ShareRecordState"),
             Int16("delivery_count", "0+"),
         ),
     )
     .but(
         variant(0, releases="4.0.0-4.0.1", flexible=True).of(
             Uint16("snapshot_epoch", "0+"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
             Int64("start_offset", "0+"),
             Array("state_batches", "0+").of(
                 Int64("first_offset", "0+"),
                 Int64("last_offset", "0+"),
-                Int8("delivery_state", "0+"),
+                Int8("delivery_state", "0+", enum="ShareRecordState"),
                 Int16("delivery_count", "0+"),
             ),
         ),

@@ -23,7 +23,7 @@ STREAMS_GROUP_DESCRIBE_REQUEST = request(
 )
 
 ENDPOINT = (
-    String("host", "0+"),
+    String("host", "0+", subject="address"),
     Uint16("port", "0+"),
 )
 
@@ -58,7 +58,7 @@ TOPIC_INFO = (
 
 TOPOLOGY_DESCRIPTION_NODE = (
     String("name", "1+"),
-    Int8("node_type", "1+"),
+    Int8("node_type", "1+", enum="StreamsTopologyNodeType"),
     Array("source_topics", "1+", entity="topicName").of(String),
     String("sink_topic", "1+", nullable="1+", default=None, entity="topicName"),
     Array("stores", "1+").of(String),
@@ -83,14 +83,14 @@ TOPOLOGY_DESCRIPTION = (
 STREAMS_GROUP_DESCRIBE_RESPONSE = response(
     "StreamsGroupDescribe", key=89, versions="0-1", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", default=None),
         String("group_id", "0+", entity="groupId"),
-        String("group_state", "0+"),
-        Int32("group_epoch", "0+"),
-        Int32("assignment_epoch", "0+"),
+        String("group_state", "0+", enum="GroupState"),
+        Int32("group_epoch", "0+", volatile=True),
+        Int32("assignment_epoch", "0+", volatile=True),
         Struct("topology", "0+", nullable="0+", default=None).of(
             Int32("epoch", "0+"),
             Array("subtopologies", "0+", nullable="0+", default=None).of(
@@ -102,14 +102,14 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
             ),
         ),
         Array("members", "0+").of(
-            String("member_id", "0+"),
-            Int32("member_epoch", "0+"),
-            String("instance_id", "0+", nullable="0+", default=None),
-            String("rack_id", "0+", nullable="0+", default=None),
-            String("client_id", "0+"),
-            String("client_host", "0+"),
+            String("member_id", "0+", volatile=True, subject="memberId"),
+            Int32("member_epoch", "0+", volatile=True),
+            String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+            String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
+            String("client_id", "0+", subject="clientId"),
+            String("client_host", "0+", subject="address"),
             Int32("topology_epoch", "0+"),
-            String("process_id", "0+"),
+            String("process_id", "0+", subject="memberId"),
             Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
             Array("client_tags", "0+").of(*KEY_VALUE),
             Array("task_offsets", "0+").of(*TASK_OFFSET),
@@ -118,9 +118,11 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
             Struct("target_assignment", "0+").of(*ASSIGNMENT),
             Bool("is_classic", "0+"),
         ),
-        Int32("authorized_operations", "0+", default=-2147483648),
+        Int32("authorized_operations", "0+", default=-2147483648, enum="AuthorizedOperations"),
         Struct("topology_description", "1+", nullable="1+", default=None).of(*TOPOLOGY_DESCRIPTION),
-        Int8("topology_description_status", "1+", default=0),
+        Int8(
+            "topology_description_status", "1+", default=0, enum="StreamsTopologyDescriptionStatus"
+        ),
         String("assignor_name", "1+", nullable="1+", default=None),
     ),
 )

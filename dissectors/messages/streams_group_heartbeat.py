@@ -15,7 +15,7 @@ from dissectors.schema import (
 )
 
 ENDPOINT = (
-    String("host", "0+"),
+    String("host", "0+", subject="address"),
     Uint16("port", "0+"),
 )
 
@@ -46,18 +46,18 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
     "StreamsGroupHeartbeat", key=88, versions="0-1", flexible="0+"
 ).of(
     String("group_id", "0+", entity="groupId"),
-    String("member_id", "0+"),
-    Int32("member_epoch", "0+"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
+    Int32("member_epoch", "0+", enum="StreamsGroupMemberEpoch", volatile=True),
     Int32("endpoint_information_epoch", "0+"),
-    String("instance_id", "0+", nullable="0+", default=None),
-    String("rack_id", "0+", nullable="0+", default=None),
+    String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
+    String("rack_id", "0+", nullable="0+", default=None, subject="rack"),
     Int32("rebalance_timeout_ms", "0+", default=-1),
     Struct("topology", "0+", nullable="0+", default=None).of(
         Int32("epoch", "0+"),
         Array("subtopologies", "0+").of(
             String("subtopology_id", "0+"),
             Array("source_topics", "0+", entity="topicName").of(String),
-            Array("source_topic_regex", "0+").of(String),
+            Array("source_topic_regex", "0+", subject="topicName").of(String),
             Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
             Array("repartition_sink_topics", "0+", entity="topicName").of(String),
             Array("repartition_source_topics", "0+").of(*TOPIC_INFO),
@@ -71,7 +71,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
     Array("active_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
     Array("standby_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
     Array("warmup_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
-    String("process_id", "0+", nullable="0+", default=None),
+    String("process_id", "0+", nullable="0+", default=None, subject="memberId"),
     Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
     Array("client_tags", "0+", nullable="0+", default=None).of(*KEY_VALUE),
     Array("task_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
@@ -80,7 +80,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
 )
 
 STATUS = (
-    Int8("status_code", "0+"),
+    Int8("status_code", "0+", enum="StreamsGroupHeartbeatStatus"),
     String("status_detail", "0+"),
 )
 
@@ -92,11 +92,11 @@ TOPIC_PARTITION = (
 STREAMS_GROUP_HEARTBEAT_RESPONSE = response(
     "StreamsGroupHeartbeat", key=88, versions="0-1", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None),
-    String("member_id", "0+"),
-    Int32("member_epoch", "0+"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
+    Int32("member_epoch", "0+", enum="StreamsGroupMemberEpoch", volatile=True),
     Int32("heartbeat_interval_ms", "0+"),
     Int32("acceptable_recovery_lag_legacy", "0"),
     Int32("task_offset_interval_ms", "0+"),

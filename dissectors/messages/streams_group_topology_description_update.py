@@ -4,7 +4,7 @@ from dissectors.schema import Array, Int8, Int16, Int32, String, Struct, request
 
 TOPOLOGY_DESCRIPTION_NODE = (
     String("name", "0+"),
-    Int8("node_type", "0+"),
+    Int8("node_type", "0+", enum="StreamsTopologyNodeType"),
     Array("source_topics", "0+", entity="topicName").of(String),
     String("sink_topic", "0+", nullable="0+", default=None, entity="topicName"),
     Array("stores", "0+").of(String),
@@ -30,7 +30,7 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = request(
     "StreamsGroupTopologyDescriptionUpdate", key=93, versions="0", flexible="0+"
 ).of(
     String("group_id", "0+", entity="groupId"),
-    String("member_id", "0+"),
+    String("member_id", "0+", volatile=True, subject="memberId"),
     Int32("topology_epoch", "0+"),
     Struct("topology_description", "0+").of(*TOPOLOGY_DESCRIPTION),
 )
@@ -38,7 +38,7 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_REQUEST = request(
 STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = response(
     "StreamsGroupTopologyDescriptionUpdate", key=93, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", default=None),
 )

@@ -34,6 +34,6 @@ SUBSCRIPTION_INFO_DATA = data("SubscriptionInfoData", versions="1-11").of(
     Bytes("user_end_point", "2+"),
     Array("task_offset_sums", "7+").of(*TASK_OFFSET_SUM),
     Int8("unique_field", "8+"),
-    Int32("error_code", "9+"),
+    Int32("error_code", "9+", enum="ErrorCode"),
     Array("client_tags", "11+").of(*CLIENT_TAG),
 )

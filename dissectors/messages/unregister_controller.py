@@ -11,7 +11,7 @@ UNREGISTER_CONTROLLER_REQUEST = request(
 UNREGISTER_CONTROLLER_RESPONSE = response(
     "UnregisterController", key=94, versions="0", flexible="0+"
 ).of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
 )

@@ -8,18 +8,18 @@ UPDATE_FEATURES_REQUEST = request("UpdateFeatures", key=57, versions="0-2", flex
         String("feature", "0+", map_key=True),
         Int16("max_version_level", "0+"),
         Bool("allow_downgrade", "0"),
-        Int8("upgrade_type", "1+", default=1),
+        Int8("upgrade_type", "1+", default=1, enum="FeatureUpgradeType"),
     ),
     Bool("validate_only", "1+", default=False),
 )
 
 UPDATE_FEATURES_RESPONSE = response("UpdateFeatures", key=57, versions="0-2", flexible="0+").of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+"),
     Array("results", "0-1").of(
         String("feature", "0+", map_key=True),
-        Int16("error_code", "0+"),
+        Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+"),
     ),
 )

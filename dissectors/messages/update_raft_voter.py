@@ -3,13 +3,13 @@
 from dissectors.schema import Array, Int16, Int32, String, Struct, Uint16, Uuid, request, response
 
 UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+"),
-    Int32("current_leader_epoch", "0+"),
+    String("cluster_id", "0+", nullable="0+", volatile=True),
+    Int32("current_leader_epoch", "0+", volatile=True),
     Int32("voter_id", "0+"),
-    Uuid("voter_directory_id", "0+"),
+    Uuid("voter_directory_id", "0+", volatile=True),
     Array("listeners", "0+").of(
         String("name", "0+", map_key=True),
-        String("host", "0+"),
+        String("host", "0+", subject="address"),
         Uint16("port", "0+"),
     ),
     Struct("kraft_version_feature", "0+").of(
@@ -19,12 +19,12 @@ UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", fle
 )
 
 UPDATE_RAFT_VOTER_RESPONSE = response("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
-    Int32("throttle_time_ms", "0+"),
-    Int16("error_code", "0+"),
+    Int32("throttle_time_ms", "0+", volatile=True),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Struct("current_leader", "0+", tag=0).of(
         Int32("leader_id", "0+", default=-1, entity="brokerId"),
-        Int32("leader_epoch", "0+", default=-1),
-        String("host", "0+"),
+        Int32("leader_epoch", "0+", default=-1, volatile=True),
+        String("host", "0+", subject="address"),
         Int32("port", "0+"),
     ),
 )

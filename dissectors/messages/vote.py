@@ -14,7 +14,7 @@ from dissectors.schema import (
 )
 
 VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+", default=None),
+    String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
     Int32("voter_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
@@ -22,8 +22,8 @@ VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
             Int32("partition_index", "0+"),
             Int32("replica_epoch", "0+"),
             Int32("replica_id", "0+", entity="brokerId"),
-            Uuid("replica_directory_id", "1+"),
-            Uuid("voter_directory_id", "1+"),
+            Uuid("replica_directory_id", "1+", volatile=True),
+            Uuid("voter_directory_id", "1+", volatile=True),
             Int32("last_offset_epoch", "0+"),
             Int64("last_offset", "0+"),
             Bool("pre_vote", "2+"),
@@ -32,20 +32,20 @@ VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
 )
 
 VOTE_RESPONSE = response("Vote", key=52, versions="0-2", flexible="0+").of(
-    Int16("error_code", "0+"),
+    Int16("error_code", "0+", enum="ErrorCode"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Int16("error_code", "0+"),
+            Int16("error_code", "0+", enum="ErrorCode"),
             Int32("leader_id", "0+", entity="brokerId"),
-            Int32("leader_epoch", "0+"),
+            Int32("leader_epoch", "0+", volatile=True),
             Bool("vote_granted", "0+"),
         ),
     ),
     Array("node_endpoints", "1+", tag=0).of(
         Int32("node_id", "1+", entity="brokerId", map_key=True),
-        String("host", "1+"),
+        String("host", "1+", subject="address"),
         Uint16("port", "1+"),
     ),
 )

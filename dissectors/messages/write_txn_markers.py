@@ -4,9 +4,9 @@ from dissectors.schema import Array, Bool, Int8, Int16, Int32, Int64, String, re
 
 WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers", key=27, versions="0-2", flexible="1+").of(
     Array("markers", "0+").of(
-        Int64("producer_id", "0+", entity="producerId"),
-        Int16("producer_epoch", "0+"),
-        Bool("transaction_result", "0+"),
+        Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
+        Int16("producer_epoch", "0+", volatile=True),
+        Bool("transaction_result", "0+", enum="TransactionResult"),
         Array("topics", "0+").of(
             String("name", "0+", entity="topicName"),
             Array("partition_indexes", "0+").of(Int32),
@@ -18,12 +18,12 @@ WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers", key=27, versions="0-2", f
 
 WRITE_TXN_MARKERS_RESPONSE = response("WriteTxnMarkers", key=27, versions="0-2", flexible="1+").of(
     Array("markers", "0+").of(
-        Int64("producer_id", "0+", entity="producerId"),
+        Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
         Array("topics", "0+").of(
             String("name", "0+", entity="topicName"),
             Array("partitions", "0+").of(
                 Int32("partition_index", "0+"),
-                Int16("error_code", "0+"),
+                Int16("error_code", "0+", enum="ErrorCode"),
             ),
         ),
     ),

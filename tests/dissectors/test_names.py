@@ -1,0 +1,203 @@
+"""Names of values, and marks that no field lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from dissectors import registry, schema
+from dissectors.codes import ENUMS
+from dissectors.names import feature_level, name_of, operations, time_text
+
+
+def every_field() -> Iterator[tuple[str, schema.Field]]:
+    def walk(name: str, fields: tuple[schema.Field, ...]) -> Iterator[tuple[str, schema.Field]]:
+        for field in fields:
+            yield name, field
+            yield from walk(name, field.children)
+
+    for name in registry.message_names():
+        message = registry.message(name)
+        yield from walk(name, message.fields)
+        for variant in message.variants:
+            yield from walk(name, variant.fields)
+
+
+def test_every_enum_that_a_field_names_exists_and_every_set_is_used_or_known() -> None:
+    used = {field.enum for _, field in every_field()} - {"", "ErrorCode"}
+    assert used <= ENUMS.keys()
+    elsewhere = {
+        "BatchAttributesBits": "records",
+        "MessageAttributesBits": "records",
+        "TimestampType": "records",
+        "ListenerType": "the protocol tables",
+        "PartitionLeaderEpoch": "brokers' memory only",
+    }
+    unused = {name for name in ENUMS if not name.startswith("FeatureLevel")} - used
+    assert unused == set(elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "name"),
+    [
+        (schema.Int16("error_code", "0+"), 6, "NOT_LEADER_OR_FOLLOWER"),
+        (schema.Int16("error_code", "0+"), 9999, ""),
+        (schema.Int16("acks", "0+", enum="RequiredAcks"), -1, "ALL"),
+        (schema.Int8("isolation_level", "0+", enum="IsolationLevel"), 1, "READ_COMMITTED"),
+        (schema.String("group_state", "0+", enum="GroupState"), "Stable", ""),
+        (schema.String("m", "0+", enum="SaslMechanism"), "SCRAM-SHA-256", ""),
+        (schema.Bool("committed", "0+", enum="TransactionResult"), True, "COMMIT"),
+        (schema.Int64("timestamp", "0+", enum="ListOffsetsTimestamp"), -2, "EARLIEST"),
+        (schema.Int64("t", "0+", unit="time_ms"), 1_700_000_000_001, "2023-11-14T22:13:20.001Z"),
+        (schema.Int64("t", "0+", unit="time_ms"), -1, ""),
+        (schema.Int32("plain", "0+"), 5, ""),
+        (schema.Bool("plain", "0+"), True, ""),
+    ],
+)
+def test_names(field: schema.Field, value: object, name: str) -> None:
+    assert name_of(field, value) == name
+
+
+def test_operations_are_bits() -> None:
+    assert operations(1 << 3 | 1 << 8) == "READ|DESCRIBE"
+    assert operations(-(1 << 31)) == "NOT_REQUESTED"
+    assert operations(0) == "none"
+
+
+def test_times_that_are_none() -> None:
+    assert time_text(-1) == time_text(1 << 62) == ""
+    assert time_text(0) == "1970-01-01T00:00:00.000Z"
+
+
+def test_feature_levels() -> None:
+    assert feature_level("group.version", 1) == "GV_1"
+    assert feature_level("nothing", 1) == ""
+
+
+SECRET = re.compile(r"password|hmac|^salt|stored_key|server_key|auth_bytes|secret|credential")
+NO_SECRET = {"credential_infos", "controls"}
+TIME = re.compile(r"timestamp|time_ms$")
+NO_TIME = {
+    "throttle_time_ms",  # a duration
+    "retention_time_ms",  # a duration
+    "session_lifetime_ms",  # a duration
+    "max_lifetime_ms",  # a duration
+}
+
+
+def test_every_field_that_looks_like_a_secret_is_marked() -> None:
+    unmarked = {
+        (name, field.name)
+        for name, field in every_field()
+        if SECRET.search(field.name)
+        and not isinstance(field, schema.Array | schema.Struct)
+        and field.name not in NO_SECRET
+        and not field.secret
+    }
+    assert unmarked == set()
+
+
+def test_every_field_that_looks_like_a_time_is_marked() -> None:
+    unmarked = {
+        (name, field.name)
+        for name, field in every_field()
+        if TIME.search(field.name)
+        and isinstance(field, schema.Int64)
+        and field.name not in NO_TIME
+        and field.unit != "time_ms"
+    }
+    assert unmarked == set()
+
+
+ENDPOINTS_LEFT_ALONE = {
+    "BrokerRegistrationRequest": "brokers among themselves",
+    "ControllerRegistrationRequest": "brokers among themselves",
+    "RegisterBrokerRecord": "the metadata log",
+    "RegisterControllerRecord": "the metadata log",
+    "UpdateMetadataRequest": "controller to brokers",
+    "LeaderAndIsrRequest": "controller to brokers",
+    "VotersRecord": "the metadata log",
+    "AddRaftVoterRequest": "controller endpoints",
+    "UpdateRaftVoterRequest": "controller endpoints",
+    "UpdateRaftVoterResponse": "controller endpoints",
+    "BeginQuorumEpochRequest": "controller endpoints",
+    "BeginQuorumEpochResponse": "controller endpoints",
+    "EndQuorumEpochRequest": "controller endpoints",
+    "EndQuorumEpochResponse": "controller endpoints",
+    "VoteResponse": "controller endpoints",
+    "FetchSnapshotResponse": "controller endpoints",
+    "DescribeQuorumResponse": "controller endpoints",
+    "StreamsGroupHeartbeatRequest": "the user's own endpoint",
+    "StreamsGroupHeartbeatResponse": "the user's own endpoint",
+    "StreamsGroupDescribeResponse": "the user's own endpoint",
+    "StreamsGroupMemberMetadataValue": "the user's own endpoint",
+}
+
+
+def test_every_host_and_port_is_an_endpoint_or_left_alone_with_a_reason() -> None:
+    found = {
+        name
+        for name, field in every_field()
+        if field.name in ("host", "port", "v0_host", "v0_port") and not field.endpoint
+    }
+    acl_hosts = {name for name in found if "Acl" in name or "AccessControl" in name}
+    assert found - acl_hosts <= set(ENDPOINTS_LEFT_ALONE)
+
+
+SAYS_NOTHING_OF_ANYBODY = {
+    "acknowledge_error_message",
+    "assignor_name",
+    "batch_index_error_message",
+    "client_software_name",
+    "client_software_version",
+    "cluster_id",  # a random number; `volatile`
+    "committed_metadata",
+    "configuration_keys",
+    "documentation",
+    "entity_type",
+    "error_message",
+    "feature",
+    "group_state",
+    "group_type",
+    "key",  # names of configs and quotas
+    "listener",
+    "mechanism",
+    "mechanisms",
+    "metadata",
+    "name",  # configs, features, listeners, assignors
+    "named_topology",
+    "owner_principal_type",
+    "principal_type",
+    "protocol",
+    "protocol_data",
+    "protocol_name",
+    "protocol_type",
+    "reason",
+    "requested_metrics",
+    "server_assignor",
+    "state_filters",
+    "states_filter",
+    "status_detail",
+    "stores",
+    "subtopology_id",
+    "successors",
+    "token_requester_principal_type",
+    "transaction_state",
+    "type",
+    "types_filter",
+    "unknown_state_filters",
+    "value",  # tags of clients and of streams members
+}
+"""Names of text fields that nobody needs to hide: states, software, error texts, protocols."""
+
+
+def test_every_text_says_whom_it_names_or_is_known_to_name_nobody() -> None:
+    unmarked = {
+        field.name
+        for _, field in every_field()
+        if (isinstance(field, schema.String) or field.element is schema.String)
+        and not (field.entity or field.subject)
+    }
+    assert unmarked == SAYS_NOTHING_OF_ANYBODY
