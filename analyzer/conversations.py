@@ -73,7 +73,9 @@ class Conversations:
         out: list[Exchange] = []
         for current in list(self._open.values()):
             if current is not None:
-                out += self.feed(Closed(current.connection, None, "end", current.connection.last_ns))
+                out += self.feed(
+                    Closed(current.connection, None, "end", current.connection.last_ns)
+                )
         self._open.clear()
         return sorted(out, key=lambda exchange: exchange.number)
 
@@ -107,7 +109,9 @@ class Undecided:
                 self._midstream = True
                 self._holes[event.direction] = True
                 probe = self._probes[event.direction]
-                decision = None if probe is None else self._probed(event.direction, probe.gap(event))
+                decision = (
+                    None if probe is None else self._probed(event.direction, probe.gap(event))
+                )
             case Closed():
                 decision = self._closed(event)
             case _:
@@ -125,7 +129,9 @@ class Undecided:
     def _conversation(self, client: int) -> Conversation:
         broker = self.connection.b if client == 0 else self.connection.a
         self._context.brokers.add(broker)
-        return Conversation(self.connection, self._context, client, midstream=self._midstream, number=self._number)
+        return Conversation(
+            self.connection, self._context, client, midstream=self._midstream, number=self._number
+        )
 
     def _expected(self, direction: int) -> bool:
         """Whether Kafka is to be expected at the far end of a direction."""

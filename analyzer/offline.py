@@ -88,7 +88,8 @@ def open_capture(
 ) -> Capture:
     """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
 
-    `decode_as`: ports that are Kafka's whatever they carry. `spool` keeps what cannot be read twice.
+    `decode_as`: ports that are Kafka's whatever they carry. `spool` keeps what cannot be read
+    twice.
     """
     return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs)
 

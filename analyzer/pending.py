@@ -49,7 +49,8 @@ class Pending:
 
 
 class InFlight:
-    """The table of one connection. An id may be there several times: the oldest is answered first."""
+    """The table of one connection. An id may be there several times: the oldest is answered
+    first."""
 
     __slots__ = ("_by_id", "_count", "tokens")
 

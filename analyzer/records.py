@@ -34,7 +34,7 @@ SHARE_FETCH = 78
 class Field(NamedTuple):
     """One records field: of a partition, in one message."""
 
-    source: Literal["produce", "fetch"]
+    source: Literal["produce", "fetch", "log"]
     topic: str | None
     """None when the wire names the topic by an id and nothing told its name."""
     topic_id: bytes | None
@@ -79,9 +79,7 @@ def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[Field]:
                     yield Field("fetch", name, topic_id, index, partition["records"], None)
 
 
-def _topic(
-    topic: dict[str, Any], name: str, names: TopicNames
-) -> tuple[str | None, bytes | None]:
+def _topic(topic: dict[str, Any], name: str, names: TopicNames) -> tuple[str | None, bytes | None]:
     topic_id = topic.get("topic_id")
     if topic_id is None:
         return topic[name], None
@@ -129,7 +127,7 @@ def field_objects(
                 problems.append(_problem(number, field, opened.error.reason))
             elif not crc_ok(data, batch):
                 problems.append(_problem(number, field, "a batch has a wrong checksum"))
-            yield batch, _objects(number, field, batch, opened.records, offset, separator)
+            yield batch, batch_objects(number, field, batch, opened.records, offset, separator)
     except DissectError as error:
         problems.append(_problem(number, field, f"{error.reason} at byte {error.offset}"))
 
@@ -145,15 +143,16 @@ def topic_text(field: Field) -> str:
     return short_id(field.topic_id) if field.topic_id is not None else ""
 
 
-def _objects(
-    number: int,
+def batch_objects(
+    number: int | None,
     field: Field,
     batch: Batch,
     records: list[Record],
     offset: int | None,
     separator: bytes,
 ) -> bytes:
-    """The records of a batch as JSON objects; `offset` is the first one's, of a Produce."""
+    """The records of a batch as JSON objects; `offset` is the first one's, of a Produce. Without
+    `number` they come from Kafka's own files."""
     start = {
         "schema": "record/1",
         "exchange": number,
@@ -183,7 +182,7 @@ def _objects(
     for place, (own, stamp, key, value, headers) in enumerate(records):
         # The second is formatted once; records of a batch differ in the milliseconds.
         if clock is not None and stamp is not None and 0 <= stamp - second_ms < 1000:
-            time = b"%b%03dZ\",\"key\":" % (clock, stamp - second_ms)
+            time = b'%b%03dZ","key":' % (clock, stamp - second_ms)
         else:
             text = iso_ms(stamp)
             if text is None or stamp is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from analyzer.bodies import full_bodies, line_of
+from analyzer.export.full import full_line, line_of
 from analyzer.export.late import Late
 from analyzer.records import Problem, record_lines
 from analyzer.rows import to_json, unnamed
@@ -42,10 +42,11 @@ class Export:
             for lines in record_lines(exchange, self._names, self.problems):
                 self._at += self._out.write(lines)
             return
-        value = to_json(row)
         if self._full:
-            value |= full_bodies(exchange, self._names, self.problems)
-        self._at += self._out.write(line_of(value))
+            line = full_line(row, exchange, self._names, self.problems)
+        else:
+            line = line_of(to_json(row))
+        self._at += self._out.write(line)
 
     def finish(self) -> None:
         """Replace ids by names that came late."""

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from analyzer.records import FETCH, PRODUCE, SHARE_FETCH, Field, Problem, field_objects, fields_of
+from analyzer.rows import to_json
 from dissectors.jsonform import plain
 from dissectors.masking import masked
 from dissectors.records import crc_ok
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange, Request, Response
+    from analyzer.rows import Row
     from analyzer.topics import TopicNames
 
 ARRAYS: Final = {
@@ -25,9 +27,7 @@ ARRAYS: Final = {
 """Api key -> the side that has records, and the arrays around them."""
 
 
-def full_bodies(
-    exchange: Exchange, names: TopicNames, problems: list[Problem]
-) -> dict[str, Any]:
+def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> dict[str, Any]:
     """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
     decoded. Each records field is an object of base64 and batches."""
     out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
@@ -105,3 +105,11 @@ def line_of(value: dict[str, Any]) -> bytes:
 
 def _slow(value: Any) -> Any:
     return json.loads(value.contents) if isinstance(value, orjson.Fragment) else plain(value)
+
+
+def full_line(
+    row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem] | None = None
+) -> bytes:
+    """An exchange/1 line with `request` and `response`, line feed included."""
+    bodies = full_bodies(exchange, names, [] if problems is None else problems)
+    return line_of(to_json(row) | bodies)
