@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from analyzer import render_cells, rows
 from analyzer.filter_bind import resolve, unknown_field
@@ -71,7 +71,7 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
             "number", "No", 5, True, lambda r, _: str(r.number), _get("number"), False
         ),
         "time": Column("time", "Time", wide, False, time_cell, _get("time"), False),
-        "client": Column("client", "Client", 18, False, _client, _get("client"), False),
+        "client": Column("client", "Client", 14, False, _client, _get("client"), False),
         "broker": Column(
             "broker", "Broker", 20, False, lambda r, _: r.broker_address, _get("broker"), False
         ),
@@ -87,7 +87,11 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
     if not names:
         return list(usual.values())
     chosen = (short.get(name.lower(), name.lower()) for name in names)
-    return [usual.get(key) or _field(name) for key, name in zip(chosen, names, strict=True)]
+    found = [usual.get(key) or _field(name) for key, name in zip(chosen, names, strict=True)]
+    if not found[-1].right:
+        # The last one takes what is left of the width.
+        found[-1] = replace(found[-1], width=0)
+    return found
 
 
 def _get(name: str) -> Values:
@@ -155,25 +159,48 @@ def sort_key(column: Column) -> Callable[[tuple[Row, Exchange | None]], tuple[An
     return key
 
 
-def fitted(columns: list[Column], width: int) -> list[Column]:
-    """As many of the usual columns as leave room for the last one."""
+class Shape(Protocol):
+    """What sharing a terminal's width needs of a column."""
+
+    @property
+    def name(self) -> str:
+        """What it holds."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 0: what is left over."""
+
+    @property
+    def right(self) -> bool:
+        """Whether cells stand at the right."""
+
+
+S = TypeVar("S", bound=Shape)
+
+DROPPED: Final = ("broker", "response.bytes", "request.bytes", "client", "time", "latency")
+"""Columns that go first when a terminal is narrow."""
+
+
+def fitted(columns: Sequence[S], width: int, dropped: Sequence[str] = DROPPED) -> list[S]:
+    """The columns that leave room for the last one; others go in the order of `dropped`."""
     left = list(columns)
-    for name in ("broker", "response.bytes", "request.bytes", "client"):
-        if width - _taken(left) >= LEAST_RESULT or all(column.width for column in left):
+    for place, name in enumerate(dropped):
+        wanted = LEAST_RESULT if place < 3 else LEAST_RESULT // 2
+        if width - _taken(left) >= wanted or all(column.width for column in left):
             break
         left = [column for column in left if column.name != name]
-    while len(left) > 1 and _taken(left) > width:
+    while len(left) > 1 and _taken(left) - len(GAP) > width:
         left.pop()
     return left
 
 
-def _taken(columns: Iterable[Column]) -> int:
+def _taken(columns: Iterable[Shape]) -> int:
     return sum(column.width + len(GAP) for column in columns)
 
 
-def line(columns: Sequence[Column], cells: Sequence[str], width: int) -> str:
+def line(columns: Sequence[Shape], cells: Sequence[str], width: int) -> str:
     """One line of a table that is as wide as a terminal."""
-    rest = max(8, width - _taken(columns))
+    rest = max(8, width - _taken(columns) + len(GAP))  # no gap behind the last one
     parts = []
     for column, cell in zip(columns, cells, strict=True):
         parts.append(padded(safe(cell), column.width or rest, right=column.right))
@@ -230,3 +257,22 @@ def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:
     if column.name == "broker":
         values = values[:1]
     return render_cells.joined("string" if found is None else found[0].type, values, ";")
+
+
+def json_value(column: Column, row: Row, exchange: Exchange | None) -> Any:
+    """The value of a column in JSON: numbers, durations in milliseconds, names, ISO times; several
+    as a list."""
+    if column.name in ("api", "result"):
+        return column.cell(row, exchange)
+    found = resolve(column.name)
+    kind = "string" if found is None else found[0].type
+    values = column.values(row, exchange)
+    if column.name == "broker":
+        values = values[:1]
+    if kind == "duration":
+        out: list[Any] = [value / render_cells.MS for value in values]
+    elif kind in ("time", "api", "error"):
+        out = [render_cells.plain(kind, value) for value in values]
+    else:
+        out = list(values)
+    return out[0] if len(out) == 1 else out or None

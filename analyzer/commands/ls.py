@@ -6,12 +6,24 @@ from collections.abc import Callable, Iterable, Iterator
 
 import click
 
+from analyzer.commands.atrest import kafka_files, list_files
+from analyzer.commands.export import write_all
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading, Told
 from analyzer.commands.tables import csv_line
 from analyzer.commands.tshark_fields import FieldsPrinter
-from analyzer.render_list import Column, columns_of, fitted, line, safe, sort_key
+from analyzer.filter_errors import FilterError
+from analyzer.render_list import (
+    Column,
+    columns_of,
+    fitted,
+    json_value,
+    line,
+    raw_cell,
+    safe,
+    sort_key,
+)
 from analyzer.render_times import Times
 
 
@@ -21,6 +33,8 @@ def ls(wish: Wish) -> int:
     """List the exchanges of captures: a request with its response, or why there is none.
 
     INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
+    Of Kafka's own files (log segments, indexes, checkpoints, the folder of a partition) it lists
+    batches or entries, and says what a recovering broker would cut.
     Lines
     come in the order in which exchanges are complete; --sort number orders them.
 
@@ -30,10 +44,19 @@ def ls(wish: Wish) -> int:
       kafkascope ls prod.pcapng -T fields -e kafka.api_key -e kafka.topic_name
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope ls -
     """
+    if files := kafka_files(wish.inputs):
+        return list_files(files, wish)
     times = Times(wish.time_format)
-    columns = columns_of(wish.columns, times)
+    columns = _columns("--columns", wish.columns, times)
     sorting = None if wish.sort is None else _sorting(wish.sort, times)
     fields = FieldsPrinter(wish.fields, wish.field_options) if wish.fields else None
+    # Files get names that came late; csv has the columns of `export`.
+    saved = wish.form == "jsonl" and wish.output not in (None, "-")
+    plain = not wish.columns and not fields and sorting is None and wish.top is None
+    if plain and (saved or wish.form == "csv"):
+        with Reading(wish) as reading:
+            write_all(reading, wish, wish.form)
+            return reading.finish()
     with Reading(wish) as reading, Output(wish, live=reading.live) as output:
         pairs = _ordered(reading.rows(), sorting, wish)
         if fields is not None:
@@ -47,10 +70,18 @@ def ls(wish: Wish) -> int:
         return reading.finish()
 
 
+def _columns(option: str, names: tuple[str, ...], times: Times) -> list[Column]:
+    try:
+        return columns_of(names, times)
+    except FilterError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise click.BadParameter(f"{error.reason}{hint}", param_hint=option) from None
+
+
 def _sorting(text: str, times: Times) -> Callable[[Iterable[Told]], list[Told]]:
     down = {"-": True, "+": False}.get(text[:1])
     name = text[1:] if down is not None else text
-    (column,) = columns_of([name], times)
+    (column,) = _columns("--sort", (name,), times)
     key = sort_key(column)
 
     def ordered(pairs: Iterable[Told]) -> list[Told]:
@@ -115,8 +146,6 @@ def _style(state: str, failed: bool) -> str:
 
 def _print_plain(pairs: Iterator[Told], columns: list[Column], wish: Wish, output: Output) -> None:
     """tsv, csv, and JSON of chosen columns: values without units."""
-    from analyzer.render_list import raw_cell
-
     names = [column.name for column in columns]
     if wish.form == "csv":
         output.line(csv_line(names)[:-1])
@@ -131,8 +160,7 @@ def _print_plain(pairs: Iterator[Told], columns: list[Column], wish: Wish, outpu
             tabs = "\t".join(map(safe, cells))
             output.line(csv_line(cells)[:-1] if wish.form == "csv" else tabs)
             continue
-        values = [column.values(row, exchange) for column in columns]
-        shown = [each[0] if len(each) == 1 else list(each) or None for each in values]
+        shown = [json_value(column, row, exchange) for column in columns]
         text = dumps(dict(zip(names, shown, strict=True)))
         output.octets(before + text if whole else text)
         before = b","

@@ -20,6 +20,7 @@ from analyzer.commands.remarks import nothing_found, remarks
 from analyzer.filter import compile_filter
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
+from analyzer.records import Problem
 from analyzer.rows import Row
 from captures.spool import Spool
 
@@ -27,6 +28,7 @@ Told: TypeAlias = tuple[Row, Exchange]
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
+SHOWN_PROBLEMS: Final = 5
 TICK: Final = 256
 """Exchanges between two looks at the clock."""
 
@@ -134,6 +136,16 @@ class Reading:
             for line in remarks(self.capture, verbose=self.wish.verbose):
                 click.echo(f"kafkascope: {line}", err=True)
         return self.code
+
+
+def problems_said(problems: list[Problem], wish: Wish) -> None:
+    """Say which records could not be read, or are damaged: the first few, and how many."""
+    if wish.quiet:
+        return
+    for problem in problems[:SHOWN_PROBLEMS]:
+        click.echo(f"kafkascope: {problem}", err=True)
+    if len(problems) > SHOWN_PROBLEMS:
+        click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
 
 
 def _is_live(name: str) -> bool:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import click
 
+from analyzer.commands.atrest import kafka_files, print_records
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.tables import csv_line
-from analyzer.render_list import padded, safe
+from analyzer.render_list import fitted, line, safe
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table."""
+
+    name: str
+    width: int
+    right: bool = False
+    title: str = ""
+
 
 COLUMNS: Final = (
-    ("exchange", 8, True),
-    ("source", 7, False),
-    ("topic", 20, False),
-    ("partition", 4, True),
-    ("offset", 10, True),
-    ("time", 24, False),
-    ("key", 16, False),
-    ("value", 0, False),
-    ("headers", 24, False),
+    Column("exchange", 8, True, "Exchange"),
+    Column("source", 7),
+    Column("topic", 16),
+    Column("partition", 4, True, "Part"),
+    Column("offset", 8, True),
+    Column("time", 24),
+    Column("key", 12),
+    Column("value", 0),
+    Column("headers", 24),
 )
-TITLES: Final = {"exchange": "Exchange", "partition": "Part"}
-SHOWN_PROBLEMS: Final = 5
+DROPPED: Final = ("source", "time", "exchange", "offset", "partition", "topic")
+"""What a narrow terminal shows last."""
 PARTS: Final = ("key", "value", "headers")
 
 
@@ -33,7 +46,7 @@ PARTS: Final = ("key", "value", "headers")
 @click.option("--value", "parts", flag_value="value", multiple=True, help="Show values.")
 @click.option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers.")
 def records(wish: Wish, parts: tuple[str, ...]) -> int:
-    """List records: of Produce requests and of Fetch responses.
+    """List records: of Produce requests and of Fetch responses, or of Kafka's own log segments.
 
     Without --key, --value, --headers: keys and values. -Y chooses exchanges; --json gives record/1
     objects with everything.
@@ -41,7 +54,14 @@ def records(wish: Wish, parts: tuple[str, ...]) -> int:
     \b
       kafkascope records capture.pcapng -Y 'topic == orders' --json
     """
-    from analyzer.commands.reading import Reading
+    if files := kafka_files(wish.inputs):
+        with Output(wish) as output:
+            printer = _printer(wish, parts or ("key", "value"), output)
+            code = print_records(files, wish, printer)
+            if isinstance(printer, _Array):
+                printer.end()
+            return code
+    from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
     from analyzer.records import Problem, record_lines
 
     problems: list[Problem] = []
@@ -61,14 +81,10 @@ def records(wish: Wish, parts: tuple[str, ...]) -> int:
                 if wish.top is not None and shown >= wish.top:
                     break
         except KeyboardInterrupt:
-            reading.code = 130
+            reading.code = INTERRUPTED
         if isinstance(printer, _Array):
             printer.end()
-        if not wish.quiet:
-            for problem in problems[:SHOWN_PROBLEMS]:
-                click.echo(f"kafkascope: {problem}", err=True)
-            if len(problems) > SHOWN_PROBLEMS:
-                click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
+        problems_said(problems, wish)
         return reading.finish()
 
 
@@ -77,9 +93,11 @@ def _printer(wish: Wish, parts: tuple[str, ...], output: Output) -> Any:
         return output.lines
     if wish.form == "json" and not wish.columns:
         return _Array(output)
-    known = {name for name, _, _ in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
+    known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
     known |= {"producer_epoch", "sequence", "transactional", "control"}
-    wanted = wish.columns or [name for name, _, _ in COLUMNS if name not in PARTS or name in parts]
+    wanted = wish.columns or [
+        column.name for column in COLUMNS if column.name not in PARTS or column.name in parts
+    ]
     for name in wanted:
         if name not in known:
             raise click.UsageError(f'records have no column "{name}": {", ".join(sorted(known))}')
@@ -108,15 +126,22 @@ class _Lines:
         self._output = output
         self._form = wish.form
         self._started = False
-        usual = {name: (width, right) for name, width, right in COLUMNS}
-        self._shapes = [usual.get(name, (12, False)) for name in names]
+        usual = {column.name: column for column in COLUMNS}
+        columns = [usual.get(name) or Column(name, 12) for name in names]
+        if not any(column.name == "value" for column in columns):
+            columns[-1] = replace(columns[-1], width=0)
+        if wish.form == "table" and output.width is not None:
+            columns = fitted(columns, output.width, DROPPED)
+            self._names = [column.name for column in columns]
+        self._columns = columns
 
     def __call__(self, lines: bytes) -> None:
         import orjson
 
         if not self._started:
             self._started = True
-            self._line([TITLES.get(n, n.capitalize()) for n in self._names], header=True)
+            titles = [column.title or column.name.capitalize() for column in self._columns]
+            self._line(titles, header=True)
         for each in lines.splitlines():
             record = orjson.loads(each)
             self._line([_text(record.get(name)) for name in self._names])
@@ -128,16 +153,8 @@ class _Lines:
             titles = self._names if header and self._form == "tsv" else cells
             self._output.line("\t".join(map(safe, titles)))
         else:
-            self._output.line(self._fitted(cells, self._output.width), "header" if header else "")
-
-    def _fitted(self, cells: list[str], width: int) -> str:
-        taken = sum(each + 2 for each, _ in self._shapes)
-        rest = max(8, width - taken)
-        parts = (
-            padded(safe(cell), size or rest, right=right)
-            for cell, (size, right) in zip(cells, self._shapes, strict=True)
-        )
-        return "  ".join(parts).rstrip()[: max(width, 40)]
+            text = line(self._columns, cells, self._output.width)
+            self._output.line(text, "header" if header else "")
 
 
 def _text(value: Any) -> str:

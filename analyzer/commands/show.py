@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from analyzer.commands.atrest import kafka_files, show_files
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 
@@ -35,6 +36,8 @@ def show(wish: Wish, show_hex: bool, tree: bool, packets: bool) -> int:
     from analyzer.commands.reading import Reading
 
     inputs, numbers = _split(wish.inputs)
+    if files := kafka_files(inputs):
+        return show_files(files, numbers, wish, show_hex)
     if not numbers and not wish.filter_text:
         raise click.UsageError("which exchange? give its number (see kafkascope ls), or -Y FILTER")
     if wish.form in ("tsv", "csv"):
@@ -83,10 +86,12 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
 
 
 def _print_json(pair: Told, reading: Reading, output: Output) -> None:
-    from analyzer.export.full import full_line
+    from analyzer.bodies import full_bodies, line_of
+    from analyzer.rows import to_json
 
     row, exchange = pair
-    output.octets(full_line(row, exchange, reading.capture.context.names))
+    value = to_json(row) | full_bodies(exchange, reading.capture.context.names, [])
+    output.lines(line_of(value))
 
 
 def _print_text(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from analyzer.filter_errors import FilterError
 from analyzer.render_cells import plain
 from analyzer.render_list import raw_values, safe
 
@@ -19,11 +20,15 @@ _QUOTES: Final = {"n": "", "d": '"', "s": "'"}
 
 
 class FieldsPrinter:
-    """Prints chosen fields; `FilterError` for a name that is no field."""
+    """Prints chosen fields; `BadParameter` for a name that is no field."""
 
     def __init__(self, names: Iterable[str], options: Iterable[str]) -> None:
         self.names = list(names)
-        self.getters: list[tuple[Any, Any]] = [raw_values(name) for name in self.names]
+        try:
+            self.getters: list[tuple[Any, Any]] = [raw_values(name) for name in self.names]
+        except FilterError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            raise click.BadParameter(f"{error.reason}{hint}", param_hint="-e") from None
         chosen = {
             "header": "n",
             "separator": "/t",

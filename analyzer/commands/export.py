@@ -1,0 +1,86 @@
+"""`kafkascope export`: everything into a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
+from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+
+
+@click.command()
+@input_options
+@click.option("--full", is_flag=True, help="With the bodies of requests and responses (jsonl).")
+@click.option(
+    "--table",
+    type=click.Choice(["exchanges", "records"]),
+    default="exchanges",
+    help="What a line is.",
+)
+def export(wish: Wish, full: bool, table: Table) -> int:
+    """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv).
+
+    \b
+      kafkascope export capture.pcapng -o exchanges.jsonl --full
+      kafkascope export capture.pcapng -o records.csv --table records -Y 'topic == orders'
+      kafkascope export capture.pcapng -o - --format jsonl | jq .
+    """
+    form = _form(wish)
+    if wish.columns or wish.fields or wish.sort or wish.top:
+        raise click.UsageError("--columns, -T, --sort and -n belong to ls")
+    with Reading(wish) as reading:
+        shown = write_all(reading, wish, form, table=table, full=full)
+        if wish.output not in (None, "-") and not wish.quiet:
+            click.echo(f"kafkascope: {shown} exchanges written to {wish.output}", err=True)
+        return reading.finish()
+
+
+def _form(wish: Wish) -> str:
+    """The format that --format or the suffix asks for."""
+    if wish.form in FORMATS:
+        return wish.form
+    known = ", ".join(FORMATS)
+    if wish.output in (None, "-"):
+        raise click.UsageError(f"-o FILE is missing (or -o - with --format: {known})")
+    assert wish.output is not None
+    form = format_of(wish.output) if wish.form == "table" else None
+    if form is None:
+        wanted = wish.form if wish.form != "table" else f'the suffix of "{wish.output}"'
+        raise click.UsageError(f"{wanted} is no export format; known are {known}")
+    return form
+
+
+def write_all(
+    reading: Reading, wish: Wish, form: str, *, table: Table = "exchanges", full: bool = False
+) -> int:
+    """Write all wanted exchanges to `wish.output` or stdout; the number of them."""
+    names = reading.capture.context.names
+    if wish.output in (None, "-"):
+        out: BinaryIO = sys.stdout.buffer
+        return _write(reading, wish, open_writer(form, out, names, table=table, full=full))
+    assert wish.output is not None
+    path = Path(wish.output)
+    for name in reading.capture.source.names:
+        if name != "-" and path.exists() and path.samefile(name):
+            raise click.UsageError(f"{wish.output} is an input: it would be overwritten")
+    # Not a temporary file beside it: what is there after ctrl+c is good.
+    with path.open("w+b") as out:
+        return _write(reading, wish, open_writer(form, out, names, table=table, full=full))
+
+
+def _write(reading: Reading, wish: Wish, writer: Writer) -> int:
+    shown = 0
+    try:
+        for row, exchange in reading.rows():
+            writer.add(exchange, row)
+            shown += 1
+    except KeyboardInterrupt:
+        reading.code = INTERRUPTED
+    writer.finish()
+    problems_said(writer.problems, wish)
+    return shown
