@@ -1,0 +1,182 @@
+"""Nouns of Kafka's own files: batches where they lie, entries of small files, and what a recovering
+broker would say of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from analyzer.times import iso_ms
+
+Kind = Literal[
+    "log",
+    "snapshot",
+    "index",
+    "timeindex",
+    "txnindex",
+    "producer-snapshot",
+    "leader-epochs",
+    "offsets",
+    "properties",
+    "quorum-state",
+]
+"""`log` a segment, `snapshot` a KRaft checkpoint (the same format), `offsets` one of the
+checkpoints of offsets by partition, `properties` meta.properties and partition.metadata."""
+
+
+class LogBatch(NamedTuple):
+    """A record batch in a segment, or one entry of an old message set."""
+
+    number: int
+    """Counted from 1 over the files of a partition."""
+    file: str
+    position: int
+    """Bytes from the start of the file."""
+    size: int
+    base_offset: int
+    last_offset: int
+    records: int | None
+    """None when an old compressed entry could not be opened."""
+    magic: int
+    codec: str
+    leader_epoch: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    delete_horizon: bool
+    log_append_time: bool
+    base_timestamp: int
+    max_timestamp: int
+    crc: int
+    crc_ok: bool
+    lost: bool
+    """A recovering broker would cut it off: it is damaged, or stands behind damage."""
+    problem: str
+    """Empty when nothing is wrong with it."""
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last record; wraps around at 2**31, -1 without one."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset - self.base_offset) & 0x7FFFFFFF
+
+    def to_json(self) -> dict[str, Any]:
+        """The batch as `batch/1`."""
+        return {
+            "schema": "batch/1",
+            "number": self.number,
+            "file": self.file,
+            "position": self.position,
+            "size": self.size,
+            "base_offset": self.base_offset,
+            "last_offset": self.last_offset,
+            "records": self.records,
+            "magic": self.magic,
+            "codec": self.codec,
+            "leader_epoch": _or_none(self.leader_epoch),
+            "producer_id": _or_none(self.producer_id),
+            "producer_epoch": _or_none(self.producer_epoch),
+            "base_sequence": _or_none(self.base_sequence),
+            "last_sequence": _or_none(self.last_sequence),
+            "transactional": self.transactional,
+            "control": self.control,
+            "delete_horizon": iso_ms(self.base_timestamp) if self.delete_horizon else None,
+            "time_type": "append" if self.log_append_time else "create",
+            "base_time": iso_ms(self.base_timestamp),
+            "max_time": iso_ms(self.max_timestamp),
+            "crc": f"{self.crc & 0xFFFFFFFF:08x}",
+            "crc_ok": self.crc_ok,
+            "lost": self.lost,
+            "problem": self.problem or None,
+        }
+
+
+def _or_none(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be thought of a file, as a broker that recovers it would."""
+
+    file: str
+    kind: Kind
+    total_bytes: int
+    valid_bytes: int
+    """What a recovering broker keeps; equal to `total_bytes` when nothing is wrong."""
+    batches: int = 0
+    """Valid ones, or entries of the file."""
+    records: int = 0
+    first_offset: int | None = None
+    last_valid_offset: int | None = None
+    problem: str = ""
+    """The first thing wrong with the bytes, with its position; empty when they are sound."""
+    padding: int = 0
+    """Zero bytes at the end: space set aside, which is no damage."""
+    lost_batches: int = 0
+    """Sound batches behind the damage, which a recovering broker cuts off with it."""
+    lost_first: int | None = None
+    lost_last: int | None = None
+    notes: tuple[str, ...] = ()
+    """What is odd without being damage: offsets that go back, entries that point nowhere."""
+
+    @property
+    def sound(self) -> bool:
+        """Nothing would be cut."""
+        return not self.problem
+
+    def lines(self) -> list[str]:
+        """The verdict in words."""
+        noun = "batch" if self.batches == 1 else "batches"
+        if self.kind not in ("log", "snapshot"):
+            noun = "entry" if self.batches == 1 else "entries"
+        head = f"{self.file}: {self.batches} {noun}"
+        if self.records:
+            head += f", {self.records} records"
+        if self.last_valid_offset is not None:
+            head += f", offsets {self.first_offset} to {self.last_valid_offset}"
+        if self.padding:
+            head += f", {self.padding} zero bytes set aside at the end"
+        if self.sound:
+            return [f"{head}; sound", *self._notes()]
+        found = [f"{head}; damaged", f"  {self.problem}"]
+        if self.kind in ("log", "snapshot"):
+            cut = self.total_bytes - self.valid_bytes
+            last = self.last_valid_offset
+            keeps = "nothing" if last is None else f"all up to offset {last}"
+            found.append(
+                f"  a broker that recovers this file keeps {keeps} ({self.valid_bytes} bytes)"
+                f" and cuts {cut} bytes"
+            )
+            if self.lost_batches:
+                found.append(
+                    f"  among them {self.lost_batches} sound batches behind the damage,"
+                    f" offsets {self.lost_first} to {self.lost_last}"
+                )
+        return found + self._notes()
+
+    def _notes(self) -> list[str]:
+        return [f"  note: {note}" for note in self.notes]
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as `verdict/1`."""
+        return {
+            "schema": "verdict/1",
+            "file": self.file,
+            "kind": self.kind,
+            "sound": self.sound,
+            "total_bytes": self.total_bytes,
+            "valid_bytes": self.valid_bytes,
+            "batches": self.batches,
+            "records": self.records,
+            "first_offset": self.first_offset,
+            "last_valid_offset": self.last_valid_offset,
+            "problem": self.problem or None,
+            "padding": self.padding,
+            "lost_batches": self.lost_batches,
+            "lost_offsets": None if self.lost_first is None else [self.lost_first, self.lost_last],
+            "notes": list(self.notes),
+        }

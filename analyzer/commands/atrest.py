@@ -1,0 +1,359 @@
+"""`ls`, `show` and `records` of Kafka's own files: what the commands do when no input is a
+capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from analyzer.commands.options import Wish
+from analyzer.commands.output import Output
+from analyzer.commands.tables import csv_line, plain_text
+
+if TYPE_CHECKING:
+    from analyzer.atrest import AtRest
+    from analyzer.atrest_model import LogBatch, Verdict
+
+PARTIAL: Final = 4
+INTERRUPTED: Final = 130
+SHOWN_PROBLEMS: Final = 20
+
+COLUMNS: Final = (
+    ("no", 6, True),
+    ("position", 10, True),
+    ("offsets", 17, True),
+    ("records", 7, True),
+    ("size", 8, True),
+    ("magic", 5, True),
+    ("codec", 6, False),
+    ("time", 24, False),
+    ("producer", 14, False),
+    ("remarks", 0, False),
+)
+
+
+def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
+    """The inputs when they are files of Kafka's; empty when the first one is none of them."""
+    from analyzer.atrest import open_at_rest
+
+    found: list[AtRest] = []
+    for name in inputs:
+        if name == "-":
+            return _none_of(found, name)
+        try:
+            one = open_at_rest(Path(name))
+        except (OSError, ValueError):
+            # The capture's side tells best what is wrong with a path.
+            one = None
+        if one is None:
+            return _none_of(found, name)
+        found.append(one)
+    return found
+
+
+def _none_of(found: list[AtRest], name: str) -> list[AtRest]:
+    if found:
+        raise click.UsageError(f'"{name}" is none of Kafka\'s own files, "{found[0].path}" is one')
+    return []
+
+
+def _refuse_capture_options(wish: Wish) -> None:
+    given = {
+        "-Y": bool(wish.filter_text),
+        "--from": wish.begin is not None,
+        "--to": wish.end is not None,
+        "-T fields": bool(wish.fields),
+        "--columns": bool(wish.columns),
+        "--sort": wish.sort is not None,
+    }
+    names = [name for name, there in given.items() if there]
+    if names:
+        raise click.UsageError(f"{names[0]} is for captures; these are Kafka's own files")
+
+
+class _Report:
+    """What is said on stderr about files, and the exit code that follows."""
+
+    def __init__(self, wish: Wish) -> None:
+        self.wish = wish
+        self.code = 0
+
+    def verdict(self, verdict: Verdict) -> None:
+        if not verdict.sound:
+            self.code = PARTIAL
+        if not self.wish.quiet or not verdict.sound:
+            for line in verdict.lines():
+                click.echo(f"kafkascope: {plain_text(line)}", err=True)
+
+
+# --- ls
+
+
+def list_files(files: Iterable[AtRest], wish: Wish) -> int:
+    """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
+    _refuse_capture_options(wish)
+    report = _Report(wish)
+    with Output(wish) as output:
+        try:
+            rows = _ListRows(output, wish)
+            for file in files:
+                for each in _listed(file):
+                    rows.add(each)
+                    if rows.full:
+                        break
+                if rows.full:
+                    break
+            rows.end()
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        for verdict in rows.verdicts:
+            report.verdict(verdict)
+    return report.code
+
+
+def _listed(file: AtRest) -> Iterator[LogBatch | Verdict | dict[str, Any]]:
+    from analyzer.atrest_model import Verdict
+
+    if file.holds_batches:
+        for each in file.walk():
+            # A batch is a tuple too: a named one.
+            yield each if isinstance(each, Verdict) else each[0]
+    else:
+        small = file.small()
+        yield from small.entries
+        yield small.verdict
+
+
+class _ListRows:
+    """Prints what is listed in the wanted form."""
+
+    def __init__(self, output: Output, wish: Wish) -> None:
+        self.output = output
+        self.form = wish.form
+        self.limit = wish.top if wish.top is not None else wish.count
+        self.shown = 0
+        self.verdicts: list[Verdict] = []
+        self.header: tuple[str, ...] = ()
+
+    @property
+    def full(self) -> bool:
+        """As many lines as were asked for are out."""
+        return self.limit is not None and self.shown >= self.limit
+
+    def add(self, each: LogBatch | Verdict | dict[str, Any]) -> None:
+        """Print a batch or entry; keep a verdict."""
+        from analyzer.atrest_model import LogBatch, Verdict
+
+        if isinstance(each, Verdict):
+            self.verdicts.append(each)
+            if self.form in ("json", "jsonl"):
+                self.json(each.to_json())
+            return
+        self.shown += 1
+        if isinstance(each, LogBatch):
+            if self.form in ("json", "jsonl"):
+                self.json(each.to_json())
+            elif self.form == "table":
+                self.table([name for name, _, _ in COLUMNS], _cells(each), COLUMNS)
+            else:
+                self.plain(each.to_json())
+        elif self.form in ("json", "jsonl"):
+            self.json(each)
+        else:
+            self.plain(each)
+
+    def json(self, value: dict[str, Any]) -> None:
+        """One object a line; of `json` one array."""
+        from dissectors.jsonform import dumps
+
+        before = b""
+        if self.form == "json":
+            before = b"," if self.header else b"["
+            self.header = ("[",)
+        self.output.octets(before + dumps(value))
+
+    def end(self) -> None:
+        """Close what is open."""
+        if self.form == "json":
+            self.output.octets(b"]" if self.header else b"[]")
+
+    def plain(self, value: dict[str, Any]) -> None:
+        """Tab or comma separated, all that the object has."""
+        names = tuple(name for name in value if name != "schema")
+        if self.header != names:
+            self.header = names
+            self._cells(names)
+        self._cells(["" if value[name] is None else str(value[name]) for name in names])
+
+    def _cells(self, cells: Sequence[str]) -> None:
+        if self.form == "csv":
+            self.output.line(csv_line(cells)[:-1])
+        else:
+            self.output.line("\t".join(map(plain_text, cells)))
+
+    def table(
+        self, titles: list[str], cells: list[str], shapes: tuple[tuple[str, int, bool], ...]
+    ) -> None:
+        """Aligned on a terminal, tab separated in a pipe."""
+        first = not self.header
+        self.header = tuple(titles)
+        for row, style in ((titles, "header"), (cells, "!" if cells[-1].startswith("!") else "")):
+            if style == "header" and not first:
+                continue
+            if self.output.width is None:
+                self.output.line("\t".join(map(plain_text, row)), style)
+                continue
+            parts = (
+                plain_text(cell).rjust(width) if right else plain_text(cell).ljust(width)
+                for cell, (_, width, right) in zip(row, shapes, strict=True)
+            )
+            self.output.line("  ".join(parts).rstrip()[: self.output.width], style)
+
+
+def _cells(batch: LogBatch) -> list[str]:
+    from analyzer.times import iso_ms
+
+    producer = ""
+    if batch.producer_id >= 0:
+        producer = f"{batch.producer_id}/{batch.producer_epoch}"
+        if batch.base_sequence >= 0:
+            producer += f" seq {batch.base_sequence}"
+    words = [
+        "! " if batch.problem or batch.lost else "",
+        batch.problem,
+        "would be cut" if batch.lost else "",
+        "transactional" if batch.transactional else "",
+        "control" if batch.control else "",
+        "delete horizon" if batch.delete_horizon else "",
+        "log append time" if batch.log_append_time else "",
+        f"epoch {batch.leader_epoch}" if batch.leader_epoch > 0 else "",
+    ]
+    offsets = str(batch.base_offset)
+    if batch.last_offset != batch.base_offset:
+        offsets += f"-{batch.last_offset}"
+    return [
+        str(batch.number),
+        str(batch.position),
+        offsets,
+        "?" if batch.records is None else str(batch.records),
+        str(batch.size),
+        str(batch.magic),
+        batch.codec,
+        iso_ms(batch.max_timestamp) or "-",
+        producer,
+        words[0] + ", ".join(word for word in words[1:] if word),
+    ]
+
+
+# --- records
+
+
+def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes], None]) -> int:
+    """Every record of the files; what is damaged on stderr."""
+    from analyzer.atrest_model import Verdict
+    from analyzer.atrest_records import lines_of
+
+    report = _Report(wish)
+    problems: list[str] = []
+    verdicts: list[Verdict] = []
+    shown = 0
+    for file in files:
+        if not file.holds_batches:
+            raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
+        for each in file.walk():
+            if isinstance(each, Verdict):
+                verdicts.append(each)
+                continue
+            lines = lines_of(*each, file.place, problems)
+            if wish.top is not None:
+                kept = lines.splitlines(keepends=True)[: wish.top - shown]
+                shown += len(kept)
+                lines = b"".join(kept)
+            if lines:
+                printer(lines)
+            if wish.top is not None and shown >= wish.top:
+                return 0
+    for problem in problems[:SHOWN_PROBLEMS]:
+        click.echo(f"kafkascope: {plain_text(problem)}", err=True)
+    if len(problems) > SHOWN_PROBLEMS:
+        click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
+    for verdict in verdicts:
+        report.verdict(verdict)
+    return report.code or (PARTIAL if problems else 0)
+
+
+# --- show
+
+
+def show_files(files: Sequence[AtRest], numbers: set[int], wish: Wish, show_hex: bool) -> int:
+    """Batches by their number in `ls`, opened."""
+    _refuse_capture_options(wish)
+    if not files[0].holds_batches:
+        return list_files(files, wish)
+    if not numbers:
+        raise click.UsageError("which batch? give its number (see kafkascope ls)")
+    missing = set(numbers)
+    with Output(wish) as output:
+        for file in files:
+            for batch, data in file.batches():
+                if batch.number not in missing:
+                    continue
+                missing.discard(batch.number)
+                for line in _shown(file, batch, data, wish, show_hex):
+                    output.octets(line) if isinstance(line, bytes) else output.line(line)
+                if not missing:
+                    return 0
+    some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
+    click.echo(f"kafkascope: there is no batch {some}", err=True)
+    return 2 if missing == numbers else 0
+
+
+def _shown(
+    file: AtRest, batch: LogBatch, data: bytes, wish: Wish, show_hex: bool
+) -> Iterator[str | bytes]:
+    from analyzer.atrest_records import records_of
+    from dissectors.jsonform import dumps
+
+    records = list(records_of(batch, data, file.place))
+    if wish.form in ("json", "jsonl"):
+        yield dumps(batch.to_json() | {"content": records})
+        return
+    from analyzer.render_records import lines_inside
+    from dissectors.tree import Node
+
+    topic = "" if file.topic is None else f" of {file.topic}-{file.partition}"
+    yield f"batch {batch.number}{topic} in {batch.file}"
+    if batch.problem:
+        yield f"! {batch.problem}"
+    if batch.lost:
+        yield "! a broker that recovers this file cuts it off"
+    end = batch.position + batch.size
+    decoded = [dumps(each["decoded"]).decode() for each in records if "decoded" in each]
+    at = 0
+    for line in lines_inside(Node("records", batch.position, end, data)):
+        if not decoded or not line.startswith("  "):
+            yield line
+            continue
+        # Of Kafka's own records the meaning is shown, not the bytes: these may be secrets.
+        record = records[min(at, len(records) - 1)]
+        yield f"  {record['offset']}: {record['time'] or ''}"
+        yield f"    {decoded[min(at, len(decoded) - 1)]}"
+        at += 1
+    if any(_is_masked(each[side]) for each in records for side in ("key", "value")):
+        return  # secrets: their bytes stay where they are
+    if show_hex:
+        yield from _hex(data, batch.position)
+
+
+def _is_masked(value: Any) -> bool:
+    return isinstance(value, dict) and "masked" in value
+
+
+def _hex(data: bytes, start: int) -> Iterator[str]:
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"{start + at:08x}  {row.hex(' '):<47}  {text}"
