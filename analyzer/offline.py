@@ -39,6 +39,7 @@ class Capture:
         self.source = source
         self.context = Context(decode_as)
         self.context.fingerprints = [fingerprint(name) for name in source.names]
+        self._conversations = Conversations(self.context)
         self.legs = legs
         self.damage: CutShort | None = None
         """What cut the input short, once that is known."""
@@ -63,8 +64,7 @@ class Capture:
 
         Never raises for damage: see `damage`.
         """
-        conversations = Conversations(self.context)
-        feed = conversations.feed
+        feed = self._conversations.feed
         names = self.context.names
         both = self.legs == "both"
         try:
@@ -76,7 +76,11 @@ class Capture:
                     yield exchange
         except CutShort as error:
             self.damage = error
-        yield from conversations.finish()
+        yield from self.in_flight()
+
+    def in_flight(self) -> list[Exchange]:
+        """What is without an answer now that no more is read; also after ctrl+c in `exchanges`."""
+        return self._conversations.finish()
 
 
 def open_capture(

@@ -81,7 +81,13 @@ class Reading:
                     if shown == count:
                         return
         except KeyboardInterrupt:
+            # A live capture usually ends so: what waits for an answer is told as at any end.
             self.code = INTERRUPTED
+            names = self.capture.context.names
+            for exchange in self.capture.in_flight():
+                row = rows.row_of(exchange, names)
+                if self._filter(row, exchange):
+                    yield row, exchange
 
     def _all(self) -> Iterator[Told]:
         names = self.capture.context.names

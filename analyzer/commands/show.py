@@ -86,12 +86,10 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
 
 
 def _print_json(pair: Told, reading: Reading, output: Output) -> None:
-    from analyzer.bodies import full_bodies, line_of
-    from analyzer.rows import to_json
+    from analyzer.export.full import full_line
 
     row, exchange = pair
-    value = to_json(row) | full_bodies(exchange, reading.capture.context.names, [])
-    output.lines(line_of(value))
+    output.lines(full_line(row, exchange, reading.capture.context.names, []))
 
 
 def _print_text(
