@@ -122,7 +122,10 @@ class _Walk:
         return ""
 
     def zeros_to_the_end(self, file: BinaryIO) -> bool:
-        """Whether nothing but zeros follow: a segment that was set aside in full."""
+        """Whether nothing but zeros follow: a segment that was set aside in full. A few may just
+        be the head of a cut batch, whose offset begins with zeros."""
+        if self.size - self.at < TO_MAGIC:
+            return False
         at = self.at
         while at < self.size:
             window = self.read(file, at, SCAN_WINDOW)
