@@ -216,6 +216,8 @@ class FrameBuffer:
             if not self._passed:
                 self._offset = offset + at
                 self._first_ns = pieces[index].time_ns
+                if size - at >= 4:
+                    self._total = 4 + length
             if not self._total:
                 take = min(4 - self._passed, size - at)
             else:

@@ -61,7 +61,8 @@ def _clean(side: Request | Response | None) -> Any:
 def _spelled(
     number: int, partition: dict[str, Any], fields: Any, problems: list[Problem]
 ) -> dict[str, Any] | None:
-    """What stands for a records field; `fields` gives those that hold anything in the same order."""
+    """What stands for a records field; `fields` gives those that hold anything, in the same
+    order."""
     data = partition["records"]
     if data is None:
         return None
