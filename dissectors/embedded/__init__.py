@@ -1,0 +1,13 @@
+"""Formats inside bytes fields: what members of a group tell each other, SASL tokens, nested
+requests, metrics, values.
+
+`embedded_in` walks a decoded body and yields what is inside its bytes fields. Secrets are always
+masked here.
+"""
+
+from __future__ import annotations
+
+from dissectors.embedded.model import Around, Embedded
+from dissectors.embedded.table import decode, embedded_in
+
+__all__ = ["Around", "Embedded", "decode", "embedded_in"]

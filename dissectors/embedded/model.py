@@ -1,0 +1,37 @@
+"""The nouns of embedded formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Embedded(NamedTuple):
+    """What a bytes field holds."""
+
+    kind: str
+    """Name of the format or message: ConsumerProtocolSubscription, SCRAM, OTLP metrics."""
+    body: Any
+    """JSON-like: dicts, lists, text, numbers, bytes, uuids."""
+    note: str = ""
+    """A remark: a newer version than we know, bytes left over, why it could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside the bytes: fields of the structs around them, and what the
+    conversation knows."""
+
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Fields of all enclosing structs, the innermost last."""
+    mechanism: str = ""
+    """SASL mechanism of the connection."""
+    protocol_type: str = ""
+    """Of the group, where the message does not carry it."""
+    request: tuple[int, int] | None = None
+    """Api key and version of the request inside the Envelope that a response answers."""
+
+    def text(self, name: str) -> str:
+        """A text field around the bytes; empty when it is not there or null."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""

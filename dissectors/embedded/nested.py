@@ -1,0 +1,50 @@
+"""Requests and responses inside Envelope (KIP-590), principals, addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+
+from dissectors.embedded.model import Embedded
+from dissectors.errors import Truncated
+from dissectors.layout import resolve
+from dissectors.masking import masked
+from dissectors.registry import decode_request, decode_response, message, read_layout
+
+
+def request(value: bytes) -> Embedded:
+    """Header and body of the nested request; its versions follow from its own header."""
+    found = decode_request(value)
+    note = found.note
+    if found.end < len(value):
+        note = f"{len(value) - found.end} bytes left over"
+    body = {"header": found.header, "body": masked(found.layout, found.body)}
+    return Embedded(f"{found.message} v{found.version}", body, note)
+
+
+def response(value: bytes, asked: tuple[int, int] | None) -> Embedded:
+    """Header and body of the nested response; only the request tells what it is."""
+    if asked is None:
+        return Embedded("response", {"bytes": len(value)}, "the request inside is not known")
+    found = decode_response(value, *asked)
+    body = {"header": found.header, "body": masked(found.layout, found.body)}
+    return Embedded(f"{found.message} v{found.version}", body, found.note)
+
+
+def principal(value: bytes) -> Embedded:
+    """Int16 version and DefaultPrincipalData."""
+    if len(value) < 2:
+        raise Truncated("the version is missing")
+    (stated,) = struct.unpack_from(">h", value)
+    declared = message("DefaultPrincipalData")
+    version = min(max(stated, declared.versions.low), declared.versions.high)
+    body, _ = read_layout(resolve(declared, version), value, 2)
+    note = "" if stated == version else f"version {stated}, read as {version}"
+    return Embedded("DefaultPrincipalData", body, note)
+
+
+def address(value: bytes) -> Embedded | None:
+    """The 4 or 16 bytes of an IP address."""
+    if len(value) not in (4, 16):
+        return None
+    return Embedded("address", str(ipaddress.ip_address(value)))

@@ -1,0 +1,103 @@
+"""Which field holds which format, and the walk over a body that finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from dissectors.embedded import groups, nested, sasl, telemetry
+from dissectors.embedded.model import Around, Embedded
+from dissectors.errors import DissectError
+from dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
+
+Decoder: TypeAlias = Callable[[bytes, Around], Embedded | None]
+
+
+def _protocol_type(around: Around) -> str:
+    return around.text("protocol_type") or around.protocol_type or "consumer"
+
+
+def _subscription(value: bytes, around: Around) -> Embedded | None:
+    assignor = around.text("name") or around.text("protocol_name") or around.text("protocol_data")
+    return groups.subscription(value, _protocol_type(around), assignor or around.text("protocol"))
+
+
+def _assignment(value: bytes, around: Around) -> Embedded | None:
+    assignor = around.text("protocol_name") or around.text("protocol_data")
+    return groups.assignment(value, _protocol_type(around), assignor or around.text("protocol"))
+
+
+def _metrics(value: bytes, around: Around) -> Embedded | None:
+    return telemetry.metrics(value, around.fields.get("compression_type", 0))
+
+
+TABLE: Final[dict[tuple[str, str], Decoder]] = {
+    ("JoinGroupRequest", "metadata"): _subscription,
+    ("JoinGroupResponse", "metadata"): _subscription,
+    ("DescribeGroupsResponse", "member_metadata"): _subscription,
+    ("GroupMetadataValue", "subscription"): _subscription,
+    ("ConsumerGroupMemberMetadataValue", "metadata"): _subscription,
+    ("SyncGroupRequest", "assignment"): _assignment,
+    ("SyncGroupResponse", "assignment"): _assignment,
+    ("DescribeGroupsResponse", "member_assignment"): _assignment,
+    ("GroupMetadataValue", "assignment"): _assignment,
+    ("SaslAuthenticateRequest", "auth_bytes"): lambda value, around: sasl.decode(
+        value, around.mechanism, from_client=True
+    ),
+    ("SaslAuthenticateResponse", "auth_bytes"): lambda value, around: sasl.decode(
+        value, around.mechanism, from_client=False
+    ),
+    ("EnvelopeRequest", "request_data"): lambda value, _: nested.request(value),
+    ("EnvelopeRequest", "request_principal"): lambda value, _: nested.principal(value),
+    ("EnvelopeRequest", "client_host_address"): lambda value, _: nested.address(value),
+    ("EnvelopeResponse", "response_data"): lambda value, around: nested.response(
+        value, around.request
+    ),
+    ("PushTelemetryRequest", "metrics"): _metrics,
+}
+"""(message, field) -> decoder of the field's bytes."""
+
+
+def decode(message: str, field: str, value: bytes, around: Around) -> Embedded | None:
+    """What the field's bytes hold; None when nobody knows, a remark when they do not fit."""
+    decoder = TABLE.get((message, field))
+    if decoder is None or not value:
+        return None
+    try:
+        return decoder(value, around)
+    except DissectError as error:
+        return Embedded("undecoded", {"bytes": len(value)}, str(error))
+
+
+@cache
+def _has_embedded(message: str) -> bool:
+    return any(name == message for name, _ in TABLE)
+
+
+def embedded_in(
+    layout: Layout, body: dict[str, Any], around: Around | None = None
+) -> Iterator[tuple[str, Embedded]]:
+    """(path, what is inside) for each bytes field of the body that has a known format."""
+    if _has_embedded(layout.message.name):
+        yield from _walk(layout.message.name, layout.body, body, "", around or Around())
+
+
+def _walk(
+    message: str, wire: Wire, value: Any, path: str, around: Around
+) -> Iterator[tuple[str, Embedded]]:
+    if isinstance(wire, ArrayWire):
+        if isinstance(wire.element, StructWire):
+            for index, each in enumerate(value or ()):
+                yield from _walk(message, wire.element, each, f"{path}[{index}]", around)
+    elif isinstance(wire, StructWire) and value is not None:
+        here = replace(around, fields={**around.fields, **value})
+        for slot in (*wire.slots, *wire.tags):
+            inner = f"{path}.{slot.name}" if path else slot.name
+            if isinstance(slot.wire, BytesWire):
+                found = decode(message, slot.name, value[slot.name] or b"", here)
+                if found is not None:
+                    yield inner, found
+            else:
+                yield from _walk(message, slot.wire, value[slot.name], inner, here)

@@ -1,0 +1,259 @@
+"""Formats inside bytes fields: what is written reads back, garbage is a remark, secrets stay
+inside."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors import registry
+from dissectors.compression import compress
+from dissectors.embedded import Around, decode, embedded_in
+from dissectors.embedded.groups import (
+    CONNECT_ASSIGNMENT,
+    CONNECT_SUBSCRIPTION,
+    COOPERATIVE_USER_DATA,
+    STICKY_USER_DATA,
+)
+from dissectors.embedded.table import TABLE
+from dissectors.embedded.values import describe
+from dissectors.layout import resolve
+from dissectors.schema import Message
+from tests.strategies import bodies
+
+
+def packed(message: Message, version: int, body: dict[str, object]) -> bytes:
+    return registry.write_layout(resolve(message, version), body)
+
+
+def versioned(message: Message, version: int, body: dict[str, object]) -> bytes:
+    return struct.pack(">h", version) + packed(message, version, body)
+
+
+def subscription(user_data: bytes | None = None) -> bytes:
+    body = registry.example("ConsumerProtocolSubscription", 1)
+    body |= {"topics": ["orders"], "user_data": user_data}
+    return versioned(registry.message("ConsumerProtocolSubscription"), 1, body)
+
+
+def test_a_subscription_and_the_user_data_of_the_sticky_assignors() -> None:
+    owned = [{"topic": "orders", "partitions": [0, 2]}]
+    sticky = packed(STICKY_USER_DATA, 1, {"previous_assignment": owned, "generation": 7})
+    around = Around({"protocol_type": "consumer", "name": "sticky"})
+    found = decode("JoinGroupRequest", "metadata", subscription(sticky), around)
+    assert found is not None
+    assert found.kind == "ConsumerProtocolSubscription"
+    assert found.body["user_data"] == {"previous_assignment": owned, "generation": 7}
+
+    first_form = packed(STICKY_USER_DATA, 0, {"previous_assignment": owned})
+    found = decode("JoinGroupRequest", "metadata", subscription(first_form), around)
+    assert found is not None
+    assert found.body["user_data"] == {"previous_assignment": owned}
+
+    cooperative = packed(COOPERATIVE_USER_DATA, 0, {"generation": 9})
+    around = Around({"protocol_type": "consumer", "name": "cooperative-sticky"})
+    found = decode("JoinGroupRequest", "metadata", subscription(cooperative), around)
+    assert found is not None
+    assert found.body["user_data"] == {"generation": 9}
+
+
+def test_user_data_of_somebody_else_stays_bytes() -> None:
+    around = Around({"protocol_type": "consumer", "name": "my-own"})
+    found = decode("JoinGroupRequest", "metadata", subscription(b"\1\2\3"), around)
+    assert found is not None
+    assert found.body["user_data"] == b"\1\2\3"
+
+
+def test_a_newer_version_is_read_as_the_newest_known() -> None:
+    body = registry.example("ConsumerProtocolSubscription", 3) | {"topics": ["orders"]}
+    data = packed(registry.message("ConsumerProtocolSubscription"), 3, body)
+    newer = struct.pack(">h", 9) + data + b"more"
+    found = decode("JoinGroupRequest", "metadata", newer, Around())
+    assert found is not None
+    assert (found.body["version"], found.body["topics"]) == (9, ["orders"])
+    assert found.note == "version 9, read as 3, 4 bytes left over"
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@given(st.data())
+@settings(max_examples=30)
+def test_connect(version: int, data: st.DataObject) -> None:
+    around = Around({"protocol_type": "connect"})
+    given_ = data.draw(bodies(resolve(CONNECT_ASSIGNMENT, version)))
+    raw = versioned(CONNECT_ASSIGNMENT, version, given_)
+    found = decode("SyncGroupResponse", "assignment", raw, around)
+    assert found is not None
+    assert found.body == {"version": version, **given_}
+    body: dict[str, object] = {"url": "http://w1", "config_offset": 4}
+    if version:
+        body["allocation"] = raw
+    found = decode(
+        "JoinGroupRequest", "metadata", versioned(CONNECT_SUBSCRIPTION, version, body), around
+    )
+    assert found is not None
+    assert found.body["url"] == "http://w1"
+    if version:
+        assert found.body["allocation"] == given_
+
+
+def streams_assignment(version: int) -> bytes:
+    utf = lambda text: struct.pack(">H", len(text)) + text.encode()  # noqa: E731
+    task = struct.pack(">ii", 0, 1) + (struct.pack(">i", 0) if version >= 10 else b"")
+    out = struct.pack(">i", version)
+    if version >= 3:
+        out += struct.pack(">i", version)
+    out += struct.pack(">i", 1) + task
+    out += struct.pack(">i", 1) + task + struct.pack(">i", 1) + utf("orders")
+    out += struct.pack(">i", 1)
+    topic = utf("orders")
+    if version >= 5:
+        out_hosts = struct.pack(">ii", 1, 4) + utf("orders")
+        topic = struct.pack(">i", 4)
+    else:
+        out_hosts = b""
+    host = struct.pack(">i", 1) + utf("h1") + struct.pack(">ii", 8080, 1)
+    host += topic + struct.pack(">i", 3)
+    if version >= 2:
+        out += out_hosts + host
+    if version >= 6:
+        out += host
+    if version >= 4:
+        out += struct.pack(">i", 0)
+    if version >= 7:
+        out += struct.pack(">q", 99)
+    return out
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_streams_assignments_of_every_version(version: int) -> None:
+    body = registry.example("ConsumerProtocolAssignment", 0)
+    body["user_data"] = streams_assignment(version)
+    raw = versioned(registry.message("ConsumerProtocolAssignment"), 0, body)
+    around = Around({"protocol_type": "consumer", "protocol_name": "stream"})
+    found = decode("SyncGroupResponse", "assignment", raw, around)
+    assert found is not None
+    data = found.body["user_data"]
+    assert isinstance(data, dict), "not read"
+    assert data["active_tasks"] == [{"subtopology": 0, "partition": 1}]
+    standby = {"topic": "orders", "partition": 1}
+    assert data["standby_tasks"][0]["partitions"] == [standby]
+    if version >= 2:
+        (host,) = data["partitions_by_host"]
+        assert host["partitions"] == [{"topic": "orders", "partition": 3}]
+    assert data.get("next_rebalance_ms") == (99 if version >= 7 else None)
+
+
+SECRETS = ["hunter2", "cHJvb2Y=", "c2FsdA==", "dmVyaWZpZXI=", "ya29.token"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "side", "token", "shown"),
+    [
+        ("PLAIN", "Request", b"\0alice\0hunter2", {"username": "alice"}),
+        ("", "Request", b"\0alice\0hunter2", {"username": "alice"}),
+        ("SCRAM-SHA-256", "Request", b"n,,n=alice,r=abc", {"username": "alice", "nonce": "abc"}),
+        ("SCRAM-SHA-512", "Response", b"r=abc,s=c2FsdA==,i=4096", {"iterations": "4096"}),
+        ("", "Request", b"c=biws,r=abc,p=cHJvb2Y=", {"proof": "***"}),
+        ("SCRAM-SHA-256", "Response", b"v=dmVyaWZpZXI=", {"verifier": "***"}),
+        ("SCRAM-SHA-256", "Response", b"e=unknown-user", {"error": "unknown-user"}),
+        ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer ya29.token\1x=y\1\1", {"auth": "Bearer ***"}),
+        ("GSSAPI", "Request", b"\x60\x82\1\2", {"kind": "initial context token", "bytes": 4}),
+        ("FOO", "Request", b"hunter2", {"bytes": 7}),
+    ],
+)
+def test_sasl_tokens_without_their_secrets(
+    mechanism: str, side: str, token: bytes, shown: dict[str, object]
+) -> None:
+    around = Around(mechanism=mechanism)
+    found = decode(f"SaslAuthenticate{side}", "auth_bytes", token, around)
+    assert found is not None
+    assert shown.items() <= found.body.items()
+    assert not [secret for secret in SECRETS if secret in repr(found)]
+
+
+def test_a_request_inside_an_envelope_and_its_answer() -> None:
+    header = {"request_api_key": 19, "request_api_version": 7, "correlation_id": 3}
+    raw = registry.encode_body("RequestHeader", 2, {**header, "client_id": "admin"})
+    raw += registry.encode_body(
+        "CreateTopicsRequest", 7, registry.example("CreateTopicsRequest", 7)
+    )
+    found = decode("EnvelopeRequest", "request_data", raw, Around())
+    assert found is not None
+    assert found.kind == "CreateTopicsRequest v7"
+    assert found.body["header"]["client_id"] == "admin"
+    raw = registry.encode_body("ResponseHeader", 1, {"correlation_id": 3})
+    example = registry.example("CreateTopicsResponse", 7)
+    raw += registry.encode_body("CreateTopicsResponse", 7, example)
+    found = decode("EnvelopeResponse", "response_data", raw, Around(request=(19, 7)))
+    assert found is not None
+    assert found.body["body"] == example
+
+
+def test_principals_and_addresses() -> None:
+    body = {"type": "User", "name": "alice", "token_authenticated": False}
+    raw = versioned(registry.message("DefaultPrincipalData"), 0, body)
+    found = decode("EnvelopeRequest", "request_principal", raw, Around())
+    assert found is not None
+    assert found.body == body
+    for text in ("10.0.0.7", "2001:db8::7"):
+        raw = ipaddress.ip_address(text).packed
+        found = decode("EnvelopeRequest", "client_host_address", raw, Around())
+        assert found is not None
+        assert found.body == text
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_pushed_metrics(codec: int) -> None:
+    metrics = pytest.importorskip("opentelemetry.proto.metrics.v1.metrics_pb2")
+    data = metrics.MetricsData()
+    metric = data.resource_metrics.add().scope_metrics.add().metrics.add()
+    metric.name = "org.apache.kafka.producer.connection.creation.total"
+    around = Around({"compression_type": codec})
+    raw = compress(codec, data.SerializeToString())
+    found = decode("PushTelemetryRequest", "metrics", raw, around)
+    assert found is not None
+    assert metric.name in repr(found.body)
+
+
+@pytest.mark.parametrize("place", sorted(TABLE), ids="-".join)
+@given(st.binary(min_size=1, max_size=60), st.sampled_from(["consumer", "connect", ""]))
+@settings(max_examples=40)
+def test_garbage_is_a_remark(place: tuple[str, str], value: bytes, protocol: str) -> None:
+    fields = {"protocol_type": protocol, "name": "stream", "protocol_name": "sticky"}
+    for mechanism in ("", "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "GSSAPI"):
+        decode(*place, value, Around(fields, mechanism=mechanism, request=(19, 7)))
+
+
+def test_the_walk_finds_each_field_with_its_path() -> None:
+    body = registry.example("JoinGroupRequest", 9) | {"protocol_type": "consumer"}
+    body["protocols"] = [{"name": name, "metadata": subscription()} for name in ("range", "sticky")]
+    layout = registry.layout_of("JoinGroupRequest", 9)
+    assert [path for path, _ in embedded_in(layout, body)] == [
+        "protocols[0].metadata",
+        "protocols[1].metadata",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "value", "schema_id"),
+    [
+        (None, "null", None, None),
+        (b"", "empty", "", None),
+        (b'{"a": 1}', "json", {"a": 1}, None),
+        (b"{not json", "text", "{not json", None),
+        ("é€".encode(), "text", "é€", None),
+        (b"\xff\xfe", "bytes", b"\xff\xfe", None),
+        (b"a\0b", "bytes", b"a\0b", None),
+        (b'\0\0\0\0\x2a{"a": 1}', "json", {"a": 1}, 42),
+        (b"\0\0\0\0\x2a\x02\x08", "bytes", b"\x02\x08", 42),
+        (struct.pack(">q", 1), "bytes", struct.pack(">q", 1), None),
+    ],
+)
+def test_values_tell_what_they_are(
+    data: bytes | None, kind: str, value: object, schema_id: int | None
+) -> None:
+    assert describe(data) == (kind, value, schema_id)
