@@ -18,6 +18,7 @@ __all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
 STEP_SECONDS = 120.0
 OLD = ("Json", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
 NEW = (*OLD, "headers/Headers", "Transact", "Administer")
+NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Raw")
 ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -84,7 +85,7 @@ def java_classes(version: str) -> JavaClasses:
     elif version in {"1.1.1", "2.4.1"}:
         sources = (*OLD, "headers/Headers", "Transact")
     else:
-        sources = NEW
+        sources = NEWEST if version == "4.4.0" else NEW
     if version in BROKERS:
         return compiled(jars(f"broker-{version}", BROKERS[version]), sources)
     return compiled(jars(f"client-{version}", CLIENTS[version]), sources)

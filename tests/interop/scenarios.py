@@ -9,6 +9,7 @@ from tests.interop.drivers import CLIENT_LIST, Driver, Story
 __all__ = [
     "PREPARED",
     "Scenario",
+    "administration",
     "codecs",
     "everything",
     "mistakes",
@@ -118,6 +119,26 @@ def mistakes(driver: Driver, story: Story, cluster: Cluster) -> None:
     driver.step("Produce", topic=topic, count=1, may_fail=True, **wrong, **sasl_port)
     driver.step("Administer", topics=topic, may_fail=True)
     driver.step("Administer", describe="no.such.topic", may_fail=True)
+
+
+def administration(driver: Driver, story: Story, cluster: Cluster) -> dict[str, str]:
+    """Every call of the newest Admin client and the group protocols; the calls' results."""
+    topic = f"{driver.client.name}.sweep"
+    told = driver.step("Sweep", topic=topic, client="sweep")
+    story.add(told)
+    story.codec_of[topic] = "none"
+    who = {"bootstrap": cluster.bootstrap("SASL_PLAINTEXT"), "user": "alice"}
+    driver.step("Tokens", password=USERS["alice"], mechanism="SCRAM-SHA-256", **who)
+    new = f"{topic}.new"
+    story.codec_of[new] = "none"
+    story.add(driver.step("Produce", topic=new, count=story.count))
+    story.add(driver.step("Rebalance", topic=new, group=f"{new}.group", protocol="consumer"))
+    driver.step("Administer", group=f"{new}.group", client="sweep.admin")
+    if cluster.version.startswith("4."):
+        share = {"topic": new, "group": f"{new}.share", "count": story.count}
+        story.add(driver.step("Share", **share))
+    calls: dict[str, str] = told["calls"]
+    return calls
 
 
 def everything(driver: Driver, story: Story, cluster: Cluster) -> None:

@@ -42,7 +42,7 @@ def asked(capture: Path, ports: Container[int]) -> Counter[Asked]:
             heads.append((api_key, version, correlation))
             if (api_key, version) == (SASL_HANDSHAKE, 0):
                 (client,) = struct.unpack_from(">h", frame, 8)
-                tokens = TOKENS[frame[12 + max(client, 0) :]]
+                tokens = TOKENS.get(frame[12 + max(client, 0) :], 0)
         correlations = {struct.unpack_from(">i", answer)[0] for answer in answers}
         found.update(Asked(key, version, c in correlations) for key, version, c in heads)
     return found

@@ -22,7 +22,6 @@ import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.admin.RaftVoterEndpoint;
 import org.apache.kafka.clients.admin.RecordsToDelete;
-import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.clients.admin.ScramCredentialInfo;
 import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
@@ -52,6 +51,7 @@ import org.apache.kafka.common.resource.ResourceType;
 /** Every call of the newest Admin client; answers with "ok" or the error of each. */
 public final class Sweep implements Driver.Step {
     private final Map<String, Object> calls = new LinkedHashMap<>();
+    private final List<Object> produced = new java.util.ArrayList<>();
 
     interface Call {
         KafkaFuture<?> make() throws Exception;
@@ -59,7 +59,7 @@ public final class Sweep implements Driver.Step {
 
     private Object call(String name, Call call) {
         try {
-            Object result = call.make().get(20, TimeUnit.SECONDS);
+            Object result = call.make().get(8, TimeUnit.SECONDS);
             calls.put(name, "ok");
             return result;
         } catch (ExecutionException failure) {
@@ -80,7 +80,9 @@ public final class Sweep implements Driver.Step {
                 new NewTopic(topic, 2, (short) 1).configs(Collections.singletonMap("retention.ms", "-1")),
                 new NewTopic(topic + ".placed", Collections.singletonMap(0, Collections.singletonList(1)))))
                 .all());
-            Produce.send(producer(arguments), arguments, 0, 30);
+            try (KafkaProducer<byte[], byte[]> producer = Produce.producer(arguments)) {
+                produced.addAll(Produce.send(producer, arguments, 0, 30));
+            }
             topics(admin, topic, first);
             configs(admin, topic);
             acls(admin, topic);
@@ -90,11 +92,10 @@ public final class Sweep implements Driver.Step {
             cluster(admin);
             call("deleteTopics", () -> admin.deleteTopics(Arrays.asList(topic + ".placed")).all());
         }
-        return Collections.singletonMap("calls", calls);
-    }
-
-    private static KafkaProducer<byte[], byte[]> producer(Driver.Arguments arguments) {
-        return Produce.producer(arguments);
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("calls", calls);
+        result.put("produced", produced);
+        return result;
     }
 
     private void topics(Admin admin, String topic, TopicPartition first) throws Exception {
@@ -188,8 +189,6 @@ public final class Sweep implements Driver.Step {
             Collections.singleton(group)).all());
         call("describeClassicGroups", () -> admin.describeClassicGroups(
             Collections.singleton(group)).all());
-        call("removeMembersFromConsumerGroup", () -> admin.removeMembersFromConsumerGroup(group,
-            new RemoveMembersFromConsumerGroupOptions()).all());
         call("deleteConsumerGroupOffsets", () -> admin.deleteConsumerGroupOffsets(group,
             Collections.singleton(first)).all());
         call("deleteConsumerGroups", () -> admin.deleteConsumerGroups(
@@ -223,7 +222,7 @@ public final class Sweep implements Driver.Step {
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(p)) {
             producer.initTransactions();
             producer.beginTransaction();
-            Produce.send(producer, arguments, 30, 4);
+            produced.addAll(Produce.send(producer, arguments, 30, 4));
             call("listTransactions", () -> admin.listTransactions().all());
             call("describeTransactions", () -> admin.describeTransactions(
                 Collections.singleton(topic + ".open")).all());

@@ -16,6 +16,7 @@ public final class Tokens implements Driver.Step {
         try (Admin admin = Admin.create(arguments.client(""))) {
             DelegationToken token = admin.createDelegationToken(new CreateDelegationTokenOptions()
                 .renewers(Collections.singletonList(new KafkaPrincipal("User", "bob")))).delegationToken().get();
+            Thread.sleep(500); // the broker learns of it from the metadata log
             calls.put("described", admin.describeDelegationToken().delegationTokens().get().size());
             admin.renewDelegationToken(token.hmac(), new RenewDelegationTokenOptions()).expiryTimestamp().get();
             admin.expireDelegationToken(token.hmac(),
