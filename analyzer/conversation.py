@@ -116,6 +116,11 @@ class Conversation:
         self.software = ""
         self._out: list[Exchange] = []
 
+    @property
+    def over(self) -> bool:
+        """Both directions ended."""
+        return all(self._closed)
+
     # --- events
 
     def feed(self, event: StreamEvent) -> list[Exchange]:

@@ -7,6 +7,7 @@ expected do they get a row (opaque) with a sentence. Sans-I/O.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from analyzer.conversation import Conversation
@@ -24,7 +25,11 @@ MAX_UNDECIDED_BYTES: Final = 1024 * 1024
 
 MAX_UNDECIDED_EVENTS: Final = 2000
 
+REMEMBERED: Final = 10_000
+"""Connections that are over, of which late packets are still to be recognized."""
+
 NOT_KAFKA: Final = "not Kafka"
+EMPTY: Final = "no bytes in it"
 
 
 class Conversations:
@@ -33,7 +38,8 @@ class Conversations:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._open: dict[int, Conversation | Undecided | None] = {}
-        """By connection number; None for those that are not Kafka."""
+        """By connection number; None for those that are over or not Kafka."""
+        self._over: deque[int] = deque()
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """The exchanges that this event completes."""
@@ -49,9 +55,20 @@ class Conversations:
             out = current.feed(event)
         else:
             out = self._decide(current, event)
-        if isinstance(event, Closed) and event.direction is None:
-            self._open.pop(number, None)
+        if isinstance(event, Closed):
+            self._forget(number, event)
         return out
+
+    def _forget(self, number: int, event: Closed) -> None:
+        """Let go of a connection that is over; late copies of its packets find None for a while."""
+        current = self._open.get(number)
+        if event.direction is None:
+            self._open.pop(number, None)
+        elif current is None or current.over:
+            self._open[number] = None
+            self._over.append(number)
+            if len(self._over) > REMEMBERED:
+                self._open.pop(self._over.popleft(), None)
 
     def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
         decision = undecided.feed(event)
@@ -94,6 +111,9 @@ class Undecided:
         self._midstream = not connection.handshake
         self._probes: list[FrameBuffer | None] = [None, None]
         self._bytes = 0
+        self._closed_sides: set[int] = set()
+        self.over = False
+        """Both directions ended."""
         self._number: int | None = None
         """Given to the first request, or to the row that stands for the connection."""
 
@@ -181,10 +201,13 @@ class Undecided:
         return None
 
     def _closed(self, event: Closed) -> Conversation | str | None:
-        if event.direction is not None and event.how != "rst":
-            return None
+        if event.direction is not None:
+            self._closed_sides.add(event.direction)
+            if event.how != "rst" and len(self._closed_sides) < 2:
+                return None
+        self.over = True
         if not self._bytes:
-            return NOT_KAFKA if event.direction is None else None
+            return EMPTY
         for direction in (0, 1):
             if self._expected(direction):
                 if self._heads[direction] and not self._midstream:
@@ -196,7 +219,7 @@ class Undecided:
         """The one row of a connection that should have been Kafka."""
         direction = next((d for d in (0, 1) if self._expected(d)), None)
         first = next((e for e in self.events if isinstance(e, Chunk)), None)
-        if direction is None or first is None or reason == NOT_KAFKA:
+        if direction is None or first is None or reason in (NOT_KAFKA, EMPTY):
             return []
         chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
         first = chunks[0] if chunks else first

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from analyzer.plausible import Data, Verdict, judge_request
 from dissectors.errors import DissectError
-from dissectors.registry import decode_request, read_request_header
+from dissectors.registry import APIS, decode_request, read_request_header
 
 Look = Literal["kafka", "token", "other", "short"]
 
@@ -61,10 +61,29 @@ def look(data: Data, kafka_port: bool) -> Look:
     if verdict is Verdict.MORE:
         return "short"
     if verdict is Verdict.NO:
-        return "token" if kafka_port and is_token(data) else "other"
+        if not kafka_port:
+            return "other"
+        return "token" if is_token(data) else _odd(data)
     if kafka_port:
         return "kafka"
     return _decodes(data)
+
+
+def _odd(data: Data) -> Look:
+    """Of a header that looks wrong on a port where Kafka is expected: a client id need not be text.
+    Then the whole request has to decode."""
+    size: int = _SIZE.unpack_from(data)[0]
+    if not 8 <= size <= WHOLE_FIRST:
+        return "other"
+    try:
+        header = read_request_header(bytes(data[4:]))
+        if header.api_version not in APIS[header.api_key].versions:
+            return "other"
+        if len(data) < 4 + size:
+            return "short"
+        return "kafka" if decode_request(bytes(data[4 : 4 + size])).end == size else "other"
+    except (DissectError, KeyError):
+        return "other"
 
 
 def _decodes(data: Data) -> Look:

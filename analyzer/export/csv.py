@@ -1,4 +1,4 @@
-"""CSV for spreadsheets: a line per exchange or per record, lists joined by semicolons, UTC times."""
+"""CSV for spreadsheets: a line per exchange or per record, lists joined by semicolons, UTC."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def line_of(value: dict[str, Any]) -> bytes:
 
 
 def _slow(value: Any) -> Any:
-    return json.loads(value.contents) if isinstance(value, orjson.Fragment) else plain(value)
+    return json.loads(orjson.dumps(value)) if isinstance(value, orjson.Fragment) else plain(value)
 
 
 def full_line(
