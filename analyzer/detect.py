@@ -26,6 +26,7 @@ MAX_TOKEN: Final = 512 * 1024
 """The most that a broker takes as a SASL token (sasl.server.max.receive.size)."""
 
 _SIZE = struct.Struct(">i")
+_START = struct.Struct(">ihh")
 _HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
 _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (
@@ -72,17 +73,16 @@ def look(data: Data, kafka_port: bool) -> Look:
 def _odd(data: Data) -> Look:
     """Of a header that looks wrong on a port where Kafka is expected: a client id need not be text.
     Then the whole request has to decode."""
-    size: int = _SIZE.unpack_from(data)[0]
-    if not 8 <= size <= WHOLE_FIRST:
+    if len(data) < 8:
         return "other"
+    size, key, version = _START.unpack_from(data)
+    if not 8 <= size <= WHOLE_FIRST or key not in APIS or version not in APIS[key].versions:
+        return "other"
+    if len(data) < 4 + size:
+        return "short"
     try:
-        header = read_request_header(bytes(data[4:]))
-        if header.api_version not in APIS[header.api_key].versions:
-            return "other"
-        if len(data) < 4 + size:
-            return "short"
         return "kafka" if decode_request(bytes(data[4 : 4 + size])).end == size else "other"
-    except (DissectError, KeyError):
+    except DissectError:
         return "other"
 
 
