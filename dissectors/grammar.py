@@ -158,6 +158,8 @@ def _named_values(slot: Slot) -> str:
         return ""
     if len(values) > MOST_VALUES or slot.field.enum.endswith("Bits"):
         return f"a value of {slot.field.enum}"
+    if all(isinstance(value, str) for value in values):
+        return ", ".join(f'"{value}"' for value in values)
     return ", ".join(f"{value} {name}" for value, name in values.items())
 
 
