@@ -208,7 +208,7 @@ class Source:
         buffer = bytearray(BLOCK_BYTES + _SLACK)
         buffer[: len(head)] = head
         filled, base = len(head), 0
-        at = format_.header
+        at = begin = format_.header
         while True:
             while at < filled:
                 positions, at = format_.walk(buffer, at, filled)
@@ -218,10 +218,11 @@ class Source:
                     self.statistics.packets += len(positions)
                 if format_.damage:
                     raise CutShort(f"{name} is damaged at byte {base + at}: {format_.damage}")
-                if not positions:
+                begin = base + at
+                at, format_.unwanted = at + format_.unwanted, 0
+                if not positions and base + at == begin:
                     break
-            # A block that nobody wants may end far behind; else the rest of a record moves to the
-            # front.
+            # An unwanted block may end far behind; else the rest of a record moves to the front.
             skip, rest = max(at - filled, 0), max(filled - at, 0)
             if rest and format_.wanted(buffer, at, filled) > len(buffer) - _SLACK:
                 larger = bytearray(2 * len(buffer))
@@ -243,7 +244,7 @@ class Source:
                 base += size
             if not size:
                 if rest or skip:
-                    raise CutShort(f"{name} is cut short: the record at byte {base} is not whole")
+                    raise CutShort(f"{name} is cut short: the record at byte {begin} is not whole")
                 return
             filled += size
 

@@ -14,8 +14,8 @@ from captures.errors import CutShort
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _READ_BYTES: Final = 1 << 16
-_ZSTD_READ_BYTES: Final = 1 << 10
-"""A hostile frame makes 128 KB of 4 bytes: 1 KB of input stays below 32 MB of output."""
+_ZSTD_READ_BYTES: Final = 1 << 9
+"""A hostile frame makes 128 KB of 4 bytes: 512 of input stay below 16 MB."""
 _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that `zstd -d` accepts without being told otherwise."""
 

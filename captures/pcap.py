@@ -33,6 +33,9 @@ header."""
 USUAL_SNAPLEN: Final = 262_144
 """libpcap's largest; records above it and above the file's own snaplen are damage."""
 
+_NOTHING: Final = bytes(16)
+"""What a crash or a full disk leaves at the end; it would read as a packet of no bytes in 1970."""
+
 
 class Pcap:
     """The state of reading one pcap file."""
@@ -47,6 +50,7 @@ class Pcap:
         self.secrets: list[Secrets] = []
         self.drops: dict[int, int] = {}
         self.damage = ""
+        self.unwanted = 0
         self.uniform = True
         self.last_ns = 0
         usual = max(snaplen, USUAL_SNAPLEN)
@@ -63,6 +67,9 @@ class Pcap:
             size = size_at(buffer, at + 8)[0]
             if size > limit:
                 self.damage = f"a record of {size} bytes"
+                break
+            if not size and buffer[at : at + 16] == _NOTHING:
+                self.damage = "zeros in place of a record"
                 break
             following = at + skip + size
             if following > end:

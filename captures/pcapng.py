@@ -49,6 +49,7 @@ class Pcapng:
         self.secrets: list[Secrets] = []
         self.drops: dict[int, int] = {}
         self.damage = ""
+        self.unwanted = 0
         self.uniform = True
         self.last_ns = 0
         self.order = "<"
@@ -104,7 +105,8 @@ class Pcapng:
                 if kind in _KEPT:
                     self.damage = f"a block of {size} bytes"
                     break
-                return positions, at + size
+                self.unwanted = size
+                break
             following = at + size
             if following > end:
                 break

@@ -67,13 +67,15 @@ class Format(Protocol):
     """Interface -> packets that the capturing program says it lost."""
     damage: str
     """Why the walk cannot go on; empty while it can."""
+    unwanted: int
+    """Size of a large block at the place where the walk stopped, to be skipped; else 0."""
     uniform: bool
     """All records of the last walk have the same kind of header, so numpy may read them."""
     last_ns: int
     """Time of the last record read; simple packet blocks have none of their own."""
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
-        """Positions of whole records, and where to go on: beyond `end` means skip that much."""
+        """Positions of whole records, and where the walk stopped."""
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
         """Bytes that the record at `at` needs in all, as far as known."""

@@ -56,7 +56,10 @@ WHOLE: dict[str, tuple[int, Any]] = {
     "loopback": (0, l2.Loopback(type=2) / four() / tcp()),
     "raw": (101, four() / tcp()),
     "raw ipv6": (229, six() / tcp()),
-    "padding": (1, ETHER / four() / inet.TCP(sport=1, dport=2, flags="A") / packets.Padding(b"\0" * 6)),
+    "padding": (
+        1,
+        ETHER / four() / inet.TCP(sport=1, dport=2, flags="A") / packets.Padding(b"\0" * 6),
+    ),
     "no payload": (1, ETHER / four() / tcp(b"")),
 }
 
@@ -83,7 +86,7 @@ REFUSED: dict[str, tuple[int, bytes, str]] = {
     "arp": (1, bytes(ETHER / l2.ARP()), "not ip"),
     "udp": (1, bytes(ETHER / four() / inet.UDP() / b"x"), "not tcp"),
     "first fragment": (1, bytes(ETHER / four(flags="MF") / tcp()), "fragment"),
-    "later fragment": (1, bytes(ETHER / four(frag=5, proto=6) / b"x" * 30), "fragment"),
+    "later fragment": (1, bytes(ETHER / four(frag=5, proto=6) / (b"x" * 30)), "fragment"),
     "ipv6 fragment": (1, bytes(ETHER / six() / inet6.IPv6ExtHdrFragment(m=1) / tcp()), "fragment"),
     "unknown link": (147, b"x" * 60, "unknown link type"),
     "cut in ethernet": (1, bytes(ETHER / four() / tcp())[:13], "cut"),
@@ -164,7 +167,9 @@ def test_link_headers(name: str) -> None:
 
 def test_the_interface_of_linux_cooked_v2_tells_copies_apart() -> None:
     one, two = (
-        segment_of(packet(bytes(l2.CookedLinuxV2(proto=0x800, ifindex=n) / four() / tcp()), link_type=276))
+        segment_of(
+            packet(bytes(l2.CookedLinuxV2(proto=0x800, ifindex=n) / four() / tcp()), link_type=276)
+        )
         for n in (1, 2)
     )
     assert isinstance(one, Segment)

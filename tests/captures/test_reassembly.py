@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from captures import Chunk, Connection, Gap, Opened, Reassembler, Segment, reassembly
 from captures.tcp import ACK, FIN, PSH, RST, SYN
-
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"

@@ -78,9 +78,7 @@ steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 100)), max_siz
 
 
 @settings(max_examples=150)
-@given(
-    steps, st.randoms(use_true_random=False), st.sampled_from([120, 262144]), st.booleans()
-)
+@given(steps, st.randoms(use_true_random=False), st.sampled_from([120, 262144]), st.booleans())
 def test_bulk_equals_one_by_one(
     steps: list[tuple[str, int]], seed: random.Random, snaplen: int, pcapng: bool
 ) -> None:
@@ -91,9 +89,7 @@ def test_bulk_equals_one_by_one(
 
 
 @settings(max_examples=60)
-@given(
-    steps, st.randoms(use_true_random=False), st.lists(st.integers(1, 5000), max_size=200)
-)
+@given(steps, st.randoms(use_true_random=False), st.lists(st.integers(1, 5000), max_size=200))
 def test_any_cut_into_reads_gives_the_same_events(
     steps: list[tuple[str, int]], seed: random.Random, portions: list[int]
 ) -> None:
@@ -104,7 +100,9 @@ def test_any_cut_into_reads_gives_the_same_events(
             assert outcome(data, bulk, portions=portions) == expected
 
 
-@pytest.mark.parametrize("options", [{"order": ">"}, {"nano": False}, {"nano": False, "order": ">"}])
+@pytest.mark.parametrize(
+    "options", [{"order": ">"}, {"nano": False}, {"nano": False, "order": ">"}]
+)
 def test_every_kind_of_pcap(options: dict[str, Any]) -> None:
     data = conversation(10).pcap(**options)
     assert outcome(data, True) == outcome(data, False)

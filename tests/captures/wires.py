@@ -123,9 +123,7 @@ def joined(events: Iterable[StreamEvent]) -> list[list[Any]]:
                     last[4] += event.data
                     last[5] += pieces
                 else:
-                    out.append(
-                        ["chunk", number, event.direction, event.offset, event.data, pieces]
-                    )
+                    out.append(["chunk", number, event.direction, event.offset, event.data, pieces])
             case Gap():
                 where = [event.offset, event.size, event.reason, event.time_ns]
                 out.append(["gap", number, event.direction, *where])

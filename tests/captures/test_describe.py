@@ -1,0 +1,29 @@
+"""One packet for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from captures.build import Composer
+from captures.describe import describe
+from tests.captures.wires import A, B, packet
+
+FRAME = Composer(A, B).send(0, b"secret")[0]
+
+
+@pytest.mark.parametrize(
+    ("link_type", "data", "words"),
+    [
+        (1, FRAME, ["Ethernet", "IP", "10.0.0.1", "TCP", "9092", "payload: 6 bytes"]),
+        (101, FRAME[14:], ["IP", "TCP", "payload: 6 bytes"]),
+        (113, bytes(14) + b"\x08\x00" + FRAME[14:], ["cooked linux", "TCP", "payload: 6 bytes"]),
+        (1, FRAME[:12] + b"\x08\x06" + bytes(28), ["Ethernet", "ARP"]),
+        (147, FRAME, ["link type 147: not dissected"]),
+    ],
+)
+def test_shows_headers_and_no_payload(link_type: int, data: bytes, words: list[str]) -> None:
+    text = describe(packet(data, link_type=link_type))
+    assert text.startswith(f"packet 1: {len(data)} bytes on the wire")
+    for word in words:
+        assert word in text
+    assert "secret" not in text

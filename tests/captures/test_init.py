@@ -1,0 +1,23 @@
+"""The public names, and what importing them must not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import captures
+
+
+def test_every_public_name_is_there() -> None:
+    assert sorted(captures.__all__) == list(captures.__all__)
+    assert all(hasattr(captures, name) for name in captures.__all__)
+
+
+def test_importing_loads_neither_scapy_nor_numpy() -> None:
+    program = "import captures, sys; print(sorted({'scapy', 'numpy'} & set(sys.modules)))"
+    root = Path(__file__).parents[2]
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root
+    )
+    assert run.stdout.strip() == "[]"
