@@ -16,6 +16,7 @@ from analyzer.context import Context
 from analyzer.conversations import Conversations
 from analyzer.internal import learn_from_log
 from analyzer.model import Exchange
+from analyzer.session import Session
 from captures import CutShort, Source, Spool, open_inputs, streams
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -81,6 +82,14 @@ class Capture:
     def in_flight(self) -> list[Exchange]:
         """What is without an answer now that no more is read; also after ctrl+c in `exchanges`."""
         return self._conversations.finish()
+
+    def session(self) -> Session:
+        """All exchanges as columns. Bodies are read and decoded again when they are looked at, so
+        the input has to stay open; what cannot be read twice needs a spool."""
+        session = Session(self.context, self.source.read)
+        for exchange in self.exchanges():
+            session.add(exchange)
+        return session
 
 
 def open_capture(

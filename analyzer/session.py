@@ -1,0 +1,193 @@
+"""Everything seen so far, append-only: what rows need as columns, and where the bytes are.
+
+Bodies are not kept: when somebody looks at an exchange, its bytes are read and decoded again.
+Sans-I/O, apart from the `Read` function it is given.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from analyzer.columns import Frames, Read, Table
+from analyzer.conversation import dissect_request, dissect_response
+from analyzer.model import Exchange, Note, Request, Response, State, Undecoded
+from analyzer.rows import Row, row_of
+from dissectors.errors import DissectError
+from dissectors.registry import RequestHeader, read_request_header
+
+if TYPE_CHECKING:
+    from analyzer.context import Context
+    from captures.model import Connection
+
+STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
+NONE: Final = -1
+"""In a column of numbers: there is none. Correlation ids may be -1, so they have another."""
+NO_ID: Final = -(2**40)
+
+
+class Session:
+    """Rows by index, in the order of completion; `index_of` finds them by number."""
+
+    def __init__(self, context: Context, read: Read) -> None:
+        self.context = context
+        self._read = read
+        self.numbers = array("Q")
+        self.times = array("q")
+        self.states = array("B")
+        """Index in `STATES`."""
+        self.connections: list[Connection] = []
+        self.connection = array("L")
+        """Index in `connections`."""
+        self.client_side = array("B")
+        self.api_keys = array("i")
+        self.versions = array("i")
+        self.correlation_ids = array("q")
+        self.apis: Table[str] = Table()
+        self.api = array("L")
+        self.client_ids: Table[str | None] = Table()
+        self.client_id = array("L")
+        self.softwares: Table[str] = Table()
+        self.software = array("L")
+        self.users: Table[str] = Table()
+        self.user = array("L")
+        self.reasons: Table[str] = Table()
+        self.reason = array("L")
+        self.topic_lists: Table[tuple[str, ...]] = Table()
+        self.topics = array("L")
+        self.group_lists: Table[tuple[str, ...]] = Table()
+        self.groups = array("L")
+        self.error_lists: Table[tuple[int, ...]] = Table()
+        self.errors = array("L")
+        self.request_bytes = array("q")
+        self.response_bytes = array("q")
+        self.latencies = array("q")
+        self.waits = array("q")
+        self.throttles = array("q")
+        self.records = array("q")
+        self._ids = bytearray()
+        self._frames = Frames()
+        self._request = array("q")
+        self._response = array("q")
+        self._remarks: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
+        """Most exchanges have none."""
+        self._index = array("q")
+        """By exchange number."""
+        self._connection_index: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def add(self, exchange: Exchange, row: Row | None = None) -> int:
+        """Take an exchange in; its index. `row` saves making it once more."""
+        if row is None:
+            row = row_of(exchange, self.context.names)
+        index = len(self.numbers)
+        self.numbers.append(exchange.number)
+        self.times.append(row.time_ns)
+        self.states.append(STATES.index(exchange.state))
+        self.connection.append(self._connection(exchange.connection))
+        self.client_side.append(0 if exchange.client == exchange.connection.a else 1)
+        self.api_keys.append(_or_none(exchange.api_key))
+        self.versions.append(_or_none(exchange.api_version))
+        id_ = exchange.correlation_id
+        self.correlation_ids.append(NO_ID if id_ is None else id_)
+        self.api.append(self.apis.number(exchange.api))
+        self.client_id.append(self.client_ids.number(exchange.client_id))
+        self.software.append(self.softwares.number(exchange.software))
+        self.user.append(self.users.number(exchange.user))
+        self.reason.append(self.reasons.number(exchange.reason))
+        self.topics.append(self.topic_lists.number(row.topics))
+        self.groups.append(self.group_lists.number(row.groups))
+        self.errors.append(self.error_lists.number(tuple(e.code for e in row.errors)))
+        self.request_bytes.append(_or_none(row.request_bytes))
+        self.response_bytes.append(_or_none(row.response_bytes))
+        self.latencies.append(_or_none(row.latency_ns))
+        self.waits.append(row.wait_ns)
+        self.throttles.append(row.throttle_ms)
+        self.records.append(_or_none(row.records))
+        self._ids += bytes.fromhex(exchange.id)
+        request, response = exchange.request, exchange.response
+        self._request.append(NONE if request is None else self._frames.add(request.frame))
+        self._response.append(NONE if response is None else self._frames.add(response.frame))
+        if exchange.undecoded or exchange.notes:
+            self._remarks[index] = (exchange.undecoded, exchange.notes)
+        while len(self._index) <= exchange.number:
+            self._index.append(NONE)
+        self._index[exchange.number] = index
+        return index
+
+    def _connection(self, connection: Connection) -> int:
+        found = self._connection_index.get(connection.number)
+        if found is None:
+            found = self._connection_index[connection.number] = len(self.connections)
+            self.connections.append(connection)
+        return found
+
+    def index_of(self, number: int) -> int | None:
+        """The index of an exchange by its number."""
+        if not 0 < number < len(self._index) or self._index[number] == NONE:
+            return None
+        return self._index[number]
+
+    def exchange(self, index: int) -> Exchange:
+        """An exchange with its bodies, decoded once more; `NotKept` when its bytes are gone."""
+        connection = self.connections[self.connection[index]]
+        client = self.client_side[index]
+        ends = (connection.a, connection.b)
+        key, version = self.api_keys[index], self.versions[index]
+        id_ = self.correlation_ids[index]
+        undecoded, notes = self._remarks.get(index, ((), ()))
+        header, request = self._request_of(index)
+        return Exchange(
+            number=self.numbers[index],
+            id=self._ids[8 * index : 8 * index + 8].hex(),
+            state=STATES[self.states[index]],
+            connection=connection,
+            client=ends[client],
+            broker=ends[1 - client],
+            api_key=None if key == NONE else key,
+            api=self.apis.values[self.api[index]],
+            api_version=None if version == NONE else version,
+            correlation_id=None if id_ == NO_ID else id_,
+            client_id=self.client_ids.values[self.client_id[index]],
+            request=request,
+            response=self._response_of(index, header),
+            software=self.softwares.values[self.software[index]],
+            user=self.users.values[self.user[index]],
+            reason=self.reasons.values[self.reason[index]],
+            undecoded=undecoded,
+            notes=notes,
+        )
+
+    def row(self, index: int) -> Row:
+        """The row of an exchange, with the topic names that are known by now."""
+        return row_of(self.exchange(index), self.context.names)
+
+    def _request_of(self, index: int) -> tuple[RequestHeader | None, Request | None]:
+        number = self._request[index]
+        if number == NONE:
+            return None, None
+        frame = self._frames.get(number, self._read)
+        if self.api_keys[index] == NONE:
+            return None, Request(frame, None, None)
+        try:
+            header = read_request_header(frame.payload)
+        except DissectError:
+            # It was there when the exchange was taken in: the file is another one by now.
+            return None, Request(frame, None, None)
+        return header, Request(frame, header, dissect_request(frame, header)[0])
+
+    def _response_of(self, index: int, header: RequestHeader | None) -> Response | None:
+        number = self._response[index]
+        if number == NONE:
+            return None
+        frame = self._frames.get(number, self._read)
+        id_ = self.correlation_ids[index]
+        if header is None:
+            return Response(frame, None if id_ == NO_ID else id_, None)
+        return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
+
+
+def _or_none(value: int | None) -> int:
+    return NONE if value is None else value
