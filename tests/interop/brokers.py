@@ -11,13 +11,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
 from tests.interop.maven import BROKERS, classpath, compiled, jars
 
-__all__ = ["Cluster", "KRaftCluster", "Node", "free_ports"]
+__all__ = ["Cluster", "KRaftCluster", "Node", "free_base", "free_ports"]
 
 JVM = (
     "-Xmx400m",
@@ -37,17 +38,29 @@ USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 
 def free_ports(count: int) -> list[int]:
     """Ports below the range that the kernel gives to outgoing connections, free at this moment."""
-    found: list[int] = []
-    for port in random.sample(range(20_000, 32_000), 2_000):
+    found = list(islice(_free(random.sample(range(20_000, 32_000), 2_000)), count))
+    if len(found) < count:
+        raise RuntimeError("no free ports")
+    return found
+
+
+def _free(ports: Iterable[int]) -> Iterator[int]:
+    for port in ports:
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        found.append(port)
-        if len(found) == count:
-            return found
-    raise RuntimeError("no free ports")
+        yield port
+
+
+def free_base(nodes: int) -> int:
+    """A port from which `nodes` nodes find theirs, each 100 above the one before."""
+    while True:
+        (base,) = free_ports(1)
+        wanted = {base + 100 * node + place for node in range(nodes) for place in range(4)}
+        if wanted <= set(_free(wanted)):
+            return base
 
 
 class Node:
@@ -85,6 +98,12 @@ class Node:
                     tail = self.log.read_text(errors="replace")[-3000:]
                     raise RuntimeError(f"broker {self.number} {what}:\n{tail}")
                 time.sleep(0.1)
+
+    @property
+    def directory_id(self) -> str:
+        """The id that formatting gave to the folder of the metadata log."""
+        lines = (self.home / "data-a" / "meta.properties").read_text().splitlines()
+        return next(line.partition("=")[2] for line in lines if line.startswith("directory.id="))
 
     def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = 30.0) -> None:
         """Signal the process and wait for its end; kill it when it does not come."""
