@@ -7,6 +7,7 @@ all others.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -43,7 +44,7 @@ def capture_command(interface: str, capture_filter: str = "") -> list[str] | Non
         return [program, "-q", "-i", interface, *chosen, "-w", "-"]
     if program := shutil.which("tcpdump"):
         chosen = ["--", capture_filter] if capture_filter else []
-        flags = ["-U", "-n", "-s", str(_SNAPLEN), "-i", interface, "-w", "-"]
+        flags = ["-U", "--immediate-mode", "-n", "-s", str(_SNAPLEN), "-i", interface, "-w", "-"]
         return [program, *flags, *chosen]
     return None
 
@@ -111,6 +112,7 @@ class _Sniffer:
         from scapy.arch import conf
         from scapy.error import Scapy_Exception
 
+        logging.getLogger("scapy.runtime").setLevel(logging.ERROR)  # it warns of loopback
         self._buffer = pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAPLEN, 1)
         try:
             self._socket = conf.L2listen(iface=interface, filter=capture_filter or None)

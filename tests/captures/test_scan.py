@@ -18,7 +18,7 @@ from tests.captures.wires import A, B, Tape, Trickle, conversation, joined, read
 
 A6, B6 = Endpoint("fd00::1", 40001), Endpoint("fd00::2", 9092)
 STEPS = ["send", "send", "send", "answer", "drop", "swap", "twice", "again", "wait", "cut", "close"]
-STEPS += ["syn", "udp", "vlan", "rst"]
+STEPS += ["syn", "udp", "vlan", "rst", "vanish", "vanish", "burst"]
 
 
 def messy(steps: list[tuple[str, int]], seed: random.Random) -> Tape:
@@ -40,6 +40,10 @@ def messy(steps: list[tuple[str, int]], seed: random.Random) -> Tape:
                 tape.add(composer.send(int(step == "answer"), data))
             case "drop":
                 tape.add(composer.send(0, data)[1:])
+            case "vanish":
+                composer.lose(number & 1, 1 + len(data))
+            case "burst":
+                tape.add(composer.send(number & 1, seed.randbytes(12_000), ack=False))
             case "swap" if len(frames) > 3:
                 at = len(frames) - 3
                 frames[at], frames[-1] = frames[-1], frames[at]
@@ -74,7 +78,7 @@ def outcome(data: bytes, bulk: bool, **options: Any) -> Any:
     return joined(events), statistics, error
 
 
-steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 100)), max_size=40)
+steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 100)), max_size=60)
 
 
 @settings(max_examples=150)
@@ -135,3 +139,32 @@ def test_blocks_are_the_same_for_any_order_of_reads() -> None:
     data = conversation(50).pcap()
     source = Source(["x"], None, {0: Trickle(data, [7] * 100_000)})
     assert sum(len(block.positions) for block in source.blocks()) == len(conversation(50).frames)
+
+
+def same_both_ways(tape: Tape) -> list[Any]:
+    with patch.object(scan, "MAX_ODD", 2.0):
+        found = outcome(tape.pcap(), True)
+    assert found == outcome(tape.pcap(), False)
+    events: list[Any] = found[0]
+    return [event[0] for event in events if isinstance(event[0], str)]
+
+
+def test_an_ack_of_unseen_bytes_ends_a_run() -> None:
+    tape, composer = Tape(), Composer(A, B)
+    tape.add(composer.open())
+    tape.add(composer.send(1, b"one" * 1000, ack=False))
+    composer.lose(0, 50)
+    tape.add(composer.send(1, b"two" * 1000, ack=False))
+    assert same_both_ways(tape) == ["open", "chunk", "gap", "chunk", "closed"]
+
+
+def test_a_hole_is_given_up_in_the_middle_of_a_run() -> None:
+    tape, first, second = Tape(), Composer(A, B), Composer(A._replace(port=7), B)
+    tape.add(first.open())
+    tape.add(second.open())
+    first.lose(0, 50)
+    tape.add(first.send(0, b"late"))
+    for _ in range(50):
+        tape.add(second.send(0, b"x" * 100), 5_000_000)
+    kinds = same_both_ways(tape)
+    assert kinds == ["open", "open", "chunk", "gap", "chunk", "chunk", "closed", "closed"]
