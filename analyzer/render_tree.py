@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dissectors.codes import ENUMS, error_name
 from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
+from dissectors.names import name_of
 from dissectors.tree import Node, annotate
 from dissectors.values import Uuid
 
@@ -21,28 +20,10 @@ SHORT_TEXT: Final = 200
 """Characters of a text in a tree on a terminal."""
 
 
-@cache
-def enum_of(name: str, declared: str) -> str:
-    """The set of named values that a field takes: declared, or named like the field."""
-    if declared:
-        return declared
-    if name == "error_code":
-        return "error"
-    camel = "".join(part.capitalize() for part in name.split("_"))
-    return camel if camel in ENUMS else ""
-
-
 def named_value(slot: Slot | None, value: Any) -> str:
     """The name of a value, with a blank before it; empty when it has none."""
-    if slot is None or not isinstance(value, int | str) or isinstance(value, bool):
-        return ""
-    enum = enum_of(slot.name, slot.field.enum)
-    if enum == "error":
-        return f" {error_name(value)}" if isinstance(value, int) else ""
-    if enum.endswith("Bits") or not enum:
-        return ""
-    name = ENUMS.get(enum, {}).get(value)
-    return f" {name}" if name and name != value else ""
+    name = "" if slot is None or isinstance(value, list | dict) else name_of(slot.field, value)
+    return f" {name}" if name else ""
 
 
 def shown(value: Any, *, full: bool = True) -> str:

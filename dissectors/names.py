@@ -25,11 +25,16 @@ def name_of(field: Field, value: Any) -> str:
         return operations(value)
     if field.enum:
         name = ENUMS[field.enum].get(str(value) if isinstance(value, bytes) else value, "")
-        if name and name.replace("_", "-").lower() != str(value).replace("_", "-").lower():
+        if name and _plain(name) != _plain(str(value)):
             return name
     if field.unit == "time_ms" and isinstance(value, int):
         return time_text(value)
     return ""
+
+
+def _plain(text: str) -> str:
+    """Letters and digits only: "PreparingRebalance" and PREPARING_REBALANCE say the same."""
+    return text.replace("_", "").replace("-", "").lower()
 
 
 def operations(bits: int) -> str:
