@@ -114,6 +114,8 @@ class Conversation:
         self._claimed = ""
         """The user that the client says it is, until the broker agrees."""
         self.software = ""
+        self.client_id: str | None = None
+        """As the last request named it: tokens, orphans and garbage are of the same client."""
         self._out: list[Exchange] = []
 
     @property
@@ -221,6 +223,7 @@ class Conversation:
             return
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
+        self.client_id = header.client_id
         if self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
         if self._context.bodies or header.api_key in STATEFUL:
@@ -236,9 +239,8 @@ class Conversation:
         elif header.api_key == PRODUCE and acks_of(frame.payload, pending) == 0:
             self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
         else:
-            dropped = self._in_flight.add(header.correlation_id, pending)
-            if dropped is not None:
-                self._unanswered(dropped, "too many requests wait for an answer")
+            for dropped in self._in_flight.add(header.correlation_id, pending):
+                self._unanswered(dropped, "none was seen while many more requests were sent")
 
     def _note_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
         """Follow the phases before the work begins."""
@@ -290,7 +292,7 @@ class Conversation:
                 self._token_answer(frame)
                 return
             for token in self._in_flight.tokens:
-                self._tell(token, "no-reply", None, "the last token of the exchange")
+                self._tell(token, "no-reply", None, "no answer follows the last token")
             self._in_flight.tokens = []
         if len(payload) < 4:
             self._orphan(frame)
@@ -448,7 +450,7 @@ class Conversation:
                 api=pending.api,
                 api_version=None if header is None else header.api_version,
                 correlation_id=None if header is None else header.correlation_id,
-                client_id=None if header is None else header.client_id,
+                client_id=self.client_id if header is None else header.client_id,
                 request=request,
                 response=response,
                 software=pending.software,
@@ -502,7 +504,7 @@ class Conversation:
                 api="",
                 api_version=None,
                 correlation_id=None if response is None else response.correlation_id,
-                client_id=None,
+                client_id=self.client_id,
                 request=request,
                 response=response,
                 software=self.software,

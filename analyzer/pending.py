@@ -12,6 +12,10 @@ MAX_IN_FLIGHT: Final = 100_000
 """Requests of one connection that may wait. Clients keep 5 to 1000 in flight; more means that the
 answers are not in the capture."""
 
+MAX_HELD_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of requests of one connection that may wait: a capture of one direction must not fill the
+memory."""
+
 SASL_TOKEN: Final = "SaslToken"
 """What rows of raw tokens are called in place of an API."""
 
@@ -52,11 +56,12 @@ class InFlight:
     """The table of one connection. An id may be there several times: the oldest is answered
     first."""
 
-    __slots__ = ("_by_id", "_count", "tokens")
+    __slots__ = ("_by_id", "_bytes", "_count", "tokens")
 
     def __init__(self) -> None:
         self._by_id: dict[int, list[Pending]] = {}
         self._count = 0
+        self._bytes = 0
         self.tokens: list[Pending] = []
         """Raw SASL tokens, which have no id."""
 
@@ -70,17 +75,21 @@ class InFlight:
         """The ids that are waited for, oldest first."""
         return list(self._by_id)
 
-    def add(self, correlation_id: int, pending: Pending) -> Pending | None:
-        """Wait for an answer; gives up and returns the oldest when there are too many."""
+    def add(self, correlation_id: int, pending: Pending) -> list[Pending]:
+        """Wait for an answer; gives up and returns the oldest ones when there is too much."""
         waiting = self._by_id.get(correlation_id)
         if waiting is None:
             self._by_id[correlation_id] = [pending]
         else:
             waiting.append(pending)
         self._count += 1
-        if self._count <= MAX_IN_FLIGHT:
-            return None
-        return self.take(next(iter(self._by_id)))
+        self._bytes += _size(pending)
+        dropped: list[Pending] = []
+        while self._count > MAX_IN_FLIGHT or (self._bytes > MAX_HELD_BYTES and self._count > 1):
+            oldest = self.take(next(iter(self._by_id)))
+            if oldest is not None:
+                dropped.append(oldest)
+        return dropped
 
     def take(self, correlation_id: int) -> Pending | None:
         """The request that an answer of this id belongs to."""
@@ -91,6 +100,7 @@ class InFlight:
         if not waiting:
             del self._by_id[correlation_id]
         self._count -= 1
+        self._bytes -= _size(pending)
         return pending
 
     def before(self, number: int) -> list[Pending]:
@@ -107,6 +117,10 @@ class InFlight:
         """Take out everything, tokens included, in the order of sending."""
         out = [pending for waiting in self._by_id.values() for pending in waiting] + self.tokens
         self._by_id = {}
-        self._count = 0
+        self._count = self._bytes = 0
         self.tokens = []
         return sorted(out, key=lambda pending: pending.number)
+
+
+def _size(pending: Pending) -> int:
+    return 0 if pending.frame is None else len(pending.frame.payload)

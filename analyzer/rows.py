@@ -272,15 +272,19 @@ def _error_json(error: RowError) -> dict[str, Any]:
 
 def result(row: Row) -> str:
     """What became of the exchange, in words for people: the last column of `ls`."""
-    match row.state:
-        case "opaque":
-            return f"~ {row.reason}"
-        case "orphan":
-            return f"? {row.reason}"
-        case "open" | "lost":
-            return f"? no answer, {row.reason}"
-        case "no-reply":
-            return " ".join(("acks=0", *_subject(row), *_amount(row)))
+    if row.state == "opaque":
+        return f"~ {row.reason}"
+    if row.state == "orphan":
+        return f"? {row.reason}"
+    left = [f"({each.side}: {each.bytes} bytes {each.reason})" for each in row.undecoded]
+    return " ".join((_outcome(row), *left))
+
+
+def _outcome(row: Row) -> str:
+    if row.state in ("open", "lost"):
+        return f"? no answer, {row.reason}"
+    if row.state == "no-reply":
+        return " ".join(("acks=0", *_subject(row), *_amount(row)))
     if row.errors:
         return "! " + _errors(row)
     words = ["ok", *_subject(row)]
@@ -292,8 +296,6 @@ def result(row: Row) -> str:
         words.append(f"(waited {round(row.wait_ns / 1_000_000)})")
     if row.throttle_ms:
         words.append(f"(throttled {row.throttle_ms} ms)")
-    for each in row.undecoded:
-        words.append(f"({each.side}: {each.bytes} bytes {each.reason})")
     return " ".join(words)
 
 

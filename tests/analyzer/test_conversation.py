@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer import pending
 from analyzer.model import Exchange
 from tests.analyzer.wire import (
     MS,
@@ -248,3 +249,15 @@ CONVERSATION = (
 @given(st.lists(st.integers(1, 40), max_size=8))
 def test_any_chunking_of_the_same_bytes_tells_the_same(cuts: list[int]) -> None:
     assert shape(told(rechunked(CONVERSATION, cuts))) == shape(told(CONVERSATION))
+
+
+def test_requests_without_any_answer_do_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pending, "MAX_HELD_BYTES", 3000)
+    wire = Wire()
+    for number in range(8):
+        wire.client(produce(number, records=bytes(1000)))
+    found = told(wire.broker(response("Produce", 7, 7)).events)
+    assert [e.state for e in found] == ["lost"] * 6 + ["open", "answered"]
+    assert found[0].reason == "none was seen while many more requests were sent"
