@@ -79,7 +79,9 @@ class Recording:
 def differences(recording: Recording) -> Iterator[str]:
     """Sentences about records that differ from what the clients told."""
     story = recording.story
-    refused = {e["number"] for e in recording.exchanges if e["errors"]}
+    refused = {
+        e["number"] for e in recording.exchanges if e["errors"] or e["state"] in {"lost", "open"}
+    }
     rows = [
         r
         for r in recording.records
