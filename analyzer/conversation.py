@@ -12,7 +12,7 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from analyzer import facts
+from analyzer import facts, fetch_sessions
 from analyzer.detect import is_token
 from analyzer.framing import FrameBuffer, Skipped, Unit
 from analyzer.model import (
@@ -116,6 +116,7 @@ class Conversation:
         self.software = ""
         self.client_id: str | None = None
         """As the last request named it: tokens, orphans and garbage are of the same client."""
+        self._fetching = fetch_sessions.FetchSessions()
         self._out: list[Exchange] = []
 
     @property
@@ -234,6 +235,8 @@ class Conversation:
         if header.api_key in STATEFUL:
             self._note_request(header, pending.decoded)
         pending.software = self.software
+        if header.api_key in fetch_sessions.KEYS and pending.decoded is not None:
+            pending.session = self._fetching.request(header.api_key, pending.decoded.body)
         if pending.answer is not None:
             self._answered(pending, pending.answer)
         elif header.api_key == PRODUCE and acks_of(frame.payload, pending) == 0:
@@ -422,6 +425,8 @@ class Conversation:
                     self._learn(decoded)
                     if decoded is not None and header.api_key in STATEFUL:
                         self._note_response(header.api_key, decoded)
+                    if decoded is not None and header.api_key in fetch_sessions.KEYS:
+                        self._note_fetched(header.api_key, pending.decoded, decoded)
                 else:
                     more = _cut(answer, "response")
             response = Response(answer, correlation_id, decoded)
@@ -458,8 +463,13 @@ class Conversation:
                 reason=reason,
                 undecoded=undecoded,
                 notes=notes,
+                fetch_session=pending.session,
             )
         )
+
+    def _note_fetched(self, key: int, asked: Decoded | None, answer: Decoded) -> None:
+        if asked is not None:
+            self._fetching.response(key, asked.body, answer.body)
 
     def _orphan(self, frame: Frame) -> None:
         """A response whose request was not seen: what it holds cannot be known."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
+    from analyzer.fetch_sessions import FetchSession
     from captures.model import Connection, Endpoint
     from dissectors.registry import Decoded, RequestHeader
 
@@ -138,6 +139,8 @@ class Exchange:
     """A sentence: why there is no answer, or what opaque bytes look like."""
     undecoded: tuple[Undecoded, ...] = ()
     notes: tuple[Note, ...] = ()
+    fetch_session: FetchSession | None = None
+    """Of a Fetch, ShareFetch or ShareAcknowledge within a session: what it implies."""
 
     @property
     def time_ns(self) -> int:

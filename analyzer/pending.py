@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from analyzer.fetch_sessions import FetchSession
     from analyzer.model import Frame, Note, Undecoded
     from dissectors.registry import Decoded, RequestHeader
 
@@ -32,6 +33,7 @@ class Pending:
         "id",
         "notes",
         "number",
+        "session",
         "software",
         "undecoded",
     )
@@ -50,6 +52,7 @@ class Pending:
         """An answer that came before the whole request was seen."""
         self.software = ""
         self.notes: tuple[Note, ...] = ()
+        self.session: FetchSession | None = None
 
 
 class InFlight:

@@ -1,0 +1,146 @@
+"""Fetch sessions (KIP-227) and share sessions (KIP-932) of one connection: what an incremental
+request implies.
+
+An incremental Fetch lists only the partitions that changed; the broker remembers the others. So
+does this, as far as it has
+seen the session from its start: what began before the capture is unknown, and says so. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.topics import TopicNames
+
+FETCH: Final = 1
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
+KEYS: Final = frozenset({FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE})
+
+FINAL_EPOCH: Final = -1
+SESSION_ERRORS: Final = frozenset({70, 71, 122, 123, 133})
+"""FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND,
+INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED: the session is gone."""
+
+MAX_SESSIONS: Final = 64
+"""Per connection: clients use one, replica fetchers one per fetcher thread."""
+MAX_PARTITIONS: Final = 100_000
+"""Per session: more are not remembered, and the session counts as unknown."""
+
+Partition: TypeAlias = tuple[str | bytes, int]
+"""Topic, by name or id, and number."""
+
+
+class FetchSession(NamedTuple):
+    """The session that a request belongs to, after its changes."""
+
+    id: int | None
+    """None in share sessions: they are named by group and member."""
+    epoch: int
+    partitions: tuple[Partition, ...] | None
+    """All partitions that are fetched; None when the session began before the capture."""
+    incremental: bool
+    """The request lists only what changed."""
+
+
+class FetchSessions:
+    """The sessions of one connection."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[Any, dict[Partition, None] | None] = {}
+        self._shown: dict[Any, tuple[Partition, ...] | None] = {}
+        """The same as tuples, made anew only when a session changed."""
+
+    def request(self, key: int, body: dict[str, Any]) -> FetchSession | None:
+        """Follow a request; None when it is part of no session."""
+        if key == FETCH:
+            return self._fetch(body)
+        epoch: int = body["share_session_epoch"]
+        return self._follow((body["group_id"], body["member_id"]), None, epoch, body)
+
+    def _fetch(self, body: dict[str, Any]) -> FetchSession | None:
+        session_id, epoch = body.get("session_id", 0), body.get("session_epoch", FINAL_EPOCH)
+        if session_id == 0:
+            # A full request: with epoch 0 it asks for a session, whose id the answer brings.
+            return None
+        return self._follow(session_id, session_id, epoch, body)
+
+    def _follow(
+        self, name: Any, session_id: int | None, epoch: int, body: dict[str, Any]
+    ) -> FetchSession:
+        if epoch == FINAL_EPOCH:
+            # Closes the session: what it lists is all that it fetches.
+            shown = self._close(name)
+            return FetchSession(session_id, epoch, _listed(body) or shown, incremental=False)
+        if epoch == 0:
+            self._open(name, _listed(body))
+            return FetchSession(session_id, epoch, self._shown[name], incremental=False)
+        known = self._sessions.get(name)
+        if known is None:
+            return FetchSession(session_id, epoch, None, incremental=True)
+        added, gone = _listed(body), _forgotten(body)
+        if any(each not in known for each in added) or any(each in known for each in gone):
+            known.update(dict.fromkeys(added))
+            for each in gone:
+                known.pop(each, None)
+            self._keep(name, known)
+        return FetchSession(session_id, epoch, self._shown[name], incremental=True)
+
+    def response(self, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
+        """Follow an answer: it opens sessions and ends those that the broker has lost."""
+        error = answer.get("error_code", 0)
+        if key != FETCH:
+            if error in SESSION_ERRORS:
+                self._close((asked["group_id"], asked["member_id"]))
+            return
+        old, new = asked.get("session_id", 0), answer.get("session_id", 0)
+        if error in SESSION_ERRORS:
+            self._close(old)
+        elif new and new != old and asked.get("session_epoch") == 0:
+            self._close(old)
+            self._open(new, _listed(asked))
+
+    def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
+        if name not in self._sessions and len(self._sessions) >= MAX_SESSIONS:
+            self._close(next(iter(self._sessions)))
+        self._keep(name, dict.fromkeys(partitions))
+
+    def _keep(self, name: Any, partitions: dict[Partition, None]) -> None:
+        held = partitions if len(partitions) <= MAX_PARTITIONS else None
+        self._sessions[name] = held
+        self._shown[name] = None if held is None else tuple(held)
+
+    def _close(self, name: Any) -> tuple[Partition, ...] | None:
+        self._sessions.pop(name, None)
+        return self._shown.pop(name, None)
+
+
+def _listed(body: dict[str, Any]) -> tuple[Partition, ...]:
+    return tuple(
+        (
+            topic.get("topic") or topic["topic_id"],
+            partition["partition"] if "partition" in partition else partition["partition_index"],
+        )
+        for topic in body["topics"] or ()
+        for partition in topic["partitions"]
+    )
+
+
+def _forgotten(body: dict[str, Any]) -> tuple[Partition, ...]:
+    return tuple(
+        (topic.get("topic") or topic["topic_id"], number)
+        for topic in body.get("forgotten_topics_data") or ()
+        for number in topic["partitions"]
+    )
+
+
+def by_topic(partitions: tuple[Partition, ...], names: TopicNames) -> dict[str, list[int]]:
+    """Topic name (the id where no name is known) -> its partitions, sorted."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        name = topic if isinstance(topic, str) else names.get(topic) or str(Uuid(topic))
+        found.setdefault(name, []).append(number)
+    return {name: sorted(numbers) for name, numbers in found.items()}
