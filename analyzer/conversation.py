@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from analyzer import facts, fetch_sessions
-from analyzer.detect import is_token
+from analyzer.dissection import (
+    PRODUCE,
+    acks_of,
+    api_name,
+    cut_of,
+    dissect_request,
+    dissect_response,
+)
 from analyzer.framing import FrameBuffer, Skipped, Unit
 from analyzer.model import (
     Exchange,
@@ -26,33 +32,15 @@ from analyzer.model import (
     Undecoded,
 )
 from analyzer.pending import SASL_TOKEN, InFlight, Pending
-from analyzer.plausible import Verdict, judge_request
+from analyzer.phases import STATEFUL, Phases
 from analyzer.resync import RequestSense, ResponseSense
-from analyzer.sasl import user_of
 from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from dissectors.errors import DissectError
-from dissectors.layout import Layout, StructWire
-from dissectors.reader import REFUSALS, reader
-from dissectors.registry import (
-    APIS,
-    Decoded,
-    RequestHeader,
-    decode_request,
-    decode_response,
-    layout_of,
-    read_request_header,
-)
+from dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
 
 if TYPE_CHECKING:
     from analyzer.context import Context
     from captures.model import Endpoint
-
-PRODUCE: Final = 0
-SASL_HANDSHAKE: Final = 17
-API_VERSIONS: Final = 18
-SASL_AUTHENTICATE: Final = 36
-STATEFUL: Final = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
-"""APIs whose bodies the conversation itself needs."""
 
 MAX_EARLY: Final = 256
 """Responses held for requests that the reassembly has not delivered yet."""
@@ -99,8 +87,6 @@ class Conversation:
         self._half: Pending | None = None
         """A request that is not whole yet, though its answer was seen."""
         self._early: deque[Frame] = deque()
-        self._tokens = False
-        """Raw SASL tokens are to be expected from the client."""
         self._hole = False
         """Bytes of the responses are missing since the last one that paired."""
         self._skipped = 0
@@ -108,14 +94,7 @@ class Conversation:
         self._ended = ""
         """How the connection ended, as far as that is known."""
         self._closed = [False, False]
-        self.mechanism = ""
-        """Of SASL, as the handshake named it."""
-        self.user = ""
-        self._claimed = ""
-        """The user that the client says it is, until the broker agrees."""
-        self.software = ""
-        self.client_id: str | None = None
-        """As the last request named it: tokens, orphans and garbage are of the same client."""
+        self.phases = Phases()
         self._fetching = fetch_sessions.FetchSessions()
         self._out: list[Exchange] = []
 
@@ -195,11 +174,9 @@ class Conversation:
         if half is not None:
             self._complete(half, frame)
             return
-        if self._tokens or (frame.offset == 0 and frame.payload[:1] == b"\x60"):
-            if self._is_token(frame):
-                self._token(frame)
-                return
-            self._tokens = False
+        if self.phases.is_token(frame):
+            self._token(frame)
+            return
         header = self._header_of(frame.payload)
         if header is None:
             self._opaque(frame)
@@ -224,42 +201,24 @@ class Conversation:
             return
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
-        self.client_id = header.client_id
         if self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
         if self._context.bodies or header.api_key in STATEFUL:
             pending.decoded, pending.undecoded = dissect_request(frame, header)
         else:
-            pending.undecoded = _cut(frame, "request")
+            pending.undecoded = cut_of(frame, "request")
         self._learn(pending.decoded)
-        if header.api_key in STATEFUL:
-            self._note_request(header, pending.decoded)
-        pending.software = self.software
+        self.phases.saw_request(header, pending.decoded)
+        pending.software = self.phases.software
         if header.api_key in fetch_sessions.KEYS and pending.decoded is not None:
             pending.session = self._fetching.request(header.api_key, pending.decoded.body)
         if pending.answer is not None:
             self._answered(pending, pending.answer)
-        elif header.api_key == PRODUCE and acks_of(frame.payload, pending) == 0:
+        elif header.api_key == PRODUCE and acks_of(frame.payload, header, pending.decoded) == 0:
             self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
         else:
             for dropped in self._in_flight.add(header.correlation_id, pending):
                 self._unanswered(dropped, "none was seen while many more requests were sent")
-
-    def _note_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
-        """Follow the phases before the work begins."""
-        if decoded is None:
-            return
-        body = decoded.body
-        if header.api_key == API_VERSIONS:
-            name = body.get("client_software_name", "")
-            if name:
-                self.software = f"{name} {body.get('client_software_version', '')}".strip()
-        elif header.api_key == SASL_HANDSHAKE:
-            self.mechanism = body["mechanism"]
-            # Version 0 leads to raw tokens, version 1 to SaslAuthenticate (KIP-152).
-            self._tokens = header.api_version == 0
-        else:
-            self._claimed = user_of(self.mechanism, body["auth_bytes"]) or self._claimed
 
     def _opaque(self, frame: Frame) -> None:
         """A frame of the client that is no request."""
@@ -354,35 +313,20 @@ class Conversation:
         self._context.brokers.add(self._endpoints()[1])
         self._tell(pending, "answered", frame)
 
-    def _note_response(self, key: int, decoded: Decoded) -> None:
-        """Follow the phases before the work begins."""
-        failed = decoded.body.get("error_code", 0)
-        if key == SASL_HANDSHAKE and failed:
-            self._tokens = False
-        elif key == SASL_AUTHENTICATE and not failed:
-            self.user = self._claimed
-
     # --- raw SASL tokens
-
-    def _is_token(self, frame: Frame) -> bool:
-        """A request has a header that makes sense; a token, as good as never."""
-        data = _INT.pack(frame.size) + frame.payload
-        if frame.offset == 0 and is_token(data):
-            self._tokens = True
-        return judge_request(data, 0) is not Verdict.MAYBE
 
     def _token(self, frame: Frame) -> None:
         pending = Pending(self._number(), None, SASL_TOKEN)
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
-        pending.undecoded = _cut(frame, "request")
-        pending.software = self.software
-        self._claimed = user_of(self.mechanism, frame.payload) or self._claimed
+        pending.undecoded = cut_of(frame, "request")
+        pending.software = self.phases.software
+        self.phases.saw_token(frame.payload)
         self._in_flight.tokens.append(pending)
 
     def _token_answer(self, frame: Frame) -> None:
         pending = self._in_flight.tokens.pop(0)
-        self.user = self._claimed
+        self.phases.saw_token_answer()
         self._tell(pending, "answered", frame)
 
     # --- telling
@@ -417,18 +361,18 @@ class Conversation:
         if answer is not None:
             correlation_id = None
             if header is None:
-                more = _cut(answer, "response")
+                more = cut_of(answer, "response")
             else:
                 correlation_id = header.correlation_id
                 if self._context.bodies or header.api_key in STATEFUL:
                     decoded, more = dissect_response(answer, header)
                     self._learn(decoded)
                     if decoded is not None and header.api_key in STATEFUL:
-                        self._note_response(header.api_key, decoded)
+                        self.phases.saw_response(header.api_key, decoded)
                     if decoded is not None and header.api_key in fetch_sessions.KEYS:
                         self._note_fetched(header.api_key, pending.decoded, decoded)
                 else:
-                    more = _cut(answer, "response")
+                    more = cut_of(answer, "response")
             response = Response(answer, correlation_id, decoded)
             if more:
                 undecoded += more
@@ -455,11 +399,11 @@ class Conversation:
                 api=pending.api,
                 api_version=None if header is None else header.api_version,
                 correlation_id=None if header is None else header.correlation_id,
-                client_id=self.client_id if header is None else header.client_id,
+                client_id=self.phases.client_id if header is None else header.client_id,
                 request=request,
                 response=response,
                 software=pending.software,
-                user=self.user,
+                user=self.phases.user,
                 reason=reason,
                 undecoded=undecoded,
                 notes=notes,
@@ -482,7 +426,7 @@ class Conversation:
             None,
             Response(frame, correlation_id, None),
             "a response to no request that was seen",
-            (left, *_cut(frame, "response")) if size else _cut(frame, "response"),
+            (left, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
         )
 
     def _tell_opaque(self, request: Request, reason: str, undecoded: tuple[Undecoded, ...]) -> None:
@@ -514,96 +458,13 @@ class Conversation:
                 api="",
                 api_version=None,
                 correlation_id=None if response is None else response.correlation_id,
-                client_id=self.client_id,
+                client_id=self.phases.client_id,
                 request=request,
                 response=response,
-                software=self.software,
-                user=self.user,
+                software=self.phases.software,
+                user=self.phases.user,
                 reason=reason,
                 undecoded=undecoded,
                 notes=self._notes(),
             )
         )
-
-
-def api_name(key: int) -> str:
-    """Kafka's name of an API, or `Api 123`."""
-    api = APIS.get(key)
-    return f"Api {key}" if api is None else api.name
-
-
-def _cut(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
-    """What is missing of a frame."""
-    if not frame.cut:
-        return ()
-    have = len(frame.payload)
-    texts = {
-        "gap": "the capture lacks the rest",
-        "end": "the connection or the capture ends inside it",
-        "too-large": "more than we hold of one frame",
-    }
-    return (Undecoded(side, frame.cut, have, frame.size - have, texts[frame.cut]),)
-
-
-def dissect_request(
-    frame: Frame, header: RequestHeader
-) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-    """The body of a request, and what of it could not be decoded."""
-    if frame.cut:
-        return None, _cut(frame, "request")
-    try:
-        decoded = decode_request(frame.payload)
-    except DissectError as error:
-        return None, (_undecoded("request", error, frame.payload, header.end),)
-    return decoded, _surplus("request", decoded, frame.payload)
-
-
-def dissect_response(
-    frame: Frame, header: RequestHeader
-) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
-    """The body of the response to a request, and what of it could not be decoded."""
-    if frame.cut:
-        return None, _cut(frame, "response")
-    try:
-        decoded = decode_response(frame.payload, header.api_key, header.api_version)
-    except DissectError as error:
-        return None, (_undecoded("response", error, frame.payload, 4),)
-    return decoded, _surplus("response", decoded, frame.payload)
-
-
-def _undecoded(side: Side, error: DissectError, payload: bytes, body_at: int) -> Undecoded:
-    offset = min(max(error.offset, body_at), len(payload))
-    return Undecoded(side, error.word, offset, len(payload) - offset, str(error), error.path)
-
-
-def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, ...]:
-    left = len(payload) - decoded.end
-    if not left:
-        return ()
-    text = f"{left} bytes behind the end of the message"
-    return (Undecoded(side, "surplus", decoded.end, left, text),)
-
-
-@cache
-def _acks_layout(version: int) -> Layout:
-    """A Produce request up to its acks: what the header of a cut frame still tells."""
-    whole = layout_of("ProduceRequest", version)
-    slots = whole.body.slots
-    names = [slot.name for slot in slots]
-    wire = StructWire(slots[: names.index("acks") + 1], (), flexible=False, nullable=False)
-    return Layout(whole.message, version, wire)
-
-
-def acks_of(payload: bytes, pending: Pending) -> int | None:
-    """The acks that a Produce request asks for; None when that cannot be read."""
-    if pending.decoded is not None:
-        acks: int = pending.decoded.body["acks"]
-        return acks
-    header = pending.header
-    if header is None or header.api_version not in APIS[PRODUCE].versions:
-        return None
-    try:
-        body, _ = reader(_acks_layout(header.api_version))(payload, header.end)
-    except REFUSALS:
-        return None
-    return body["acks"]  # type: ignore[no-any-return]

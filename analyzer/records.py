@@ -17,8 +17,9 @@ import orjson
 from analyzer.rows import short_id
 from analyzer.times import iso_ms
 from dissectors.errors import DissectError
+from dissectors.internal import Content, decode, is_internal, masked_content, without_secrets
 from dissectors.jsonform import dumps
-from dissectors.records import Batch, Partial, batches, crc_ok, open_batch
+from dissectors.records import Batch, Partial, aligned, batches, crc_ok, open_batch
 from dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PRODUCE = 0
 FETCH = 1
+FETCH_SNAPSHOT = 59
 SHARE_FETCH = 78
 
 
@@ -42,6 +44,12 @@ class Field(NamedTuple):
     data: bytes
     base_offset: int | None
     """Of a Produce: where the broker says it put the first record."""
+    aligned: bool = True
+    """Begins with a batch; a piece of a snapshot may begin inside one."""
+
+    def batches(self) -> Iterator[Batch | Partial]:
+        """The batches of the field; `Malformed` at the first nonsense."""
+        return batches(self.data) if self.aligned else aligned(self.data)
 
 
 class Problem(NamedTuple):
@@ -77,6 +85,11 @@ def fields_of(exchange: Exchange, names: TopicNames) -> Iterator[Field]:
                 if partition["records"]:
                     index = partition["partition_index"]
                     yield Field("fetch", name, topic_id, index, partition["records"], None)
+    elif exchange.api_key == FETCH_SNAPSHOT and answer is not None:
+        for topic in answer["topics"]:
+            for partition in topic["partitions"]:
+                if data := partition["unaligned_records"]:
+                    yield Field("fetch", topic["name"], None, partition["index"], data, None, False)
 
 
 def _topic(topic: dict[str, Any], name: str, names: TopicNames) -> tuple[str | None, bytes | None]:
@@ -115,7 +128,7 @@ def field_objects(
     data = field.data
     place = 0
     try:
-        for batch in batches(data):
+        for batch in field.batches():
             if isinstance(batch, Partial):
                 continue
             opened = open_batch(data, batch)
@@ -169,6 +182,7 @@ def batch_objects(
         "producer_epoch": batch.producer_epoch if known else None,
     }
     rest = {"transactional": batch.transactional, "control": batch.control}
+    internal = batch.control or is_internal(field.topic, field.topic_id)
     head = dumps(start)[:-1] + b',"offset":'
     tail = b"," + dumps(end)[1:-1] + b',"sequence":'
     last = b"," + dumps(rest)[1:] + separator
@@ -202,6 +216,9 @@ def batch_objects(
                 shown_key = encode(key.decode())
             except UnicodeDecodeError:
                 shown_key = _base64(key)
+        meaning = b""
+        if internal:
+            value, meaning = _meaning(field, batch, key, value)
         if value is None:
             shown = b"null"
         else:
@@ -214,8 +231,36 @@ def batch_objects(
             ending = b"".join((b',"headers":', _headers(headers), tail, numbered, last))
         else:
             ending = closing
+        if meaning:
+            ending = b"".join(
+                (ending[: -1 - len(separator)], b',"internal":', meaning, b"}", separator)
+            )
         parts += (head, at, time, shown_key, b',"value":', shown, ending)
     return b"".join(parts)
+
+
+def _meaning(
+    field: Field, batch: Batch, key: bytes | None, value: bytes | None
+) -> tuple[bytes | None, bytes]:
+    """The value without secrets, and what key and value of one of Kafka's own records say, as
+    JSON."""
+    found = decode(field.topic, key, value, topic_id=field.topic_id, control=batch.control)
+    if found is None:
+        return value, b""
+    shown: dict[str, Any] = {"key": _content(found.key), "value": _content(found.value)}
+    if found.error is not None:
+        shown["error"] = str(found.error)
+    return without_secrets(found, value), dumps(shown)
+
+
+def _content(content: Content | None) -> dict[str, Any] | None:
+    if content is None:
+        return None
+    out: dict[str, Any] = {"message": content.message, "version": content.version}
+    out["body"] = masked_content(content)
+    if content.note:
+        out["note"] = content.note
+    return out
 
 
 def _base64(value: bytes) -> bytes:

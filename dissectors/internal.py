@@ -18,6 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from dissectors.codes import ENUMS
 from dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
+from dissectors.layout import Layout
+from dissectors.masking import masked, secrets_of
 from dissectors.reader import Body
 from dissectors.registry import message, read_best
 from dissectors.schema import Message
@@ -57,6 +59,8 @@ class Content(NamedTuple):
     """Not empty when the layout is one that only some releases had."""
     surplus: int = 0
     """Bytes behind the end of the message."""
+    layout: Layout | None = None
+    """None for the key of a control record, which is two numbers."""
 
 
 class Internal(NamedTuple):
@@ -126,7 +130,7 @@ def _content(declared: Message, version: int, data: bytes, at: int) -> Content:
     body, end, layout = read_best(declared.name, version, data, at)
     releases = layout.message.releases
     note = f"layout of Kafka {releases}" if releases else ""
-    return Content(declared.name, version, body, note, len(data) - end)
+    return Content(declared.name, version, body, note, len(data) - end, layout)
 
 
 def _coordinator(topic: str, key: bytes | None, value: bytes | None) -> Internal:
@@ -162,6 +166,24 @@ def _framed(module: str, value: bytes | None) -> Internal:
         return Internal(None, _content(declared, version, value, at))
     except DissectError as error:
         return Internal(None, None, error)
+
+
+def masked_content(content: Content) -> Body:
+    """The body with asterisks for its secrets."""
+    if content.layout is None:
+        return content.body
+    return masked(content.layout, content.body)
+
+
+def without_secrets(found: Internal, value: bytes | None) -> bytes | None:
+    """The record's value with asterisks for the secrets that were found in it (SCRAM credentials in
+    the metadata log)."""
+    content = found.value
+    if value is None or content is None or content.layout is None:
+        return value
+    for secret in secrets_of(content.layout, content.body):
+        value = value.replace(secret, b"*" * len(secret))
+    return value
 
 
 # --- control records

@@ -3,6 +3,7 @@ the same length."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -44,3 +45,25 @@ def _masked(wire: Wire, value: Any) -> Any:
         else:
             out[slot.name] = _masked(slot.wire, old)
     return out
+
+
+def secrets_of(layout: Layout, body: Body) -> Iterator[bytes]:
+    """The secret values of a body, as the bytes that stand on the wire."""
+    if has_secrets(layout):
+        yield from _secrets(layout.body, body)
+
+
+def _secrets(wire: Wire, value: Any) -> Iterator[bytes]:
+    if value is None:
+        return
+    if isinstance(wire, ArrayWire):
+        for each in value:
+            yield from _secrets(wire.element, each)
+    elif isinstance(wire, StructWire):
+        for slot in (*wire.slots, *wire.tags):
+            inner = value[slot.name]
+            if slot.field.secret and inner:
+                text = isinstance(inner, str)
+                yield inner.encode("utf-8", "surrogateescape") if text else inner
+            else:
+                yield from _secrets(slot.wire, inner)
