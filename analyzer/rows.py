@@ -276,7 +276,10 @@ def result(row: Row) -> str:
         return f"~ {row.reason}"
     if row.state == "orphan":
         return f"? {row.reason}"
-    left = [f"({each.side}: {each.bytes} bytes {each.reason})" for each in row.undecoded]
+    left = [
+        f"({each.side}: {each.reason}{f', {each.bytes} bytes' if each.bytes else ''})"
+        for each in row.undecoded
+    ]
     return " ".join((_outcome(row), *left))
 
 

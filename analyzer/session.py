@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from analyzer.columns import Frames, Read, Table
-from analyzer.conversation import dissect_request, dissect_response
+from analyzer.dissection import dissect_request, dissect_response
 from analyzer.model import Exchange, Note, Request, Response, State, Undecoded
 from analyzer.rows import Row, row_of
 from dissectors.errors import DissectError

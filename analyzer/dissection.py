@@ -1,0 +1,106 @@
+"""Frames to bodies, and the only place that turns a `DissectError` into an `Undecoded`.
+
+Stateless: the header of the request says all there is to know for either side.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from analyzer.model import Frame, Side, Undecoded
+from dissectors.errors import DissectError
+from dissectors.layout import Layout, StructWire
+from dissectors.reader import REFUSALS, reader
+from dissectors.registry import (
+    APIS,
+    Decoded,
+    RequestHeader,
+    decode_request,
+    decode_response,
+    layout_of,
+)
+
+PRODUCE: Final = 0
+
+
+def api_name(key: int) -> str:
+    """Kafka's name of an API, or `Api 123`."""
+    api = APIS.get(key)
+    return f"Api {key}" if api is None else api.name
+
+
+def cut_of(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
+    """What is missing of a frame."""
+    if not frame.cut:
+        return ()
+    have = len(frame.payload)
+    texts = {
+        "gap": "the capture lacks the rest",
+        "end": "the connection or the capture ends inside it",
+        "too-large": "more than we hold of one frame",
+    }
+    return (Undecoded(side, frame.cut, have, frame.size - have, texts[frame.cut]),)
+
+
+def dissect_request(
+    frame: Frame, header: RequestHeader
+) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+    """The body of a request, and what of it could not be decoded."""
+    if frame.cut:
+        return None, cut_of(frame, "request")
+    try:
+        decoded = decode_request(frame.payload)
+    except DissectError as error:
+        return None, (_undecoded("request", error, frame.payload, header.end),)
+    return decoded, _surplus("request", decoded, frame.payload)
+
+
+def dissect_response(
+    frame: Frame, header: RequestHeader
+) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+    """The body of the response to a request, and what of it could not be decoded."""
+    if frame.cut:
+        return None, cut_of(frame, "response")
+    try:
+        decoded = decode_response(frame.payload, header.api_key, header.api_version)
+    except DissectError as error:
+        return None, (_undecoded("response", error, frame.payload, 4),)
+    return decoded, _surplus("response", decoded, frame.payload)
+
+
+def _undecoded(side: Side, error: DissectError, payload: bytes, body_at: int) -> Undecoded:
+    offset = min(max(error.offset, body_at), len(payload))
+    return Undecoded(side, error.word, offset, len(payload) - offset, str(error), error.path)
+
+
+def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, ...]:
+    left = len(payload) - decoded.end
+    if not left:
+        return ()
+    text = f"{left} bytes behind the end of the message"
+    return (Undecoded(side, "surplus", decoded.end, left, text),)
+
+
+@cache
+def _acks_layout(version: int) -> Layout:
+    """A Produce request up to its acks: what the header of a cut frame still tells."""
+    whole = layout_of("ProduceRequest", version)
+    slots = whole.body.slots
+    names = [slot.name for slot in slots]
+    wire = StructWire(slots[: names.index("acks") + 1], (), flexible=False, nullable=False)
+    return Layout(whole.message, version, wire)
+
+
+def acks_of(payload: bytes, header: RequestHeader, decoded: Decoded | None) -> int | None:
+    """The acks that a Produce request asks for; None when that cannot be read."""
+    if decoded is not None:
+        acks: int = decoded.body["acks"]
+        return acks
+    if header.api_version not in APIS[PRODUCE].versions:
+        return None
+    try:
+        body, _ = reader(_acks_layout(header.api_version))(payload, header.end)
+    except REFUSALS:
+        return None
+    return body["acks"]  # type: ignore[no-any-return]
