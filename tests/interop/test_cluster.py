@@ -4,6 +4,7 @@ One node stops and comes back, one is killed and comes back, a fourth joins and 
 """
 
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,8 @@ SETTINGS = {
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
 }
+# A voter looks at its own entry after some fetch timeouts of 2 s.
+VOTER_UPDATE_SECONDS = 8
 APIS = {
     *("Vote", "BeginQuorumEpoch", "EndQuorumEpoch", "FetchSnapshot", "AddRaftVoter"),
     *("AlterPartition", "Envelope", "BrokerRegistration", "BrokerHeartbeat"),
@@ -82,14 +85,18 @@ def _life(cluster: KRaftCluster, story: Story, home: Path) -> None:
         where = {"port": joined.ports["CONTROLLER"], "directory": joined.directory_id}
         driver.step("AddVoter", node=joined.number, **where)
         story.add(driver.step("Consume", topic=topic, count=60))
+        if cluster.version.startswith("4."):
+            time.sleep(VOTER_UPDATE_SECONDS)
 
 
 def _writer(driver: Driver, story: Story, topic: str) -> Callable[[], None]:
     """Each call writes the next twenty records of the topic."""
     first = iter(range(0, 1000, 20))
+    # Idempotent: what the killed node took and never answered must not be there twice.
+    once = {"count": 20, "idempotent": "true"}
 
     def write() -> None:
-        story.add(driver.step("Produce", topic=topic, first=next(first), count=20))
+        story.add(driver.step("Produce", topic=topic, first=next(first), **once))
 
     return write
 
