@@ -227,7 +227,7 @@ class Conversation:
             reason = f"the header is not in the capture ({frame.cut})"
         size = frame.size
         undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
-        self._tell_opaque(Request(frame, None, None), reason, (undecoded,))
+        self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
 
     def _skip(self, unit: Skipped) -> None:
         self._skipped += unit.size
@@ -354,39 +354,19 @@ class Conversation:
         return tuple(notes)
 
     def _tell(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
-        header = pending.header
+        header, asked = pending.header, pending.decoded
         response: Response | None = None
-        undecoded = pending.undecoded
         decoded: Decoded | None = None
+        undecoded = pending.undecoded
         if answer is not None:
-            correlation_id = None
-            if header is None:
-                more = cut_of(answer, "response")
-            else:
-                correlation_id = header.correlation_id
-                if self._context.bodies or header.api_key in STATEFUL:
-                    decoded, more = dissect_response(answer, header)
-                    self._learn(decoded)
-                    if decoded is not None and header.api_key in STATEFUL:
-                        self.phases.saw_response(header.api_key, decoded)
-                    if decoded is not None and header.api_key in fetch_sessions.KEYS:
-                        self._note_fetched(header.api_key, pending.decoded, decoded)
-                else:
-                    more = cut_of(answer, "response")
-            response = Response(answer, correlation_id, decoded)
-            if more:
-                undecoded += more
-        request = None
-        if pending.frame is not None:
-            request = Request(pending.frame, header, pending.decoded)
-        client, broker = self._endpoints()
+            decoded, more = self._read_answer(pending, answer)
+            undecoded += more
+            response = Response(answer, None if header is None else header.correlation_id, decoded)
+        request = None if pending.frame is None else Request(pending.frame, header, asked)
         notes = pending.notes
-        if (
-            self._skipped
-            or (decoded is not None and decoded.note)
-            or (pending.decoded is not None and pending.decoded.note)
-        ):
-            notes += self._notes(("request", pending.decoded), ("response", decoded))
+        if self._skipped or (asked and asked.note) or (decoded and decoded.note):
+            notes += self._notes(("request", asked), ("response", decoded))
+        client, broker = self._endpoints()
         self._out.append(
             Exchange(
                 number=pending.number,
@@ -411,9 +391,21 @@ class Conversation:
             )
         )
 
-    def _note_fetched(self, key: int, asked: Decoded | None, answer: Decoded) -> None:
-        if asked is not None:
-            self._fetching.response(key, asked.body, answer.body)
+    def _read_answer(
+        self, pending: Pending, answer: Frame
+    ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+        """The body of an answer, after the state has learned from it."""
+        header = pending.header
+        if header is None or not (self._context.bodies or header.api_key in STATEFUL):
+            return None, cut_of(answer, "response")
+        decoded, undecoded = dissect_response(answer, header)
+        if decoded is not None:
+            self._learn(decoded)
+            if header.api_key in STATEFUL:
+                self.phases.saw_response(header.api_key, decoded)
+            elif header.api_key in fetch_sessions.KEYS and pending.decoded is not None:
+                self._fetching.response(header.api_key, pending.decoded.body, decoded.body)
+        return decoded, undecoded
 
     def _orphan(self, frame: Frame) -> None:
         """A response whose request was not seen: what it holds cannot be known."""
@@ -428,9 +420,6 @@ class Conversation:
             "a response to no request that was seen",
             (left, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
         )
-
-    def _tell_opaque(self, request: Request, reason: str, undecoded: tuple[Undecoded, ...]) -> None:
-        self._tell_alone("opaque", request, None, reason, undecoded)
 
     def _tell_alone(
         self,

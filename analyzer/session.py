@@ -18,6 +18,7 @@ from dissectors.registry import RequestHeader, read_request_header
 
 if TYPE_CHECKING:
     from analyzer.context import Context
+    from analyzer.fetch_sessions import FetchSession
     from captures.model import Connection
 
 STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
@@ -71,6 +72,8 @@ class Session:
         self._response = array("q")
         self._remarks: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Most exchanges have none."""
+        self._fetch_sessions: dict[int, FetchSession] = {}
+        """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
         self._index = array("q")
         """By exchange number."""
         self._connection_index: dict[int, int] = {}
@@ -112,6 +115,8 @@ class Session:
         self._response.append(NONE if response is None else self._frames.add(response.frame))
         if exchange.undecoded or exchange.notes:
             self._remarks[index] = (exchange.undecoded, exchange.notes)
+        if exchange.fetch_session is not None:
+            self._fetch_sessions[index] = exchange.fetch_session
         while len(self._index) <= exchange.number:
             self._index.append(NONE)
         self._index[exchange.number] = index
@@ -158,6 +163,7 @@ class Session:
             reason=self.reasons.values[self.reason[index]],
             undecoded=undecoded,
             notes=notes,
+            fetch_session=self._fetch_sessions.get(index),
         )
 
     def row(self, index: int) -> Row:

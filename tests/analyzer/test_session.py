@@ -49,5 +49,6 @@ def test_exchanges_come_back_as_they_were(path: Path) -> None:
                 was, now = getattr(exchange, side), getattr(again, side)
                 assert (was is None) == (now is None)
                 assert was is None or (was.frame, was.body) == (now.frame, now.body)
+            assert again.fetch_session == exchange.fetch_session
             names = first.context.names
             assert to_json(row_of(again, names)) == to_json(row_of(exchange, names))
