@@ -135,6 +135,8 @@ class Exchange:
     """Name and version of the client library, once ApiVersions told it on this connection."""
     user: str = ""
     """Who authenticated on this connection, as far as the mechanism tells."""
+    mechanism: str = ""
+    """Of SASL, as this connection's handshake named it."""
     reason: str = ""
     """A sentence: why there is no answer, or what opaque bytes look like."""
     undecoded: tuple[Undecoded, ...] = ()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from analyzer import render_cells
+from analyzer.contained import embedded_of
+from analyzer.fetch_sessions import by_topic
 from analyzer.model import Exchange, Request, Response
+from analyzer.records import fields_of
 from analyzer.render_records import lines_inside
-from analyzer.render_tree import TreeText, dump_lines
+from analyzer.render_tree import TreeText, dump_lines, holds_records
+from analyzer.render_values import embedded_lines
 from analyzer.rows import Row, result
 from analyzer.times import iso_ns
 from dissectors.errors import DissectError
@@ -17,22 +21,55 @@ from dissectors.registry import layout_of, request_header_version, response_head
 
 if TYPE_CHECKING:
     from analyzer.model import Frame
+    from analyzer.topics import TopicNames
+    from dissectors.tree import Node
 
 SASL_TOKEN: Final = "SaslToken"
 SASL_AUTHENTICATE: Final = 36
+MOST_TOPICS: Final = 20
 PREVIEW: Final = 64
 """Undecoded bytes that are shown without `--hex`."""
 
 
-def exchange_lines(row: Row, exchange: Exchange, *, show_hex: bool) -> Iterator[str]:
+def exchange_lines(
+    row: Row, exchange: Exchange, names: TopicNames, *, show_hex: bool
+) -> Iterator[str]:
     """All lines; secrets are masked."""
     yield from _title(row)
+    yield from _session(exchange, names)
     for name, side in (("request", exchange.request), ("response", exchange.response)):
         if side is None:
             continue
         yield ""
         yield _side_title(name, side.frame)
-        yield from _side(exchange, side, show_hex=show_hex)
+        yield from _side(exchange, side, names, show_hex=show_hex)
+
+
+def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
+    """What an incremental Fetch implies."""
+    session = exchange.fetch_session
+    if session is None:
+        return
+    number = "" if session.id is None else f" {session.id}"
+    title = f"  session{number} epoch {session.epoch}"
+    if session.partitions is None:
+        yield f"{title}: began before the capture, so its other partitions are unknown"
+        return
+    topics = by_topic(session.partitions, names)
+    shown = [f"{topic} {_ranges(numbers)}" for topic, numbers in topics.items()]
+    more = f", and {len(shown) - MOST_TOPICS} topics more" if len(shown) > MOST_TOPICS else ""
+    yield f"{title}: {', '.join(shown[:MOST_TOPICS]) or 'no partition'}{more}"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0-3,5 for [0, 1, 2, 3, 5]."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ",".join("-".join(map(str, run)) for run in runs)
 
 
 def _title(row: Row) -> Iterator[str]:
@@ -64,12 +101,31 @@ def _side_title(name: str, frame: Frame) -> str:
     return f"{name}: {frame.wire_bytes} bytes{cut}, {noun} {some}"
 
 
-def _side(exchange: Exchange, side: Request | Response, *, show_hex: bool) -> Iterator[str]:
+def _inside(
+    exchange: Exchange, side: Request | Response, names: TopicNames
+) -> Callable[[Node, str], Iterator[str]]:
+    """What stands below bytes fields: records with their topics, and embedded formats."""
+    embedded = dict(embedded_of(exchange, side))
+    fields = fields_of(exchange, names)
+
+    def lines(node: Node, path: str) -> Iterator[str]:
+        if node.slot is not None and holds_records(node.slot):
+            yield from lines_inside(node, next(fields, None) if node.value else None)
+        elif path in embedded:
+            yield from embedded_lines(embedded[path])
+
+    return lines
+
+
+def _side(
+    exchange: Exchange, side: Request | Response, names: TopicNames, *, show_hex: bool
+) -> Iterator[str]:
     payload = side.frame.payload
     if exchange.api == SASL_TOKEN:
         yield f"  a SASL token of {len(payload)} bytes, not shown"
         return
-    text = TreeText(payload, show_hex=show_hex, mask=True, inside=lines_inside)
+    inside = _inside(exchange, side, names)
+    text = TreeText(payload, show_hex=show_hex, mask=True, inside=inside)
     decoded = side.decoded
     if decoded is not None:
         if decoded.note:

@@ -7,19 +7,23 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from analyzer.records import Field
+from analyzer.render_values import internal_lines
 from dissectors.errors import DissectError
+from dissectors.internal import decode, without_secrets
 from dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
 from dissectors.tree import Node
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def lines_inside(node: Node) -> Iterator[str]:
-    """One line per batch, one per record; what is cut or damaged says so."""
+def lines_inside(node: Node, field: Field | None = None) -> Iterator[str]:
+    """One line per batch, one per record; what is cut or damaged says so. `field` tells the topic,
+    so that Kafka's own records can say what they mean."""
     data = bytes(node.value)
     at = node.end - len(data)
     try:
-        for each in batches(data):
+        for each in batches(data) if field is None else field.batches():
             place = f"bytes {at + each.at}-{at + each.at + each.size - 1}"
             if isinstance(each, Partial):
                 yield f"batch cut by the end of the field: {place}"
@@ -27,7 +31,7 @@ def lines_inside(node: Node) -> Iterator[str]:
             yield f"{_batch(data, each)} ({place})"
             opened = open_batch(data, each)
             for record in opened.records:
-                yield f"  {_record(record)}"
+                yield from _record_lines(record, each, field)
             if opened.error is not None:
                 yield f"  ! {opened.error.reason}"
     except DissectError as error:
@@ -51,6 +55,17 @@ def _batch(data: bytes, batch: Batch) -> str:
     words.append("log append time" if batch.log_append_time else "create time")
     words.append(f"crc 0x{batch.crc & 0xFFFFFFFF:08x} {'ok' if crc_ok(data, batch) else 'WRONG'}")
     return ", ".join(words)
+
+
+def _record_lines(record: Record, batch: Batch, field: Field | None) -> Iterator[str]:
+    topic, topic_id = (None, None) if field is None else (field.topic, field.topic_id)
+    found = decode(topic, record.key, record.value, topic_id=topic_id, control=batch.control)
+    if found is None:
+        yield f"  {_record(record)}"
+        return
+    yield f"  {_record(record._replace(value=without_secrets(found, record.value)))}"
+    for line in internal_lines(found):
+        yield f"    {line}"
 
 
 def _record(record: Record) -> str:

@@ -56,7 +56,7 @@ def _preview(value: bytes) -> str:
 
 
 class TreeText:
-    """Prints messages of one frame; `inside` gives the lines below a field that holds records."""
+    """Prints messages of one frame; `inside` gives the lines below a bytes field, by its path."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class TreeText:
         *,
         show_hex: bool = False,
         mask: bool = False,
-        inside: Callable[[Node], Iterator[str]] | None = None,
+        inside: Callable[[Node, str], Iterator[str]] | None = None,
     ) -> None:
         self.data = data
         self.show_hex = show_hex
@@ -80,10 +80,11 @@ class TreeText:
         title = f"{root.name} v{layout.version}"
         yield self._line(root, 0, title, leaf=False)
         for child in root.children:
-            yield from self._node(child, 1)
+            yield from self._node(child, 1, "")
 
-    def _node(self, node: Node, depth: int) -> Iterator[str]:
+    def _node(self, node: Node, depth: int, around: str) -> Iterator[str]:
         slot = node.slot
+        path = _path(around, node.name)
         secret = self.mask and slot is not None and slot.field.secret
         if not self.show_hex and _is_noise(node):
             return
@@ -96,8 +97,8 @@ class TreeText:
             value = _masked(node.value) if secret else node.value
             text = f"{node.name}: {shown(value)}{named_value(slot, value)}"
             yield self._line(node, depth, text, leaf=not node.children, secret=secret)
-            if self.inside is not None and slot is not None and _is_records(slot) and node.value:
-                for line in self.inside(node):
+            if self.inside is not None and isinstance(node.value, bytes) and slot is not None:
+                for line in self.inside(node, path):
                     yield f"{self._blank()}{'  ' * (depth + 1)}{line}"
             if not self.show_hex and not _has_fields(node):
                 return
@@ -105,7 +106,7 @@ class TreeText:
             if secret and not child.children and child.name not in ("length", "marker"):
                 yield self._line(child, depth + 1, child.name, leaf=True, secret=True)
             else:
-                yield from self._node(child, depth + 1)
+                yield from self._node(child, depth + 1, path)
 
     def _blank(self) -> str:
         return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
@@ -163,7 +164,15 @@ def _has_fields(node: Node) -> bool:
     return any(child.slot is not None or child.children for child in node.children)
 
 
-def _is_records(slot: Slot) -> bool:
+def _path(around: str, name: str) -> str:
+    """The dotted path of a node, as errors and embedded formats have it."""
+    if name == "_tagged_fields":
+        return around
+    return f"{around}{name}" if name.startswith("[") or not around else f"{around}.{name}"
+
+
+def holds_records(slot: Slot) -> bool:
+    """Whether the field holds record batches."""
     return isinstance(slot.wire, BytesWire) and slot.wire.records
 
 
@@ -172,10 +181,13 @@ def render_message(
     data: bytes,
     *,
     show_hex: bool = False,
-    mask: bool = False,
 ) -> str:
     """All messages of a frame as text; each layout comes with its offset."""
     from analyzer.render_records import lines_inside
 
-    text = TreeText(data, show_hex=show_hex, mask=mask, inside=lines_inside)
+    def inside(node: Node, path: str) -> Iterator[str]:
+        if node.slot is not None and holds_records(node.slot):
+            yield from lines_inside(node)
+
+    text = TreeText(data, show_hex=show_hex, inside=inside)
     return "".join(f"{line}\n" for layout, at in layouts for line in text.message(layout, at))

@@ -52,6 +52,8 @@ class Session:
         self.software = array("L")
         self.users: Table[str] = Table()
         self.user = array("L")
+        self.mechanisms: Table[str] = Table()
+        self.mechanism = array("L")
         self.reasons: Table[str] = Table()
         self.reason = array("L")
         self.topic_lists: Table[tuple[str, ...]] = Table()
@@ -99,6 +101,7 @@ class Session:
         self.client_id.append(self.client_ids.number(exchange.client_id))
         self.software.append(self.softwares.number(exchange.software))
         self.user.append(self.users.number(exchange.user))
+        self.mechanism.append(self.mechanisms.number(exchange.mechanism))
         self.reason.append(self.reasons.number(exchange.reason))
         self.topics.append(self.topic_lists.number(row.topics))
         self.groups.append(self.group_lists.number(row.groups))
@@ -160,6 +163,7 @@ class Session:
             response=self._response_of(index, header),
             software=self.softwares.values[self.software[index]],
             user=self.users.values[self.user[index]],
+            mechanism=self.mechanisms.values[self.mechanism[index]],
             reason=self.reasons.values[self.reason[index]],
             undecoded=undecoded,
             notes=notes,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from dissectors.codes import ENUMS, ERRORS
+from dissectors.messages import APIS
 from dissectors.schema import Field
 
 _NOT_REQUESTED: Final = -(1 << 31)
@@ -21,6 +22,8 @@ def name_of(field: Field, value: Any) -> str:
     if field.enum == "ErrorCode" or field.name == "error_code":
         error = ERRORS.get(value)
         return error.name if error else ""
+    if field.name in ("api_key", "request_api_key"):
+        return APIS[value][0] if value in APIS else ""
     if field.enum == "AuthorizedOperations":
         return operations(value)
     if field.enum:

@@ -100,7 +100,8 @@ def _print_text(
     row, exchange = pair
     if not first:
         output.line("")
-    for line in exchange_lines(row, exchange, show_hex=show_hex):
+    names = reading.capture.context.names
+    for line in exchange_lines(row, exchange, names, show_hex=show_hex):
         output.line(line)
     if packets:
         output.line("")
