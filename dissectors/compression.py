@@ -6,9 +6,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from dissectors.errors import DissectError, Malformed, TooLarge
+from dissectors.errors import Malformed, TooLarge
 
 NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """Number in a batch's attributes -> name."""
@@ -35,20 +35,9 @@ def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:
     `limit`."""
     if codec == 0:
         return data
-    try:
-        return _DECOMPRESS[codec](data, limit)
-    except KeyError:
-        raise Malformed(f"there is no codec {codec}") from None
-    except DissectError:
-        raise
-    except (zlib.error, ValueError, OSError, RuntimeError, MemoryError, struct.error) as error:
-        raise Malformed(f"no {name_of(codec)} data: {_first_line(error)}") from None
-    except Exception as error:
-        # cramjam and zstandard raise exception classes of their own, which are not worth importing
-        # them for.
-        if type(error).__module__.partition(".")[0] in {"cramjam", "zstandard", "zstd"}:
-            raise Malformed(f"no {name_of(codec)} data: {_first_line(error)}") from None
-        raise
+    if codec not in _DECOMPRESS:
+        raise Malformed(f"there is no codec {codec}")
+    return _DECOMPRESS[codec](data, limit)
 
 
 def compress(codec: int, data: bytes) -> bytes:
@@ -56,8 +45,7 @@ def compress(codec: int, data: bytes) -> bytes:
     if codec == 0:
         return data
     if codec == 1:
-        packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-        return packer.compress(data) + packer.flush()
+        return zlib.compress(data, 6, 31)
     import cramjam
 
     if codec == 2:
@@ -66,31 +54,47 @@ def compress(codec: int, data: bytes) -> bytes:
         head = _XERIAL + struct.pack(">ii", 1, 1)
         return head + b"".join(struct.pack(">i", len(block)) + block for block in packed)
     if codec == 3:
-        return bytes(cramjam.lz4.compress(data))
+        # Java's reader refuses blocks that depend on each other, which are cramjam's default.
+        packer = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        packer.compress(data)
+        return bytes(packer.finish())
     if codec == 4:
         return bytes(cramjam.zstd.compress(data))
     raise Malformed(f"there is no codec {codec}")
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:120]
+def _refused(codec: int, error: Exception) -> Malformed:
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return Malformed(f"no {name_of(codec)} data: {line[:120]}")
 
 
 def _too_large(codec: int, limit: int) -> TooLarge:
     return TooLarge(f"the {name_of(codec)} data expands to more than {limit} bytes")
 
 
+_GZIP_STEP: Final = 4096
+"""Bytes given to the decoder at a time from the second member on: what it does not take it copies,
+and there can be a member in every 20 bytes."""
+
+
 def _gzip(data: bytes, limit: int) -> bytes:
-    parts, size = [], 0
-    while data:
-        member = zlib.decompressobj(31)
-        parts.append(member.decompress(data, limit - size + 1))
-        size += len(parts[-1])
-        if size > limit:
-            raise _too_large(1, limit)
-        if not member.eof:
-            raise Malformed("the gzip data ends early")
-        data = member.unused_data
+    parts, left, at, step = [], limit, 0, len(data)
+    try:
+        while at < len(data) or not parts:
+            member = zlib.decompressobj(31)
+            while not member.eof:
+                if at >= len(data):
+                    raise Malformed("the gzip data ends early")
+                piece = data[at : at + step]
+                parts.append(member.decompress(piece, left + 1))
+                at += len(piece)
+                left -= len(parts[-1])
+                if left < 0:
+                    raise _too_large(1, limit)
+            at -= len(member.unused_data)
+            step = _GZIP_STEP
+    except zlib.error as error:
+        raise _refused(1, error) from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -100,14 +104,19 @@ def _snappy(data: bytes, limit: int) -> bytes:
     them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
-    parts, size, at = [], 0, _XERIAL_HEADER
+    parts, left, at = [], limit, 0
     while at < len(data):
-        (length,) = struct.unpack_from(">i", data, at)
+        if data.startswith(_XERIAL, at):  # once more where streams were put one behind the other
+            at += _XERIAL_HEADER
+            if at > len(data):
+                raise Malformed("the snappy data ends in its header")
+            continue
+        length = int.from_bytes(data[at : at + 4], "big")
         at += 4
-        if length < 0 or at + length > len(data):
+        if at + length > len(data):
             raise Malformed("a snappy block is longer than the data")
-        parts.append(_snappy_block(data[at : at + length], limit - size))
-        size += len(parts[-1])
+        parts.append(_snappy_block(data[at : at + length], left))
+        left -= len(parts[-1])
         at += length
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -117,32 +126,32 @@ def _snappy_block(data: bytes, limit: int) -> bytes:
 
     if not data:
         raise Malformed("an empty snappy block")
-    size = cramjam.snappy.decompress_raw_len(data)
-    # The length that a block claims is allocated at once; three bytes of a copy make 64 bytes at
-    # most.
-    if size > limit:
-        raise _too_large(2, limit)
-    if size > 64 * len(data):
-        raise Malformed(f"a snappy block of {len(data)} bytes claims to hold {size}")
-    return bytes(cramjam.snappy.decompress_raw(data))
+    try:
+        size = cramjam.snappy.decompress_raw_len(data)
+        # The length that a block claims is allocated at once; three bytes of a copy make 64 bytes
+        # at most.
+        if size > limit:
+            raise _too_large(2, limit)
+        if size > 64 * len(data):
+            raise Malformed(f"a snappy block of {len(data)} bytes claims to hold {size}")
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise _refused(2, error) from None
 
 
 def _lz4(data: bytes, limit: int) -> bytes:
+    """Frames into a buffer that grows up to the limit: the library itself knows no limit."""
     import cramjam
 
-    return _grown(cramjam.lz4.decompress_into, _with_right_header(data), limit)
-
-
-def _grown(into: Callable[[bytes, Any], int], data: bytes, limit: int) -> bytes:
-    """Decompress into a buffer that grows up to the limit: the library itself knows no limit."""
+    data = _with_right_header(data)
     size = min(limit, max(1 << 16, 8 * len(data)))
     while True:
         buffer = bytearray(size)
         try:
-            return bytes(memoryview(buffer)[: into(data, buffer)])
-        except Exception as error:
+            return bytes(memoryview(buffer)[: cramjam.lz4.decompress_into(data, buffer)])
+        except cramjam.DecompressionError as error:
             if "write whole buffer" not in str(error):
-                raise
+                raise _refused(3, error) from None
         if size >= limit:
             raise _too_large(3, limit)
         size = min(limit, size * 4)
@@ -193,23 +202,23 @@ def _zstd(data: bytes, limit: int) -> bytes:
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    parts, size, at, frame = [], 0, 0, None
-    while at < len(data) or frame is None:
-        frame = frame or context.decompressobj()
-        step = data[at : at + _ZSTD_STEP]
-        parts.append(frame.decompress(step))
-        at += len(step)
-        size += len(parts[-1])
-        if size > limit:
-            raise _too_large(4, limit)
-        if frame.eof:
+    parts, left, at = [], limit, 0
+    try:
+        while at < len(data) or not parts:
+            frame = context.decompressobj()
+            while not frame.eof:
+                if at >= len(data):
+                    raise Malformed("the zstd data ends early")
+                piece = data[at : at + _ZSTD_STEP]
+                parts.append(frame.decompress(piece))
+                at += len(piece)
+                left -= len(parts[-1])
+                if left < 0:
+                    raise _too_large(4, limit)
             at -= len(frame.unused_data)
-            frame = None
-            if at >= len(data):
-                return b"".join(parts)
-        elif not step:
-            break
-    raise Malformed("the zstd data ends early")
+    except zstandard.ZstdError as error:
+        raise _refused(4, error) from None
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 _DECOMPRESS: Final[dict[int, Callable[[bytes, int], bytes]]] = {

@@ -64,6 +64,20 @@ def test_snappy_without_framing_and_with_other_version_words() -> None:
     assert decompress(2, framed) == data
 
 
+def test_snappy_streams_one_behind_the_other() -> None:
+    assert decompress(2, compress(2, b"one") + compress(2, b"two")) == b"onetwo"
+
+
+def test_a_snappy_header_that_is_cut_is_refused() -> None:
+    with pytest.raises(Malformed):
+        decompress(2, compress(2, b"one")[:12])
+
+
+def test_lz4_blocks_are_independent() -> None:
+    # Java's reader refuses others: "Dependent block stream is unsupported".
+    assert compress(3, b"hello" * 100)[4] & 0x20
+
+
 def test_the_lz4_header_checksum_of_magic_0_is_mended() -> None:
     packed = bytearray(compress(3, b"hello" * 100))
     at = 6 + (8 if packed[4] & 8 else 0)

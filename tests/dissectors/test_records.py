@@ -7,8 +7,15 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.errors import DissectError, Malformed
-from dissectors.record_writer import encode_batch, encode_message_set, varint, with_right_crc
+from dissectors.compression import compress
+from dissectors.errors import DissectError, Malformed, Truncated
+from dissectors.record_writer import (
+    encode_batch,
+    encode_message,
+    encode_message_set,
+    varint,
+    with_right_crc,
+)
 from dissectors.records import (
     LOG_APPEND_TIME,
     Batch,
@@ -179,10 +186,52 @@ def test_records_before_the_damage_are_there() -> None:
     assert found.error.path == "records[3]"
 
 
-def test_a_count_beyond_the_bytes_is_refused_before_anything_is_read() -> None:
-    found = read_records(b"\0" * 70, 1 << 30, 0, 0)
+@pytest.mark.parametrize("stated", [6, 1000, 2**31 - 1])
+def test_a_count_beyond_the_records_gives_those_that_are_there(stated: int) -> None:
+    body = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])[61:]
+    found = read_records(body, stated, 0, 1)
+    assert [record.offset for record in found.records] == [0, 1, 2, 3, 4]
+    assert isinstance(found.error, Truncated)
+    assert (found.error.path, found.error.offset) == ("records[5]", len(body))
+
+
+def test_a_count_below_the_records_is_an_error_behind_the_last_one() -> None:
+    body = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])[61:]
+    found = read_records(body, 3, 0, 1)
+    assert len(found.records) == 3
+    assert isinstance(found.error, Malformed)
+    assert found.error.offset == len(body) // 5 * 3
+
+
+def test_a_negative_count_is_refused() -> None:
+    found = read_records(b"\0" * 70, -1, 0, 0)
     assert found.records == []
     assert isinstance(found.error, Malformed)
+
+
+def test_the_offset_of_an_error_is_one_of_the_field() -> None:
+    first = encode_batch([Record(0, 1, None, b"value", ())])
+    data = bytearray(first * 2)
+    data[-1] = 2  # one header, of which nothing is there
+    _, batch = batches(bytes(data))
+    assert isinstance(batch, Batch)
+    error = open_batch(bytes(data), batch).error
+    assert error is not None
+    assert error.offset >= len(first) + 61
+
+
+def test_messages_before_a_broken_one_keep_their_offsets() -> None:
+    records = [Record(100 + n, 5, b"k", b"value", ()) for n in range(4)]
+    inner = bytearray(encode_message_set(1, [r._replace(offset=n) for n, r in enumerate(records)]))
+    third = len(inner) // 4 * 2
+    inner[third + 26 : third + 30] = (1000).to_bytes(4, "big")  # its key is longer than itself
+    wrapper = Record(103, 5, None, compress(1, bytes(inner)), ())
+    data = encode_message(1, wrapper, 1)
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    found = open_batch(data, entry)
+    assert found.records == records[:2]
+    assert found.error is not None
 
 
 @pytest.mark.parametrize("length", range(17))
