@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from analyzer.plausible import Data, Verdict, judge_request
 from dissectors.errors import DissectError
-from dissectors.registry import APIS, decode_request, read_request_header
+from dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
 
 Look = Literal["kafka", "token", "other", "short"]
 
@@ -87,19 +87,23 @@ def _odd(data: Data) -> Look:
 
 
 def _decodes(data: Data) -> Look:
-    (size,) = _SIZE.unpack_from(data)
+    size: int = _SIZE.unpack_from(data)[0]
     payload = bytes(data[4 : 4 + size])
+    if len(payload) < size <= WHOLE_FIRST:
+        return "short"
+    try:
+        header = read_request_header(payload)
+    except DissectError:
+        return "other"
+    named = bool(header.client_id)
     if len(payload) < size:
-        if size <= WHOLE_FIRST:
-            return "short"
-        return "kafka" if read_request_header(payload).client_id else "other"
+        return "kafka" if named else "other"
     try:
         decoded = decode_request(payload)
     except DissectError:
-        header = read_request_header(payload)
         # A newer client may ask for a version of ApiVersions that we do not know.
-        return "kafka" if header.api_key == 18 and header.client_id else "other"
-    return "kafka" if decoded.end == len(payload) or decoded.header["client_id"] else "other"
+        return "kafka" if header.api_key == API_VERSIONS and named else "other"
+    return "kafka" if decoded.end == len(payload) or named else "other"
 
 
 def is_token(data: Data) -> bool:
