@@ -81,9 +81,13 @@ class _Walk:
         self.padding = 0
         self.notes: dict[str, int] = {}
         self.epoch = -1
+        self.budget = 0
+        """Bytes that may still be summed up to tell a batch from chance: made-up bytes could look
+        like the head of a long batch everywhere, and the work is to stay linear."""
 
     def run(self, file: BinaryIO) -> Iterator[tuple[LogBatch, bytes]]:
         self.size = os.fstat(file.fileno()).st_size
+        self.budget = SCAN_LIMIT + 2 * self.size
         while self.at < self.size:
             wrong = self.framing(file)
             if wrong:
@@ -96,8 +100,20 @@ class _Walk:
                 self.at = found
                 continue
             data = self.read(file, self.at, 12 + self.length)
-            yield self.take(data), data
-            self.at += len(data)
+            row = self.take(data)
+            yield row, data
+            self.at = self.next_of(file, row)
+
+    def next_of(self, file: BinaryIO, row: LogBatch) -> int:
+        """Where the batch behind this one begins. The length of a damaged one may be part of the
+        damage: when nothing begins behind it, the next sound batch may stand inside it."""
+        start, end = row.position, row.position + row.size
+        if row.crc_ok:
+            return end
+        self.at = end
+        if end < self.size and not self.framing(file):
+            return end
+        return self.search(file, start + 1) or end
 
     def read(self, file: BinaryIO, at: int, size: int) -> bytes:
         file.seek(at)
@@ -151,7 +167,8 @@ class _Walk:
                 offset, length = PREFIX.unpack_from(window, place - 16)
                 position = at + place - 16
                 whole = LEAST[2] <= length <= self.size - position - 12
-                if whole and least < offset <= least + MAX_RELATIVE:
+                if whole and least < offset <= least + MAX_RELATIVE and self.budget > 0:
+                    self.budget -= length
                     data = self.read(file, position, 12 + length)
                     if crc_ok(data, _only(data)):
                         return position

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import orjson
-
 from analyzer.atrest_model import LogBatch
 from analyzer.records import Field, batch_objects
 from dissectors.errors import DissectError
 from dissectors.internal import Content, decode, is_internal
-from dissectors.jsonform import dumps
+from dissectors.jsonform import dumps, loads
 from dissectors.layout import Layout
 from dissectors.masking import has_secrets, masked
 from dissectors.messages import DATA
@@ -52,7 +50,7 @@ def lines_of(batch: LogBatch, data: bytes, place: Place, problems: list[str]) ->
         return lines
     pairs = zip(lines.splitlines(), opened.records, strict=True)
     return b"".join(
-        dumps(_decoded(orjson.loads(line), record, place.topic, batch.control)) + b"\n"
+        dumps(_decoded(loads(line), record, place.topic, batch.control)) + b"\n"
         for line, record in pairs
     )
 
@@ -60,7 +58,7 @@ def lines_of(batch: LogBatch, data: bytes, place: Place, problems: list[str]) ->
 def records_of(batch: LogBatch, data: bytes, place: Place) -> Iterator[dict[str, Any]]:
     """The same as objects."""
     for line in lines_of(batch, data, place, []).splitlines():
-        yield orjson.loads(line)
+        yield loads(line)
 
 
 def _reason(error: DissectError) -> str:

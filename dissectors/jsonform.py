@@ -51,6 +51,14 @@ def dumps(value: Any) -> bytes:
         return json.dumps(value, default=plain, separators=(",", ":")).encode("ascii")
 
 
+def loads(text: bytes) -> Any:
+    """What `dumps` wrote, lone surrogates too; `ValueError` when it is no JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+
+
 def body_from_json(layout: Layout, value: Any) -> Body:
     """The complete body that a JSON value stands for: fields that are missing get their defaults.
 

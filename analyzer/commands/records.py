@@ -136,14 +136,14 @@ class _Lines:
         self._columns = columns
 
     def __call__(self, lines: bytes) -> None:
-        import orjson
+        from dissectors.jsonform import loads
 
         if not self._started:
             self._started = True
             titles = [column.title or column.name.capitalize() for column in self._columns]
             self._line(titles, header=True)
         for each in lines.splitlines():
-            record = orjson.loads(each)
+            record = loads(each)
             self._line([_text(record.get(name)) for name in self._names])
 
     def _line(self, cells: list[str], *, header: bool = False) -> None:

@@ -6,11 +6,10 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-import orjson
-
 from analyzer.export.late import Late
 from analyzer.records import Problem, record_lines
 from analyzer.rows import result, to_json, unnamed
+from dissectors.jsonform import loads
 
 if TYPE_CHECKING:
     from analyzer.export import Table
@@ -67,7 +66,7 @@ class Export:
             self._late.saw(row.topic_ids, self._at)
         if self._records:
             for lines in record_lines(exchange, self._names, self.problems):
-                values = [orjson.loads(line) for line in lines.splitlines()]
+                values = [loads(line) for line in lines.splitlines()]
                 self._write([[_cell(v[name]) for name in RECORD_COLUMNS] for v in values])
             return
         value = to_json(row) | {"result": result(row)}

@@ -148,6 +148,21 @@ def test_sound_batches_behind_nonsense_are_found(partition: Path) -> None:
     assert [r["offset"] for r in found.records(lost=False)] == [0, 1, 2]
 
 
+def test_sound_batches_inside_a_damaged_length_are_found(partition: Path) -> None:
+    damaged = bytearray(batch(3))
+    # So long that it ends in the middle of the third one behind it.
+    damaged[8:12] = struct.pack(">i", len(damaged) + len(batch(6)) + 40)
+    told = verdict(log(partition, batch(0), bytes(damaged), batch(6), batch(9)))
+    assert told.valid_bytes == len(batch(0))
+    assert (told.lost_batches, told.lost_first, told.lost_last) == (2, 6, 11)
+
+
+def test_bytes_that_look_like_heads_everywhere_take_no_time(partition: Path) -> None:
+    head = struct.pack(">qi", 5, 400_000) + bytes(4) + b"\2"
+    told = verdict(log(partition, batch(0), b"x" + head * 60_000))
+    assert told.valid_bytes == len(batch(0))
+
+
 def test_zeros_at_the_end_are_space_set_aside(partition: Path) -> None:
     told = verdict(log(partition, batch(0), bytes(3_000_000)))
     assert told.sound
@@ -246,6 +261,15 @@ def test_internal_topics_are_decoded_and_their_secrets_masked(tmp_path: Path) ->
     assert record["decoded"]["value"]["message"] == "UserScramCredentialRecord"
     assert record["decoded"]["value"]["body"]["name"] == "alice"
     assert "c3RvcmVk" not in str(record)
+
+
+def test_strings_that_are_not_utf_8_are_shown_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    body = registry.example("TopicRecord", 0) | {"name": "a\udcff"}
+    value = bytes([1, 2, 0]) + registry.encode_body("TopicRecord", 0, body)
+    (record,) = log(folder, encode_batch([Record(0, TIME, None, value, ())])).records()
+    assert record["decoded"]["value"]["body"]["name"] == "a\udcff"
 
 
 def test_control_records_say_what_they_are(partition: Path) -> None:
