@@ -78,7 +78,8 @@ and there can be a member in every 20 bytes."""
 
 
 def _gzip(data: bytes, limit: int) -> bytes:
-    parts, left, at, step = [], limit, 0, len(data)
+    parts: list[bytes] = []
+    left, at, step = limit, 0, len(data)
     try:
         while at < len(data) or not parts:
             member = zlib.decompressobj(31)
@@ -104,7 +105,8 @@ def _snappy(data: bytes, limit: int) -> bytes:
     them in the other byte order."""
     if not data.startswith(_XERIAL):
         return _snappy_block(data, limit)
-    parts, left, at = [], limit, 0
+    parts: list[bytes] = []
+    left, at = limit, 0
     while at < len(data):
         if data.startswith(_XERIAL, at):  # once more where streams were put one behind the other
             at += _XERIAL_HEADER
@@ -202,7 +204,8 @@ def _zstd(data: bytes, limit: int) -> bytes:
     import zstandard
 
     context = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    parts, left, at = [], limit, 0
+    parts: list[bytes] = []
+    left, at = limit, 0
     try:
         while at < len(data) or not parts:
             frame = context.decompressobj()

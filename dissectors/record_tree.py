@@ -1,6 +1,6 @@
 """The nodes of a records field: batch headers, records and their fields, each with its bytes.
 
-The nodes of a batch tile it. Those of compressed records refer to the expanded bytes and hang on
+The nodes tile the field. Those of compressed records refer to the expanded bytes and hang on
 `Node.inside`.
 """
 
@@ -8,143 +8,198 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Final
 
-from dissectors.compression import decompress
+from dissectors.batches import HEADER_SIZE, Batch, Partial, aligned, batches, crc_ok
+from dissectors.compression import OUTPUT_LIMIT, decompress
 from dissectors.errors import DissectError
-from dissectors.records import HEADER_SIZE, MAX_DEPTH, Batch, Partial, batches, crc_ok, open_batch
+from dissectors.layout import NumberWire, Slot, resolve
+from dissectors.message_sets import MAX_DEPTH
+from dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
 from dissectors.tree import Inside, Node
 
-_V2: Final = (
-    ("base_offset", ">q"),
-    ("batch_length", ">i"),
-    ("partition_leader_epoch", ">i"),
-    ("magic", ">b"),
-    ("crc", ">I"),
-    ("attributes", ">h"),
-    ("last_offset_delta", ">i"),
-    ("base_timestamp", ">q"),
-    ("max_timestamp", ">q"),
-    ("producer_id", ">q"),
-    ("producer_epoch", ">h"),
-    ("base_sequence", ">i"),
-    ("record_count", ">i"),
-)
-_ENTRY: Final = (
-    ("offset", ">q"),
-    ("message_size", ">i"),
-    ("crc", ">I"),
-    ("magic", ">b"),
-    ("attributes", ">b"),
-)
+NODE_LIMIT: Final = 20_000
+"""Batches and records of a field that get nodes of their own: a node takes as much memory as a
+hundred bytes of records, and nobody scrolls further."""
 
 
-def record_nodes(data: bytes, start: int, end: int, depth: int = 0) -> list[Node]:
+def record_nodes(data: bytes, start: int, end: int, *, unaligned: bool = False) -> list[Node]:
     """One node per batch or entry of the field `data[start:end]`; what cannot be read is a node
-    that says why."""
-    field = data[start:end]
-    nodes: list[Node] = []
-    at = 0
-    try:
-        for each in batches(field):
-            nodes.append(_batch(field, each, start, depth))
-            at = each.at + each.size
-    except DissectError as error:
-        nodes.append(Node("undecoded", start + at, end, f"{error.reason}"))
-    return nodes
+    that says why. `unaligned`: the field may begin inside a batch (FetchSnapshot)."""
+    return list(_Field(unaligned).nodes(data[start:end], start, 0))
 
 
-def _batch(data: bytes, batch: Batch | Partial, shift: int, depth: int) -> Node:
-    start, end = shift + batch.at, shift + batch.at + batch.size
-    if isinstance(batch, Partial):
-        return Node("partial_batch", start, end, f"{batch.size} bytes, cut by the end of the field")
-    magic_2 = batch.magic == 2
-    fields, at = [], batch.at
-    for name, form in _V2 if magic_2 else _ENTRY:
-        fields.append(_number(data, name, form, at, shift))
-        at = fields[-1].end - shift
-    if not crc_ok(data, batch):
-        crc = next(node for node in fields if node.name == "crc")
-        crc.value = f"{crc.value} (wrong)"
-    if magic_2:
-        node = Node("record_batch", start, end, None, None, fields)
-        node.children.append(_body(data, batch, shift))
-        return node
-    node = Node("message", start, end, None, None, fields)
-    if batch.magic == 1:
-        fields.append(_number(data, "timestamp", ">q", at, shift))
-        at += 8
-    stop = batch.at + batch.size
-    for each in _message_rest(data, batch, at, stop, shift, depth):
-        fields.append(each)
-        at = each.end - shift
-    if at < stop:
-        fields.append(Node("undecoded", shift + at, shift + stop, "no key and value"))
-    return node
+@cache
+def _header(magic: int) -> tuple[Slot, ...]:
+    """The slots of fixed size that a batch or entry begins with."""
+    slots = resolve(RECORD_BATCH if magic == 2 else MESSAGE_SET_ENTRY, magic).body.slots
+    return tuple(slot for slot in slots if isinstance(slot.wire, NumberWire))
 
 
-def _number(data: bytes, name: str, form: str, at: int, shift: int) -> Node:
-    size = struct.calcsize(form)
-    (value,) = struct.unpack_from(form, data, at)
-    return Node(name, shift + at, shift + at + size, value)
+class _Field:
+    """One records field, with what is left of its limits."""
 
+    def __init__(self, unaligned: bool) -> None:
+        self.unaligned = unaligned
+        self.bytes_left = OUTPUT_LIMIT
+        self.nodes_left = NODE_LIMIT
 
-def _body(data: bytes, batch: Batch, shift: int) -> Node:
-    at, end = batch.at + HEADER_SIZE, batch.at + batch.size
-    node = Node("records", shift + at, shift + end)
-    count = batch.record_count or 0
-    try:
-        if batch.codec:
-            body = decompress(batch.codec, data[at:end])
-            node.value = f"{batch.codec_name}, {end - at} bytes hold {len(body)}"
-            node.inside = Inside(body, list(_records(body, 0, count, 0)))
-        elif at < end:
-            node.children = list(_records(data[:end], at, count, shift))
-    except DissectError as error:
-        node.value = f"{batch.codec_name}, {end - at} bytes: {error.reason}"
-    return node
-
-
-def _records(data: bytes, at: int, count: int, shift: int) -> Iterator[Node]:
-    for index in range(count):
+    def nodes(self, data: bytes, shift: int, depth: int) -> Iterator[Node]:
+        """The nodes of `data`, whose first byte has the offset `shift`."""
+        at = 0
         try:
-            node = _record(data, at, index, shift)
-        except (IndexError, DissectError):
-            yield Node("undecoded", shift + at, shift + len(data), f"record {index} does not fit")
+            for each in aligned(data) if self.unaligned and not depth else batches(data):
+                if self.nodes_left <= 0:
+                    yield _rest(data, at, shift, "not shown")
+                    return
+                self.nodes_left -= 1
+                yield self.batch(data, each, shift, depth)
+                at = each.at + each.size
+        except DissectError as error:
+            yield Node("undecoded", shift + at, shift + len(data), error.reason)
+
+    def batch(self, data: bytes, batch: Batch | Partial, shift: int, depth: int) -> Node:
+        """A batch or an entry."""
+        start, end = shift + batch.at, shift + batch.at + batch.size
+        if isinstance(batch, Partial):
+            side = "beginning" if batch.at == 0 and self.unaligned else "end"
+            text = f"{batch.size} bytes, cut by the {side} of the field"
+            return Node("partial_batch", start, end, text)
+        node = Node("record_batch" if batch.magic == 2 else "message", start, end)
+        at = batch.at
+        for slot in _header(batch.magic):
+            assert isinstance(slot.wire, NumberWire)
+            stop = at + slot.wire.size
+            (value,) = struct.unpack_from(f">{slot.wire.code}", data, at)
+            node.children.append(Node(slot.name, shift + at, shift + stop, value, slot))
+            at = stop
+        self.explain(node, data, batch)
+        if batch.magic == 2:
+            node.children.append(self.records(data, batch, shift))
+        else:
+            node.children += self.message(data, batch, at, shift, depth)
+        return node
+
+    def explain(self, node: Node, data: bytes, batch: Batch) -> None:
+        """Say in the header's values what they mean."""
+        fields = {child.name: child for child in node.children}
+        right = "right" if crc_ok(data, batch) else "wrong"
+        fields["crc"].value = f"0x{batch.crc:08x} ({right})"
+        words = [batch.codec_name] if batch.codec else []
+        for name in ("log_append_time", "transactional", "control", "delete_horizon"):
+            if getattr(batch, name):
+                words.append(name.replace("_", " "))
+        if words:
+            fields["attributes"].value = f"{fields['attributes'].value} ({', '.join(words)})"
+
+    def records(self, data: bytes, batch: Batch, shift: int) -> Node:
+        """What stands behind the header of a magic 2 batch."""
+        at, end = batch.at + HEADER_SIZE, batch.at + batch.size
+        node = Node("records", shift + at, shift + end)
+        count = batch.record_count or 0
+        if not batch.codec:
+            node.children = list(self.each_record(data[at:end], count, shift + at))
+            return node
+        try:
+            body = self.expand(batch.codec, data[at:end])
+        except DissectError as error:
+            node.value = f"{batch.codec_name}, {end - at} bytes: {error.reason}"
+        else:
+            node.value = f"{batch.codec_name}, {end - at} bytes hold {len(body)}"
+            node.inside = Inside(body, list(self.each_record(body, count, 0)))
+        return node
+
+    def expand(self, codec: int, data: bytes) -> bytes:
+        """All expansions of a field share one limit."""
+        body = decompress(codec, data, self.bytes_left)
+        self.bytes_left -= len(body)
+        return body
+
+    def each_record(self, data: bytes, count: int, shift: int) -> Iterator[Node]:
+        """The records of an expanded body, and what is left of it."""
+        at = 0
+        for index in range(count):
+            if self.nodes_left <= 0:
+                yield _rest(data, at, shift, f"{count - index} records are not shown")
+                return
+            self.nodes_left -= 1
+            try:
+                node = _record(data, at, index, shift)
+            except IndexError:
+                yield _rest(data, at, shift, f"record {index} does not fit")
+                return
+            yield node
+            at = node.end - shift
+        if at < len(data):
+            yield _rest(data, at, shift, "bytes behind the last record")
+
+    def message(self, data: bytes, batch: Batch, at: int, shift: int, depth: int) -> Iterator[Node]:
+        """Key and value of a message, as far as they fit, and what is left of it."""
+        end = batch.at + batch.size
+        for name in ("key", "value"):
+            if at + 4 > end:
+                break
+            (length,) = struct.unpack_from(">i", data, at)
+            stop = at + 4 + max(length, 0)
+            if length < -1 or stop > end:
+                break
+            value = data[at + 4 : stop] if length >= 0 else None
+            node = Node(name, shift + at, shift + stop, value)
+            node.children = [Node("length", shift + at, shift + at + 4, length)]
+            if value:
+                node.children.append(Node("data", shift + at + 4, shift + stop, value))
+                if name == "value" and batch.codec and depth < MAX_DEPTH:
+                    self.open_value(node, batch, value, depth)
+            yield node
+            at = stop
+        if at < end:
+            yield Node("undecoded", shift + at, shift + end, "no key and value")
+
+    def open_value(self, node: Node, batch: Batch, value: bytes, depth: int) -> None:
+        """Hang the message set that a compressed message holds on the node of its value."""
+        try:
+            body = self.expand(batch.codec, value)
+        except DissectError as error:
+            node.value = f"{batch.codec_name}, {len(value)} bytes: {error.reason}"
             return
-        yield node
-        at = node.end - shift
-    if at < len(data):
-        yield Node("undecoded", shift + at, shift + len(data), "bytes behind the last record")
+        node.value = f"{batch.codec_name}, {len(value)} bytes hold {len(body)}"
+        node.inside = Inside(body, list(self.nodes(body, 0, depth + 1)))
+
+
+def _rest(data: bytes, at: int, shift: int, why: str) -> Node:
+    return Node("undecoded", shift + at, shift + len(data), why)
 
 
 class _Reader:
-    """Varints and blobs of one record, each a node."""
+    """Varints and blobs of one record, each a node; `IndexError` when they do not fit."""
 
     def __init__(self, data: bytes, at: int, shift: int) -> None:
         self.data, self.at, self.shift = data, at, shift
         self.nodes: list[Node] = []
 
     def add(self, name: str, start: int, value: Any) -> None:
+        """A node from `start` to where the reader is."""
         self.nodes.append(Node(name, self.shift + start, self.shift + self.at, value))
 
-    def varint(self, name: str) -> int:
+    def varint(self, name: str, most: int = 5) -> int:
+        """A zigzag varint of `most` bytes."""
         start = self.at
-        value = bits = 0
-        while True:
+        value = 0
+        for index in range(most):
             byte = self.data[self.at]
             self.at += 1
-            value |= (byte & 0x7F) << bits
-            bits += 7
+            value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
                 break
-            if bits > 63:
-                raise IndexError
+        else:
+            raise IndexError
+        value &= 0xFFFFFFFF if most == 5 else 0xFFFFFFFFFFFFFFFF
         value = value >> 1 ^ -(value & 1)
         self.add(name, start, value)
         return value
 
-    def blob(self, name: str, convert: Callable[[bytes], Any] = bytes) -> Any:
+    def blob(self, name: str, convert: Callable[[bytes], Any] = bytes) -> None:
         """Length and content as children of one node."""
         outer, self.nodes = self.nodes, []
         start = self.at
@@ -157,10 +212,13 @@ class _Reader:
             value = convert(self.data[begin : self.at])
             if length:
                 self.add("data", begin, value)
+        self.close(name, start, value, outer)
+
+    def close(self, name: str, start: int, value: Any, outer: list[Node]) -> None:
+        """Make the nodes since `start` the children of one node of `outer`."""
         children, self.nodes = self.nodes, outer
         self.add(name, start, value)
         self.nodes[-1].children = children
-        return value
 
 
 def _record(data: bytes, at: int, index: int, shift: int) -> Node:
@@ -171,7 +229,7 @@ def _record(data: bytes, at: int, index: int, shift: int) -> Node:
         raise IndexError
     reader.at += 1
     reader.add("attributes", reader.at - 1, data[reader.at - 1])
-    reader.varint("timestamp_delta")
+    reader.varint("timestamp_delta", 10)
     reader.varint("offset_delta")
     reader.blob("key")
     reader.blob("value")
@@ -183,43 +241,7 @@ def _record(data: bytes, at: int, index: int, shift: int) -> Node:
         start = reader.at
         reader.blob("key", lambda raw: raw.decode("utf-8", "surrogateescape"))
         reader.blob("value")
-        children, reader.nodes = reader.nodes, outer
-        reader.add(f"header[{number}]", start, None)
-        reader.nodes[-1].children = children
+        reader.close(f"header[{number}]", start, None, outer)
     if reader.at != end:
         raise IndexError
     return Node(f"record[{index}]", shift + at, shift + end, None, None, reader.nodes)
-
-
-def _message_rest(
-    data: bytes, batch: Batch, at: int, end: int, shift: int, depth: int
-) -> Iterator[Node]:
-    """Key and value of a message, as far as they fit."""
-    for name in ("key", "value"):
-        if at + 4 > end:
-            return
-        (length,) = struct.unpack_from(">i", data, at)
-        stop = at + 4 + max(length, 0)
-        if length < -1 or stop > end:
-            return
-        node = Node(name, shift + at, shift + stop, data[at + 4 : stop] if length >= 0 else None)
-        node.children = [Node("length", shift + at, shift + at + 4, length)]
-        if length > 0:
-            node.children.append(Node("data", shift + at + 4, shift + stop, node.value))
-        if name == "value" and batch.codec and length > 0:
-            _open_value(data, batch, node, depth)
-        yield node
-        at = stop
-
-
-def _open_value(data: bytes, batch: Batch, node: Node, depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        return
-    try:
-        body = decompress(batch.codec, node.value)
-    except DissectError as error:
-        node.value = f"{batch.codec_name}: {error.reason}"
-        return
-    found = len(open_batch(data, batch).records)
-    node.value = f"{batch.codec_name}, {found} messages in {len(body)} bytes"
-    node.inside = Inside(body, record_nodes(body, 0, len(body), depth + 1))

@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.record_tree import record_nodes
-from dissectors.record_writer import encode_batch, encode_message_set
+from dissectors import batches
+from dissectors.compression import compress
+from dissectors.layout import NumberWire, resolve
+from dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
+from dissectors.record_tree import NODE_LIMIT, record_nodes
+from dissectors.record_writer import encode_batch, encode_message, encode_message_set
 from dissectors.records import Record
+from dissectors.registry import read_layout
 from dissectors.tree import Node
 
 
@@ -75,3 +80,60 @@ def test_a_wrong_checksum_is_said() -> None:
     (node,) = record_nodes(bytes(data), 0, len(data))
     crc = next(child for child in node.children if child.name == "crc")
     assert str(crc.value).endswith("(wrong)")
+
+
+def test_the_declarations_are_what_is_read_by_hand() -> None:
+    codes = [slot.wire for slot in resolve(RECORD_BATCH, 2).body.slots]
+    form = ">" + "".join(wire.code for wire in codes if isinstance(wire, NumberWire))
+    assert batches._V2.format == form
+    assert batches._V2.size == batches.HEADER_SIZE
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_reads_by_its_declaration(magic: int) -> None:
+    record = Record(7, 1_700_000_000_000 if magic else None, None, b"value", ())
+    data = encode_message(magic, record)
+    body, end = read_layout(resolve(MESSAGE_SET_ENTRY, magic), data)
+    assert end == len(data)
+    assert (body["offset"], body["key"], body["value"]) == (7, None, b"value")
+    assert body.get("timestamp") == record.timestamp
+
+
+def test_the_header_says_what_its_bits_mean() -> None:
+    data = encode_batch(some(2), codec=1, attributes=16 | 32)
+    (node,) = record_nodes(data, 0, len(data))
+    values = {child.name: child.value for child in node.children}
+    assert values["attributes"] == "49 (gzip, transactional, control)"
+    time = next(child for child in node.children if child.name == "base_timestamp")
+    assert time.slot is not None
+    assert time.slot.field.unit == "time_ms"
+
+
+def test_more_records_than_anybody_scrolls_through_are_one_node() -> None:
+    body = b"\x0c\0\0\0\x01\x01\0" * (NODE_LIMIT + 10)
+    head = bytearray(encode_batch([Record(0, 1, None, None, ())])[:61])
+    head[8:12] = (49 + len(body)).to_bytes(4, "big")
+    head[57:61] = (NODE_LIMIT + 10).to_bytes(4, "big")
+    data = bytes(head) + body
+    nodes = record_nodes(data, 0, len(data))
+    tiled(nodes, 0, len(data))
+    assert nodes[0].children[-1].children[-1].value == "11 records are not shown"
+
+
+def test_message_sets_within_one_share_a_limit() -> None:
+    inner = encode_message_set(1, [Record(0, 1, None, bytes(4 << 20), ())], codec=1)
+    data = encode_message(1, Record(99, 1, None, compress(1, inner * 100), ()), 1)
+    nodes = record_nodes(data, 0, len(data))
+    tiled(nodes, 0, len(data))
+    (value,) = [child for child in nodes[0].children if child.name == "value"]
+    assert value.inside is not None
+    last = [child for child in value.inside.nodes[-1].children if child.name == "value"]
+    assert "more than" in last[0].value
+
+
+def test_a_piece_of_a_snapshot_begins_inside_a_batch() -> None:
+    whole = encode_batch(some(2))
+    data = whole[20:] + whole + whole[:30]
+    nodes = record_nodes(data, 0, len(data), unaligned=True)
+    tiled(nodes, 0, len(data))
+    assert [node.name for node in nodes] == ["partial_batch", "record_batch", "partial_batch"]
