@@ -233,7 +233,7 @@ def batch_objects(
             ending = closing
         if meaning:
             ending = b"".join(
-                (ending[: -1 - len(separator)], b',"internal":', meaning, b"}", separator)
+                (ending[: -1 - len(separator)], b',"decoded":', meaning, b"}", separator)
             )
         parts += (head, at, time, shown_key, b',"value":', shown, ending)
     return b"".join(parts)
@@ -260,6 +260,8 @@ def _content(content: Content | None) -> dict[str, Any] | None:
     out["body"] = masked_content(content)
     if content.note:
         out["note"] = content.note
+    if content.surplus:
+        out["surplus"] = content.surplus
     return out
 
 
