@@ -259,7 +259,7 @@ def test_internal_topics_are_decoded_and_their_secrets_masked(tmp_path: Path) ->
     (record,) = log(folder, encode_batch([Record(0, TIME, None, value, ())])).records()
     assert len(record["value"]) == len(value)
     assert "***" in record["value"]
-    assert not [secret for secret in ("saltsalt", "stored", "server") if secret in str(record)]
+    assert not [word for word in ("saltsalt", "stored", "server") if word in record["value"]]
     assert record["decoded"]["value"]["message"] == "UserScramCredentialRecord"
     assert record["decoded"]["value"]["body"]["name"] == "alice"
     assert "c3RvcmVk" not in str(record)
