@@ -1,1 +1,35 @@
-"""."""
+"""The proxy: live bytes between clients and brokers, watched, recorded and, when asked, tampered with.
+
+Five nouns. A **Stream** is a TCP connection. The **Relay** stands between a client's and a broker's
+stream and knows where frames begin; it passes bytes on untouched unless somebody has to see them. A
+**Rule** looks at a frame and gives a **Verdict**; a fault is a rule that does harm on purpose. The
+**Recorder** writes what the client saw as a capture file. `KafkaProxy` starts and stops it all; the
+engine underneath (TLS, transparent mode, SOCKS) is mitmproxy's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proxy.recorder import Recorder
+    from proxy.server import KafkaProxy
+    from proxy.tls import ClientTls, UpstreamTls
+
+__all__ = ["ClientTls", "KafkaProxy", "Recorder", "UpstreamTls"]
+
+_HOMES = {
+    "ClientTls": "proxy.tls",
+    "KafkaProxy": "proxy.server",
+    "Recorder": "proxy.recorder",
+    "UpstreamTls": "proxy.tls",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is used: help and listing must not load the engine."""
+    if name not in _HOMES:
+        raise AttributeError(name)
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

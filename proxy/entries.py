@@ -1,0 +1,80 @@
+"""Requests on their way: what a connection has to remember until the answer is through."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dissectors.registry import Decoded
+
+MAX_WAITING: Final = 65_536
+"""Clients keep 5 to 1000 in flight. More means that no answers come (a Produce of an unknown
+version with acks=0): the oldest are forgotten."""
+
+
+class Entry:
+    """A request whose answer is not through yet."""
+
+    client_id: str | None = None
+    token = False
+    """A raw SASL token, whose answer has no correlation id."""
+    answer: bytes | None = None
+    """A whole frame that we answer with; the broker was not asked."""
+    comment = ""
+    """Of that answer, for the recording."""
+    payload: bytes | None = None
+    """The request, where a rule looks at its response."""
+    decoded: Decoded | None = None
+    raw: bytes | None = None
+    """The request as the broker got it, where the recording wants both legs."""
+
+    # Most requests pass with nothing but this; what is rare is a default of the class.
+    def __init__(
+        self, key: int, version: int, correlation_id: int, time_ns: int, size: int = 0
+    ) -> None:
+        self.key = key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.time_ns = time_ns
+        self.size = size
+
+
+class Waiting:
+    """The requests of one connection, oldest first. Brokers answer in that order."""
+
+    __slots__ = ("_entries", "forgotten")
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+        self.forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    def add(self, entry: Entry) -> None:
+        """Wait for its answer."""
+        self._entries.append(entry)
+        if len(self._entries) > MAX_WAITING:
+            self._entries.popleft()
+            self.forgotten += 1
+
+    def front(self) -> Entry | None:
+        """The request that is answered next."""
+        return self._entries[0] if self._entries else None
+
+    def pop(self) -> None:
+        """The front is through."""
+        if self._entries:
+            self._entries.popleft()
+
+    def knows(self, correlation_id: int) -> bool:
+        """Whether an answer with that id may come."""
+        entries = self._entries
+        if entries and entries[0].correlation_id == correlation_id and not entries[0].token:
+            return True
+        return any(e.correlation_id == correlation_id and not e.token for e in entries)

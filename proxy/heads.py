@@ -1,0 +1,117 @@
+"""The first bytes of a request, as far as forwarding needs them: no body is decoded here.
+
+Version rules of headers are dissectors.registry's; here is only the walk over bytes that may not
+all be there yet.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple, TypeAlias
+
+from dissectors.registry import request_header_version
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+FIXED_BYTES: Final = 14
+"""Size, key, version, correlation id and the client id's length."""
+PRODUCE: Final = 0
+
+_FIXED = struct.Struct(">ihhih")
+_SHORT = struct.Struct(">h")
+
+
+class Head(NamedTuple):
+    """What every request says first."""
+
+    size: int
+    """As its size field says: bytes that follow the field."""
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    answered: bool
+    """False for a Produce with acks=0."""
+
+
+class _Short(Exception):
+    """More bytes are needed."""
+
+
+def read_head(data: Bytes, at: int, end: int) -> Head | int:
+    """The head of the request whose size field is at `at`, or how many of its bytes are needed.
+
+    `ValueError` when the bytes are no request.
+    """
+    have = end - at
+    if have < FIXED_BYTES:
+        if have >= 4:
+            size = int.from_bytes(data[at : at + 4], "big", signed=True)
+            if size < FIXED_BYTES - 4:
+                return _short_request(data, at, end, size)
+        return FIXED_BYTES
+    size, key, version, correlation_id, length = _FIXED.unpack_from(data, at)
+    if size < FIXED_BYTES - 4:
+        return _short_request(data, at, end, size)
+    if length < -1 or length > size - 10:
+        raise ValueError(f"a client id of {length} bytes")
+    body = at + FIXED_BYTES + max(length, 0)
+    if body > end:
+        return body - at
+    client_id = str(data[at + FIXED_BYTES : body], "utf-8", "replace") if length >= 0 else None
+    answered = True
+    if key == PRODUCE:
+        try:
+            answered = _acks(data, body, end, version) != 0
+        except _Short:
+            if have < size + 4:
+                return min(size + 4, max(2 * have, 64))
+    return Head(size, key, version, correlation_id, client_id, answered)
+
+
+def _short_request(data: Bytes, at: int, end: int, size: int) -> Head | int:
+    """ControlledShutdown 0 has no client id; anything else so short is none."""
+    if size < 8:
+        raise ValueError(f"a size of {size}")
+    if end - at < 12:
+        return 12
+    _, key, version, correlation_id = struct.unpack_from(">ihhi", data, at)
+    if request_header_version(key, version) != 0:
+        raise ValueError("no room for a client id")
+    return Head(size, key, version, correlation_id, None, True)
+
+
+def _acks(data: Bytes, at: int, end: int, version: int) -> int:
+    """The acks of a Produce whose body, or whose header's tags, are at `at`."""
+    if request_header_version(PRODUCE, version) == 2 or version >= 9:
+        count, at = _uvarint(data, at, end)
+        for _ in range(count):
+            _, at = _uvarint(data, at, end)
+            size, at = _uvarint(data, at, end)
+            at += size
+        length, at = _uvarint(data, at, end)
+        at += max(length - 1, 0)
+    elif version >= 3:
+        length = _int16(data, at, end)
+        at += 2 + max(length, 0)
+    return _int16(data, at, end)
+
+
+def _int16(data: Bytes, at: int, end: int) -> int:
+    if at + 2 > end:
+        raise _Short
+    value: int = _SHORT.unpack_from(data, at)[0]
+    return value
+
+
+def _uvarint(data: Bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if at >= end or shift > 28:
+            raise _Short
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7

@@ -1,0 +1,121 @@
+"""Frames that are held until somebody decides: release, drop, edit."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from proxy.actions import CLIENT
+from proxy.verdicts import Drop, Forward, Replace, Verdict
+
+if TYPE_CHECKING:
+    from proxy.message import Message
+    from proxy.relay import Relay
+    from proxy.server import KafkaProxy
+    from proxy.way import Stop
+
+
+class NotHeld(KeyError):
+    """There is no held frame of that number."""
+
+    def __str__(self) -> str:
+        return f"no frame {self.args[0]} is held"
+
+
+class Held:
+    """The frames that wait, by number."""
+
+    def __init__(self, proxy: KafkaProxy) -> None:
+        self._proxy = proxy
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[Relay, int, Stop, Message]] = {}
+
+    def add(self, relay: Relay, side: int, stop: Stop, message: Message) -> int:
+        """A frame waits; its number."""
+        number = next(self._numbers)
+        self._waiting[number] = (relay, side, stop, message)
+        relay.hub.metrics.add("held")
+        return number
+
+    def forget(self, number: int) -> None:
+        """Its connection is over."""
+        if self._waiting.pop(number, None) is not None:
+            self._proxy.hub.metrics.add("held", count=-1)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Any:
+        return iter(sorted(self._waiting))
+
+    def message(self, number: int) -> Message:
+        """The frame of that number; `NotHeld`."""
+        try:
+            return self._waiting[number][3]
+        except KeyError:
+            raise NotHeld(number) from None
+
+    def list(self) -> list[dict[str, Any]]:
+        """What waits, for people and programs."""
+        out = []
+        for number in self:
+            relay, side, _, message = self._waiting[number]
+            out.append(
+                {
+                    "number": number,
+                    "kind": "request" if side == CLIENT else "response",
+                    "api": message.exchange.api,
+                    "version": message.version,
+                    "correlation_id": message.entry.correlation_id,
+                    "client_id": message.client_id,
+                    "client": str(relay.client),
+                    "broker": str(relay.broker),
+                    "bytes": message.size + 4,
+                    "since_ns": message.now_ns,
+                }
+            )
+        return out
+
+    def body(self, number: int) -> dict[str, Any] | None:
+        """The frame as JSON, secrets hidden; None when it cannot be decoded."""
+        from dissectors.jsonform import plain
+        from dissectors.masking import masked
+
+        decoded = self.message(number).decoded
+        return None if decoded is None else plain(masked(decoded.layout, decoded.body))
+
+    def release(self, number: int) -> None:
+        """Let it go on as it is."""
+        self._decide(number, Forward())
+
+    def drop(self, number: int) -> None:
+        """Swallow it."""
+        self._decide(number, Drop())
+
+    def edit(self, number: int, body: dict[str, Any]) -> None:
+        """Let it go on with another body (JSON as `body` gives it); `DissectError` when it does not
+        fit."""
+        from proxy.edits import edited
+
+        message = self.message(number)
+        self._decide(number, Replace(edited(message, body)))
+
+    def release_all(self) -> int:
+        """Let everything go on; how many there were."""
+        numbers = list(self)
+        for number in numbers:
+            self.release(number)
+        return len(numbers)
+
+    def _decide(self, number: int, verdict: Verdict) -> None:
+        from proxy.commands import Steer
+
+        message = self.message(number)
+        relay, side, stop, _ = self._waiting.pop(number)
+        relay.hub.metrics.add("held", count=-1)
+        if isinstance(verdict, Replace | Drop):
+            message.comment = "edited by hand" if isinstance(verdict, Replace) else ""
+        for handler in self._proxy.handlers:
+            if handler.kafka is not None and handler.kafka.relay is relay:
+                handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
+                return

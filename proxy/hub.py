@@ -1,0 +1,65 @@
+"""What all connections of a proxy share: policies, counters, and the doors to the outside.
+
+A relay asks its hub and never looks further. No I/O here; the server fills the doors in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from analyzer.topics import TopicNames
+from proxy.metrics import Metrics
+
+if TYPE_CHECKING:
+    from captures.model import Endpoint
+    from proxy.addresses import Rewriter
+    from proxy.held import Held
+    from proxy.rules import Chain
+
+_log = logging.getLogger("kafkascope.proxy")
+
+MAX_NOTICES: Final = 10_000
+
+
+class Tap(Protocol):
+    """Where a connection's bytes are recorded. Data must be copied by whoever keeps it."""
+
+    def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
+        """Bytes of the client's leg, from that side."""
+
+    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
+        """A frame of the broker's leg, from that side, where it differs from the client's."""
+
+    def end(self, side: int | None, how: str, now_ns: int) -> None:
+        """A side of the client's leg ended; None: all is over."""
+
+
+class Recording(Protocol):
+    """Where taps come from."""
+
+    def tap(self, number: int, client: Endpoint, broker: Endpoint, now_ns: int) -> Tap | None:
+        """The tap of a new connection."""
+
+
+class Hub:
+    """Shared by all connections."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.names = TopicNames()
+        self.chain: Chain | None = None
+        self.rewriter: Rewriter | None = None
+        """None where clients come to us whatever address they know (transparent, SOCKS)."""
+        self.recording: Recording | None = None
+        self.held: Held | None = None
+        self.clamp = True
+        self.numbers = itertools.count(1)
+        self._said: set[str] = set()
+
+    def once(self, key: str, sentence: str) -> None:
+        """Say something the first time that it is true."""
+        if key not in self._said and len(self._said) < MAX_NOTICES:
+            self._said.add(key)
+            _log.warning("%s", sentence)

@@ -1,0 +1,217 @@
+"""Start and stop a proxy. The only module that owns an event loop's things.
+
+async with KafkaProxy("broker:9092") as proxy:
+    client.connect(proxy.bootstrap)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from proxy.addresses import Rewriter
+from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
+from proxy.held import Held
+from proxy.hub import Hub
+from proxy.rules import Chain
+from proxy.stream import DRAINING, Arena, Stream
+from proxy.tls import ClientTls, Tls, UpstreamTls
+
+if TYPE_CHECKING:
+    from proxy.handler import Handler
+    from proxy.recorder import Recorder
+    from proxy.route import Mode, Route
+    from proxy.rules import Rule
+
+STOP_SECONDS: Final = 5.0
+"""For answers that are still to come when the proxy stops."""
+
+_log = logging.getLogger("kafkascope.proxy")
+
+
+class KafkaProxy:
+    """A proxy before a Kafka cluster; an async context manager, startable and stoppable at will."""
+
+    def __init__(
+        self,
+        upstream: str | Iterable[str] = (),
+        *,
+        listen: str = "127.0.0.1:0",
+        mode: Mode = "reverse",
+        port_base: int | None = None,
+        advertise: str | None = None,
+        clamp: bool = True,
+        rules: Iterable[Rule] = (),
+        recorder: Recorder | None = None,
+        tls: ClientTls | None = None,
+        upstream_tls: UpstreamTls | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with port 0
+        takes any free one. `folder` keeps the certificate authority of generated certificates."""
+        parts = upstream.split(",") if isinstance(upstream, str) else upstream
+        upstreams = [parse_address(part) for part in parts if part.strip()]
+        if mode == "reverse" and not upstreams:
+            raise ValueError("an upstream broker is needed")
+        self._listen_at = parse_address(listen, port=0)
+        self.mode: Mode = mode
+        self.hub = Hub()
+        self.hub.clamp = clamp
+        self.hub.held = Held(self)
+        self.chain = Chain(rules, self.hub.metrics)
+        self.chain.attach(self.hub)
+        self.nodes = Nodes(
+            upstreams,
+            self._serve_soon,
+            host=self._listen_at.host,
+            port_base=port_base,
+            advertise=advertise,
+        )
+        if mode == "reverse":
+            self.hub.rewriter = Rewriter(self.nodes)
+        names = (advertise,) if advertise else ()
+        if tls is not None and names:
+            tls = ClientTls(tls.certificate, tls.key, tls.ca, (*tls.names, *names))
+        self.tls = Tls(tls, upstream_tls, folder=folder)
+        self.tls.on_failure = lambda text: self.hub.once(text, text)
+        self.recorder = recorder
+        self.hub.recording = recorder
+        self.handlers: set[Handler] = set()
+        self._arena = Arena()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._servers: list[asyncio.Server] = []
+        self._sockets: list[Listener] = []
+        self._stopping = False
+        self.address = Address("", 0)
+
+    # --- life
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen; clients may connect when this returns. `OSError` when the address is taken."""
+        # The engine takes half a second to load: not before it is needed.
+        from proxy import handler, route  # noqa: F401
+
+        self.tls.load()
+        if self.mode == "transparent":
+            from mitmproxy import platform
+
+            if platform.init_transparent_mode is not None:
+                platform.init_transparent_mode()
+        self._stopping = False
+        sock = open_socket(self._listen_at)
+        name = sock.getsockname()
+        self.address = Address(name[0], name[1])
+        await self._serve(Listener(None, sock, self.address))
+        if self.recorder is not None:
+            self.recorder.start()
+
+    async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
+        """Take no new connections, let answers that are on their way come, then close everything."""
+        self._stopping = True
+        for server in self._servers:
+            server.close()
+        for handler in tuple(self.handlers):
+            stream = handler.streams[0]
+            if stream is not None and not stream.lost:
+                stream.stop(DRAINING)
+        end = asyncio.get_running_loop().time() + deadline_s
+        while any(h.busy for h in self.handlers) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
+        for handler in tuple(self.handlers):
+            handler.end()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=max(0.2, deadline_s / 5))
+        self.kill()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=5)
+        for listener in self._sockets:
+            listener.socket.close()
+        self._servers.clear()
+        self._sockets.clear()
+        self.nodes.listeners.clear()
+        if self.recorder is not None:
+            await asyncio.to_thread(self.recorder.stop)
+
+    def kill(self) -> None:
+        """Cut all connections at once."""
+        for server in self._servers:
+            server.close()
+        for handler in tuple(self.handlers):
+            handler.kill()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients use in place of the brokers' addresses."""
+        return str(self.address)
+
+    # --- rules
+
+    @property
+    def rules(self) -> Chain:
+        """The rules, which may change while traffic flows."""
+        return self.chain
+
+    # --- listening
+
+    def _serve_soon(self, listener: Listener) -> None:
+        """The socket accepts already; whoever comes waits a moment in its queue."""
+        task = asyncio.get_running_loop().create_task(self._serve(listener))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, listener: Listener) -> None:
+        from proxy.route import Route, options
+
+        route = Route(self.hub, self._arena, self.mode, self.nodes, self.tls, listener.node_id)
+        made = options()
+        loop = asyncio.get_running_loop()
+        self._sockets.append(listener)
+        server = await loop.create_server(
+            lambda: Stream(self._arena, lambda stream: self._accepted(stream, route, made)),
+            sock=listener.socket,
+        )
+        self._servers.append(server)
+        if self._stopping:
+            server.close()
+
+    def _accepted(self, stream: Stream, route: Route, made: object) -> None:
+        from proxy.handler import Handler
+
+        if self._stopping:
+            stream.abort()
+            return
+        try:
+            handler = Handler(stream, made, route.spec, route)  # type: ignore[arg-type]
+        except OSError as error:
+            self.hub.once(f"accept {error}", f"a connection cannot be served: {error}")
+            stream.abort()
+            return
+        self.handlers.add(handler)
+        self.hub.metrics.add("connections_total")
+        self.hub.metrics.add("connections")
+        task = asyncio.get_running_loop().create_task(self._run(handler))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, handler: Handler) -> None:
+        try:
+            await handler.handle_client()
+        finally:
+            self.handlers.discard(handler)
+            self.hub.metrics.add("connections", count=-1)

@@ -1,0 +1,206 @@
+"""Where recorded packets go: files and pipes, each with a bounded queue and a thread of its own.
+
+A sink that cannot keep up loses whole packets and counts them; nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import BinaryIO, Final
+
+MAX_QUEUED: Final = 16 * 1024 * 1024
+PIPE_QUEUED: Final = 4 * 1024 * 1024
+
+
+class Sink:
+    """Takes blocks of packets; writes them in a thread."""
+
+    name = "sink"
+    limit = MAX_QUEUED
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        """Packets that were lost because this sink was too slow."""
+        self.failed = ""
+        """Why nothing more is written; empty while all is well."""
+        self.written = 0
+        self._queue: deque[tuple[bytes, int]] = deque()
+        self._queued = 0
+        self._more = threading.Event()
+        self._over = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, head: bytes) -> None:
+        """Begin with the preamble."""
+        self._over = False
+        self._open(head)
+        self._thread = threading.Thread(target=self._run, name=f"{self.name}", daemon=True)
+        self._thread.start()
+
+    def put(self, data: bytes, packets: int) -> None:
+        """Take packets, or drop them."""
+        if self.failed or self._queued + len(data) > self.limit:
+            self.dropped += packets
+            return
+        self._queued += len(data)
+        self._queue.append((data, packets))
+        self._more.set()
+
+    def stop(self, timeout_s: float) -> None:
+        """Write what is queued, then close; not longer than that."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._over = True
+        self._more.set()
+        thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._more.wait()
+                over = self._over
+                self._more.clear()
+                while self._queue:
+                    data, packets = self._queue.popleft()
+                    self._queued -= len(data)
+                    if not self._take(data):
+                        self.dropped += packets
+                if over and not self._queue:
+                    return
+        finally:
+            self._close()
+
+    def _take(self, data: bytes) -> bool:
+        try:
+            self._write(data)
+        except OSError as error:
+            self.failed = f"{error.strerror or error}"
+            return False
+        self.written += len(data)
+        return True
+
+    def _open(self, head: bytes) -> None:
+        raise NotImplementedError
+
+    def _write(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        raise NotImplementedError
+
+
+class FileSink(Sink):
+    """A pcapng file, or a row of them: name-0001.pcapng, name-0002.pcapng..."""
+
+    name = "file"
+
+    def __init__(
+        self, path: Path, *, rotate_bytes: int = 0, rotate_s: float = 0, keep_bytes: int = 0
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self._rotate_bytes = rotate_bytes
+        self._rotate_s = rotate_s
+        self._keep_bytes = keep_bytes
+        self._file: BinaryIO | None = None
+        self._number = 0
+        self._size = 0
+        self._since = 0.0
+        self._head = b""
+        self._synced = 0.0
+        self.files: list[Path] = []
+        self._sizes: dict[Path, int] = {}
+
+    @property
+    def _rotates(self) -> bool:
+        return bool(self._rotate_bytes or self._rotate_s)
+
+    def _open(self, head: bytes) -> None:
+        self._head = head
+        self._next()
+
+    def _next(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._number += 1
+        path = self.path
+        if self._rotates:
+            stem = re.sub(r"\.pcapng$", "", path.name)
+            path = path.with_name(f"{stem}-{self._number:04}.pcapng")
+        # Recordings hold what users send: for their owner only.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._file.write(self._head)
+        self._size = len(self._head)
+        self._since = time.monotonic()
+        self.files.append(path)
+
+    def _write(self, data: bytes) -> None:
+        if self._rotates and (
+            (self._rotate_bytes and self._size + len(data) > self._rotate_bytes)
+            or (self._rotate_s and time.monotonic() - self._since >= self._rotate_s)
+        ):
+            self._next()
+            self._prune()
+        assert self._file is not None
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) or 0 :]
+        self._size += len(data)
+        self._sizes[self.files[-1]] = self._size
+
+    def _prune(self) -> None:
+        """Delete the oldest files while there is too much of them."""
+        while (
+            self._keep_bytes
+            and len(self.files) > 1
+            and sum(self._sizes.values()) + self._rotate_bytes > self._keep_bytes
+        ):
+            oldest = self.files.pop(0)
+            self._sizes.pop(oldest, None)
+            oldest.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class PipeSink(Sink):
+    """A pipe to a process that looks at the packets while they come."""
+
+    name = "pipe"
+    limit = PIPE_QUEUED
+
+    def __init__(self, fd: int, name: str = "pipe") -> None:
+        super().__init__()
+        self.name = name
+        self._fd = fd
+
+    def _open(self, head: bytes) -> None:
+        os.set_blocking(self._fd, False)
+        self._queue.append((head, 0))
+        self._queued += len(head)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._fd, view) :]
+            except BlockingIOError:
+                if self._over:
+                    # The reader had its time; what is left is for nobody.
+                    _, ready, _ = select.select((), (self._fd,), (), 2.0)
+                    if not ready:
+                        raise
+                select.select((), (self._fd,), (), 0.5)
+
+    def _close(self) -> None:
+        os.close(self._fd)
