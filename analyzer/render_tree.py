@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
+from dissectors.masking import asterisks, is_secret
 from dissectors.names import name_of
 from dissectors.tree import Node, annotate
 from dissectors.values import Uuid
@@ -80,12 +81,13 @@ class TreeText:
         title = f"{root.name} v{layout.version}"
         yield self._line(root, 0, title, leaf=False)
         for child in root.children:
-            yield from self._node(child, 1, "")
+            yield from self._node(child, 1, "", root.value)
 
-    def _node(self, node: Node, depth: int, around: str) -> Iterator[str]:
+    def _node(self, node: Node, depth: int, around: str, beside: Any) -> Iterator[str]:
+        """`beside`: the struct that the node stands in."""
         slot = node.slot
         path = _path(around, node.name)
-        secret = self.mask and slot is not None and slot.field.secret
+        secret = self.mask and slot is not None and is_secret(slot.field, beside)
         if not self.show_hex and _is_noise(node):
             return
         if _is_list(node):
@@ -94,7 +96,9 @@ class TreeText:
         elif _is_struct(node):
             yield self._line(node, depth, node.name, leaf=False)
         else:
-            value = _masked(node.value) if secret else node.value
+            value = node.value
+            if secret and isinstance(value, str | bytes):
+                value = asterisks(value)
             text = f"{node.name}: {shown(value)}{named_value(slot, value)}"
             yield self._line(node, depth, text, leaf=not node.children, secret=secret)
             if self.inside is not None and isinstance(node.value, bytes) and slot is not None:
@@ -106,7 +110,8 @@ class TreeText:
             if secret and not child.children and child.name not in ("length", "marker"):
                 yield self._line(child, depth + 1, child.name, leaf=True, secret=True)
             else:
-                yield from self._node(child, depth + 1, path)
+                inner = node.value if isinstance(node.value, dict) else beside
+                yield from self._node(child, depth + 1, path, inner)
 
     def _blank(self) -> str:
         return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
@@ -133,12 +138,6 @@ def dump_lines(octets: bytes, at: int) -> Iterator[str]:
         row = octets[start : start + DUMP_WIDTH]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         yield f"  {at + start:08x}  {row.hex(' '):<{3 * DUMP_WIDTH}} {text}"
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, str):
-        return "*" * len(value)
-    return b"*" * len(value) if isinstance(value, bytes) else value
 
 
 def _is_noise(node: Node) -> bool:

@@ -21,7 +21,7 @@ from dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
 from dissectors.layout import Layout
 from dissectors.masking import masked, secrets_of
 from dissectors.reader import Body
-from dissectors.registry import message, read_best
+from dissectors.registry import message, read_best, write_layout
 from dissectors.schema import Message
 from dissectors.values import read_uvarint
 
@@ -176,12 +176,21 @@ def masked_content(content: Content) -> Body:
 
 
 def without_secrets(found: Internal, value: bytes | None) -> bytes | None:
-    """The record's value with asterisks for the secrets that were found in it (SCRAM credentials in
-    the metadata log)."""
+    """The record's value with asterisks for the secrets that were found in it (SCRAM credentials
+    and passwords of configs in the metadata log)."""
     content = found.value
     if value is None or content is None or content.layout is None:
         return value
-    for secret in secrets_of(content.layout, content.body):
+    secrets = list(secrets_of(content.layout, content.body))
+    if not secrets:
+        return value
+    end = len(value) - content.surplus
+    hidden = write_layout(content.layout, masked_content(content))
+    at = end - len(hidden)
+    if at >= 0 and write_layout(content.layout, content.body) == value[at:end]:
+        return value[:at] + hidden + value[end:]
+    # Not written as we would: the places of the secrets are not known.
+    for secret in secrets:
         value = value.replace(secret, b"*" * len(secret))
     return value
 

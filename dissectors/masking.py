@@ -1,19 +1,47 @@
-"""Secrets out of bodies: values of fields that are declared `secret=True` become asterisks of
-the same length."""
+"""Secrets out of bodies: they become asterisks of the same length.
+
+Secret are the values of fields that are declared `secret=True`, and values of configs whose names
+say so: passwords, keys and tokens go to brokers as plain text in AlterConfigs, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from dissectors.layout import ArrayWire, Layout, StructWire, Wire
 from dissectors.reader import Body
+from dissectors.schema import Field
+
+CONFIG_VALUE: Final = "configValue"
+"""`Field.subject` of a config's value; its `name` stands beside it."""
+
+_SENSITIVE: Final = re.compile(
+    r"(password|passphrase|secret|credentials?|token|[._-]key|jaas\.config|user\.info"
+    r"|certificate\.chain|truststore\.certificates)$",
+    re.IGNORECASE,
+)
+"""Names of Kafka's configs of type PASSWORD, under whatever listener prefix, and what plugins of
+brokers and connectors call theirs."""
+
+
+def is_sensitive(name: object) -> bool:
+    """Whether a config of that name holds a secret."""
+    return isinstance(name, str) and _SENSITIVE.search(name) is not None
+
+
+def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
+    """Whether the field's value must not be shown; `around` is the struct that it stands in."""
+    if field.subject == CONFIG_VALUE:
+        return field.secret or is_sensitive(around.get("name"))
+    return field.secret
 
 
 @cache
 def has_secrets(layout: Layout) -> bool:
-    """Whether any field of the layout is secret."""
+    """Whether any field of the layout may be secret."""
     return _secret_in(layout.body)
 
 
@@ -21,7 +49,10 @@ def _secret_in(wire: Wire) -> bool:
     if isinstance(wire, ArrayWire):
         return _secret_in(wire.element)
     if isinstance(wire, StructWire):
-        return any(s.field.secret or _secret_in(s.wire) for s in (*wire.slots, *wire.tags))
+        return any(
+            slot.field.secret or slot.field.subject == CONFIG_VALUE or _secret_in(slot.wire)
+            for slot in (*wire.slots, *wire.tags)
+        )
     return False
 
 
@@ -40,11 +71,21 @@ def _masked(wire: Wire, value: Any) -> Any:
     out = dict(value)
     for slot in (*wire.slots, *wire.tags):
         old = value[slot.name]
-        if slot.field.secret and isinstance(old, str | bytes):
-            out[slot.name] = "*" * len(old) if isinstance(old, str) else b"*" * len(old)
+        if isinstance(old, str | bytes) and is_secret(slot.field, value):
+            out[slot.name] = asterisks(old)
         else:
             out[slot.name] = _masked(slot.wire, old)
     return out
+
+
+def asterisks(value: str | bytes) -> str | bytes:
+    """As many as the value has bytes on the wire: what is masked can be written in its place."""
+    stars = b"*" * len(_on_wire(value))
+    return stars if isinstance(value, bytes) else stars.decode("ascii")
+
+
+def _on_wire(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
 
 
 def secrets_of(layout: Layout, body: Body) -> Iterator[bytes]:
@@ -62,8 +103,7 @@ def _secrets(wire: Wire, value: Any) -> Iterator[bytes]:
     elif isinstance(wire, StructWire):
         for slot in (*wire.slots, *wire.tags):
             inner = value[slot.name]
-            if slot.field.secret and inner:
-                text = isinstance(inner, str)
-                yield inner.encode("utf-8", "surrogateescape") if text else inner
+            if isinstance(inner, str | bytes) and inner and is_secret(slot.field, value):
+                yield _on_wire(inner)
             else:
                 yield from _secrets(slot.wire, inner)

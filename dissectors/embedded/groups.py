@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from dissectors.embedded import streams
 from dissectors.embedded.model import Embedded
-from dissectors.errors import DissectError, Truncated
+from dissectors.embedded.values import describe
+from dissectors.errors import DissectError, Malformed, Truncated
 from dissectors.layout import resolve
 from dissectors.reader import Body
 from dissectors.registry import message, read_layout
@@ -56,6 +57,9 @@ CONNECT_SUBSCRIPTION = data("ConnectSubscription", versions="0-2").of(
 
 _SHORT: Final = struct.Struct(">h")
 
+CONSUMER: Final = "consumer"
+CONNECT: Final = "connect"
+
 
 def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
     """Version, body and remark of bytes that begin with an int16 version."""
@@ -63,7 +67,7 @@ def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
         raise Truncated("the version is missing")
     (stated,) = _SHORT.unpack_from(value)
     if stated < declared.versions.low:
-        raise Truncated(f"there is no version {stated}")
+        raise Malformed(f"there is no version {stated}")
     version = min(stated, declared.versions.high)
     body, end = read_layout(resolve(declared, version), value, 2)
     notes = []
@@ -74,45 +78,99 @@ def _versioned(declared: Message, value: bytes) -> tuple[int, Body, str]:
     return stated, body, ", ".join(notes)
 
 
-def subscription(value: bytes, protocol_type: str, assignor: str) -> Embedded:
-    """What a member offers in JoinGroup."""
-    if protocol_type == "connect":
-        version, body, note = _versioned(CONNECT_SUBSCRIPTION, value)
-        if body.get("allocation"):
-            body["allocation"] = _versioned(CONNECT_ASSIGNMENT, body["allocation"])[1]
-        return Embedded("ConnectSubscription", {"version": version, **body}, note)
+def subscription(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
+    """What a member offers in JoinGroup; `protocol_type` is empty where nobody knows it."""
+    return _by_type(protocol_type, value, assignor, _consumer_subscription, _connect_subscription)
+
+
+def assignment(value: bytes, protocol_type: str, assignor: str) -> Embedded | None:
+    """What the leader gives a member in SyncGroup."""
+    return _by_type(protocol_type, value, assignor, _consumer_assignment, _connect_assignment)
+
+
+Reader: TypeAlias = Callable[[bytes, str], Embedded]
+
+
+def _by_type(
+    protocol_type: str, value: bytes, assignor: str, consumer: Reader, connect: Reader
+) -> Embedded | None:
+    if protocol_type == CONSUMER:
+        return consumer(value, assignor)
+    if protocol_type == CONNECT:
+        return connect(value, assignor)
+    if protocol_type:
+        return _of_others(value, protocol_type)
+    # SyncGroup before version 5 does not say; bytes of the one do not fit the other.
+    for read in (consumer, connect):
+        try:
+            found = read(value, assignor)
+        except DissectError:
+            continue
+        if "left over" not in found.note:
+            return found
+    return _of_others(value, "group protocol") or consumer(value, assignor)
+
+
+def _of_others(value: bytes, kind: str) -> Embedded | None:
+    """Members of other protocols mostly write JSON, as those of Schema Registry (`sr`) do."""
+    shown = describe(value)
+    return Embedded(kind, shown.value) if shown.kind in ("json", "text") else None
+
+
+def _consumer_subscription(value: bytes, assignor: str) -> Embedded:
     version, body, note = _versioned(message("ConsumerProtocolSubscription"), value)
-    _open_user_data(body, assignor, streams.subscription)
+    note = _open_user_data(body, assignor, note, streams.subscription)
     return Embedded("ConsumerProtocolSubscription", {"version": version, **body}, note)
 
 
-def assignment(value: bytes, protocol_type: str, assignor: str) -> Embedded:
-    """What the leader gives a member in SyncGroup."""
-    if protocol_type == "connect":
-        version, body, note = _versioned(CONNECT_ASSIGNMENT, value)
-        return Embedded("ConnectAssignment", {"version": version, **body}, note)
+def _consumer_assignment(value: bytes, assignor: str) -> Embedded:
     version, body, note = _versioned(message("ConsumerProtocolAssignment"), value)
-    _open_user_data(body, assignor, streams.assignment)
+    note = _open_user_data(body, assignor, note, streams.assignment)
     return Embedded("ConsumerProtocolAssignment", {"version": version, **body}, note)
 
 
-def _open_user_data(body: Body, assignor: str, of_streams: Callable[[bytes], Body]) -> None:
-    """Replace user data that an assignor of Kafka's own wrote by what it says; leave it where it
-    does not fit."""
+def _connect_subscription(value: bytes, assignor: str) -> Embedded:
+    version, body, note = _versioned(CONNECT_SUBSCRIPTION, value)
+    if body.get("allocation"):
+        try:
+            stated, inner, _ = _versioned(CONNECT_ASSIGNMENT, body["allocation"])
+            body["allocation"] = {"version": stated, **inner}
+        except DissectError as error:
+            note = ", ".join(filter(None, (note, f"allocation: {error.reason}")))
+    return Embedded("ConnectSubscription", {"version": version, **body}, note)
+
+
+def _connect_assignment(value: bytes, assignor: str) -> Embedded:
+    version, body, note = _versioned(CONNECT_ASSIGNMENT, value)
+    return Embedded("ConnectAssignment", {"version": version, **body}, note)
+
+
+def _open_user_data(
+    body: Body, assignor: str, note: str, of_streams: Callable[[bytes], Body]
+) -> str:
+    """Replace user data by what it says, as far as its assignor is one of Kafka's own; the note,
+    with a remark when it does not fit."""
     raw = body.get("user_data")
     if not raw:
-        return
+        return note
+    found: Any = None
     try:
         if assignor in ("sticky", "cooperative-sticky"):
             found = _sticky(raw, assignor)
-        elif assignor in ("stream", "streams"):
+        elif assignor in (streams.ASSIGNOR, "streams", ""):
+            # Of Kafka's own assignors only this one puts user data into assignments, so its form
+            # is tried where the assignor is not told.
             found = of_streams(raw)
-        else:
-            return
     except DissectError:
-        return
-    if found is not None:
-        body["user_data"] = found
+        pass
+    if found is None:
+        shown = describe(raw)
+        if shown.kind not in ("json", "text"):
+            remark = f"user data of {assignor or 'an assignor'} that cannot be read"
+            return ", ".join(filter(None, (note, remark)))
+        found = shown.value
+    body["user_data"] = found
+    return note
 
 
 def _sticky(raw: bytes, assignor: str) -> Body | None:

@@ -17,6 +17,9 @@ from dissectors.errors import Malformed, Truncated
 from dissectors.reader import Body
 from dissectors.registry import decode_body, message
 
+ASSIGNOR: Final = "stream"
+"""What Streams members call their assignor."""
+
 NEWEST: Final = 11
 """Assignment versions whose layout is known; newer ones are shown by their version only."""
 
@@ -32,6 +35,11 @@ def subscription(raw: bytes) -> Body:
     body, end = decode_body("SubscriptionInfoData", version, raw)
     if end < len(raw):
         raise Malformed(f"{len(raw) - end} bytes left over", offset=end)
+    endpoint = body.get("user_end_point")
+    if endpoint:
+        body["user_end_point"] = endpoint.decode("utf-8", "replace")
+    for tag in body.get("client_tags") or ():
+        tag.update({name: tag[name].decode("utf-8", "replace") for name in ("key", "value")})
     return body
 
 

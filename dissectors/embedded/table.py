@@ -16,7 +16,7 @@ Decoder: TypeAlias = Callable[[bytes, Around], Embedded | None]
 
 
 def _protocol_type(around: Around) -> str:
-    return around.text("protocol_type") or around.protocol_type or "consumer"
+    return around.text("protocol_type") or around.protocol_type
 
 
 def _subscription(value: bytes, around: Around) -> Embedded | None:

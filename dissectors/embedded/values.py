@@ -10,6 +10,9 @@ import orjson
 JSON_LIMIT: Final = 1 << 20
 """Longer values are not parsed: they are shown as text all the same."""
 
+MOST_IDS: Final = 1 << 24
+"""Schema Registry counts its ids from 1; bigger numbers behind a zero byte are something else."""
+
 
 class Shown(NamedTuple):
     """What a key or value is."""
@@ -28,13 +31,23 @@ def describe(data: bytes | None) -> Shown:
         return Shown("null", None)
     if not data:
         return Shown("empty", "")
-    if data[0] == 0 and len(data) > 5:
-        (schema_id,) = struct.unpack_from(">i", data, 1)
-        # Ids count from 1 and stay small; an int64 0 or 1 as key begins with zeros too.
-        if 0 < schema_id < 1 << 24 and len(data) != 8:
-            inner = describe(data[5:])
-            return inner._replace(schema_id=schema_id)
-    if data[:1] in b'{["' and len(data) <= JSON_LIMIT:
+    schema_id = schema_id_of(data)
+    if schema_id is None:
+        return _payload(data)
+    return _payload(data[5:])._replace(schema_id=schema_id)
+
+
+def schema_id_of(data: bytes) -> int | None:
+    """The schema's id when the value has Schema Registry's framing: 0 | int32 id | payload."""
+    # An int64 as key begins with zeros, too, and so do small doubles and counters.
+    if len(data) < 6 or data[0] or len(data) == 8:
+        return None
+    (number,) = struct.unpack_from(">i", data, 1)
+    return number if 0 < number < MOST_IDS else None
+
+
+def _payload(data: bytes) -> Shown:
+    if data[:1] in (b"{", b"[", b'"') and len(data) <= JSON_LIMIT:
         try:
             return Shown("json", orjson.loads(data))
         except orjson.JSONDecodeError:
@@ -47,4 +60,4 @@ def describe(data: bytes | None) -> Shown:
 
 
 def _printable(text: str) -> bool:
-    return all(char.isprintable() or char in "\t\r\n" for char in text)
+    return text.isprintable() or all(c.isprintable() or c in "\t\r\n" for c in text)

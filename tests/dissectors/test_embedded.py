@@ -3,6 +3,7 @@ inside."""
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import struct
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from dissectors import registry
 from dissectors.compression import compress
-from dissectors.embedded import Around, decode, embedded_in
+from dissectors.embedded import Around, Embedded, decode, embedded_in
 from dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
     CONNECT_SUBSCRIPTION,
@@ -22,6 +23,7 @@ from dissectors.embedded.groups import (
 from dissectors.embedded.table import TABLE
 from dissectors.embedded.values import describe
 from dissectors.layout import resolve
+from dissectors.masking import masked
 from dissectors.schema import Message
 from tests.strategies import bodies
 
@@ -66,6 +68,65 @@ def test_user_data_of_somebody_else_stays_bytes() -> None:
     found = decode("JoinGroupRequest", "metadata", subscription(b"\1\2\3"), around)
     assert found is not None
     assert found.body["user_data"] == b"\1\2\3"
+    assert found.note == "user data of my-own that cannot be read"
+    found = decode("JoinGroupRequest", "metadata", subscription(b'{"zone": 1}'), around)
+    assert found is not None
+    assert (found.body["user_data"], found.note) == ({"zone": 1}, "")
+
+
+def test_members_of_other_protocols_write_json() -> None:
+    around = Around({"protocol_type": "sr", "protocol_name": "v0"})
+    raw = b'{"error":0,"master":"sr-1"}'
+    assert decode("SyncGroupResponse", "assignment", raw, around) == Embedded(
+        "sr", {"error": 0, "master": "sr-1"}
+    )
+    assert decode("SyncGroupResponse", "assignment", b"\0\1\2", around) is None
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_an_assignment_tells_its_protocol_where_the_message_does_not(data: st.DataObject) -> None:
+    # SyncGroup names the protocol from version 5 on (KIP-559).
+    version = data.draw(st.integers(0, 2))
+    body = {
+        "error": data.draw(st.integers(0, 1)),
+        "leader": "connect-1-8d6c1a54-5d1c-4b6e-9d0b-1c3f5a1d2e3f",
+        "leader_url": "http://10.0.0.7:8083/",
+        "config_offset": data.draw(st.integers(-1, 1 << 40)),
+        "assigned": [{"connector": "sink", "tasks": data.draw(st.lists(st.integers(-1, 9)))}],
+    }
+    if version:
+        body |= {"revoked": None, "delay": 0}
+    raw = versioned(CONNECT_ASSIGNMENT, version, body)
+    found = decode("SyncGroupResponse", "assignment", raw, Around())
+    assert found == Embedded("ConnectAssignment", {"version": version, **body})
+    declared = registry.message("ConsumerProtocolAssignment")
+    number = data.draw(st.integers(0, 3))
+    body = data.draw(bodies(resolve(declared, number)).filter(lambda each: not each["user_data"]))
+    found = decode("SyncGroupResponse", "assignment", versioned(declared, number, body), Around())
+    assert found == Embedded("ConsumerProtocolAssignment", {"version": number, **body})
+
+
+def test_an_allocation_that_does_not_fit_leaves_the_rest_readable() -> None:
+    body = {"url": "http://w1", "config_offset": 4, "allocation": b"\0"}
+    raw = versioned(CONNECT_SUBSCRIPTION, 1, body)
+    found = decode("JoinGroupRequest", "metadata", raw, Around({"protocol_type": "connect"}))
+    assert found is not None
+    assert found.body["url"] == "http://w1"
+    assert found.note.startswith("allocation: ")
+
+
+def test_what_a_streams_member_says_of_itself() -> None:
+    info = registry.example("SubscriptionInfoData", 11)
+    info |= {"version": 11, "user_end_point": b"h1:8080"}
+    info["client_tags"] = [{"key": b"zone", "value": b"eu"}]
+    raw = registry.encode_body("SubscriptionInfoData", 11, info)
+    around = Around({"protocol_type": "consumer", "name": "stream"})
+    found = decode("JoinGroupRequest", "metadata", subscription(raw), around)
+    assert found is not None
+    shown = found.body["user_data"]
+    assert shown["user_end_point"] == "h1:8080"
+    assert shown["client_tags"] == [{"key": "zone", "value": "eu"}]
 
 
 def test_a_newer_version_is_read_as_the_newest_known() -> None:
@@ -97,7 +158,7 @@ def test_connect(version: int, data: st.DataObject) -> None:
     assert found is not None
     assert found.body["url"] == "http://w1"
     if version:
-        assert found.body["allocation"] == given_
+        assert found.body["allocation"] == {"version": version, **given_}
 
 
 def streams_assignment(version: int) -> bytes:
@@ -156,13 +217,28 @@ SECRETS = ["hunter2", "cHJvb2Y=", "c2FsdA==", "dmVyaWZpZXI=", "ya29.token"]
         ("PLAIN", "Request", b"\0alice\0hunter2", {"username": "alice"}),
         ("", "Request", b"\0alice\0hunter2", {"username": "alice"}),
         ("SCRAM-SHA-256", "Request", b"n,,n=alice,r=abc", {"username": "alice", "nonce": "abc"}),
-        ("SCRAM-SHA-512", "Response", b"r=abc,s=c2FsdA==,i=4096", {"iterations": "4096"}),
+        ("SCRAM-SHA-512", "Response", b"r=abc,s=c2FsdA==,i=4096", {"iterations": 4096}),
         ("", "Request", b"c=biws,r=abc,p=cHJvb2Y=", {"proof": "***"}),
         ("SCRAM-SHA-256", "Response", b"v=dmVyaWZpZXI=", {"verifier": "***"}),
         ("SCRAM-SHA-256", "Response", b"e=unknown-user", {"error": "unknown-user"}),
         ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer ya29.token\1x=y\1\1", {"auth": "Bearer ***"}),
         ("GSSAPI", "Request", b"\x60\x82\1\2", {"kind": "initial context token", "bytes": 4}),
         ("FOO", "Request", b"hunter2", {"bytes": 7}),
+        ("", "Request", b"n,,\1auth=Bearer ya29.token\1\1", {"auth": "Bearer ***"}),
+        ("OAUTHBEARER", "Request", b"n,,\1auth=ya29.token\1\1", {"auth": "***"}),
+        ("OAUTHBEARER", "Request", b"n,,\1AUTH=bearer ya29.token\1\1", {"auth": "bearer ***"}),
+        ("OAUTHBEARER", "Request", b"n,,\1x=Bearer ya29.token\1\1", {}),
+        ("OAUTHBEARER", "Request", b"ya29.token", {"bytes": 10}),
+        ("OAUTHBEARER", "Response", b'{"status":"invalid_token"}', {}),
+        ("SCRAM-SHA-256", "Request", b"\0alice\0hunter2", {"bytes": 14}),
+        ("SCRAM-SHA-256", "Request", b"p=tls-unique,a=bob,n=a=2Cb,r=x", {"username": "a,b"}),
+        ("PLAIN", "Request", b"hunter2", {"bytes": 7}),
+        (
+            "AWS_MSK_IAM",
+            "Request",
+            b'{"host":"b-1","x-amz-credential":"hunter2/x/y","x-amz-signature":"ya29.token"}',
+            {"host": "b-1", "x-amz-credential": "***/x/y", "x-amz-signature": "***"},
+        ),
     ],
 )
 def test_sasl_tokens_without_their_secrets(
@@ -173,6 +249,32 @@ def test_sasl_tokens_without_their_secrets(
     assert found is not None
     assert shown.items() <= found.body.items()
     assert not [secret for secret in SECRETS if secret in repr(found)]
+
+
+def test_the_claims_of_a_token_without_its_signature() -> None:
+    payload = base64.urlsafe_b64encode(b'{"sub":"alice","exp":1700000000,"x":"hunter2"}').rstrip(
+        b"="
+    )
+    token = b"n,,\1auth=Bearer eyJh." + payload + b".c2ln\1\1"
+    found = decode("SaslAuthenticateRequest", "auth_bytes", token, Around(mechanism="OAUTHBEARER"))
+    assert found is not None
+    assert found.body == {"auth": "Bearer ***", "claims": {"sub": "alice", "exp": 1700000000}}
+
+
+def test_secrets_inside_an_envelope_are_masked() -> None:
+    header = {"request_api_key": 51, "request_api_version": 0, "correlation_id": 3}
+    raw = registry.encode_body("RequestHeader", 2, {**header, "client_id": None})
+    upsertion = {"name": "alice", "mechanism": 1, "iterations": 4096}
+    upsertion |= {"salt": b"pepper", "salted_password": b"hunter2"}
+    body = {"deletions": [], "upsertions": [upsertion]}
+    raw += registry.encode_body("AlterUserScramCredentialsRequest", 0, body)
+    found = decode("EnvelopeRequest", "request_data", raw, Around())
+    assert found is not None
+    assert found.kind == "AlterUserScramCredentialsRequest v0"
+    assert "hunter2" not in repr(found)
+    envelope = registry.example("EnvelopeRequest", 0) | {"request_data": raw}
+    shown = masked(registry.layout_of("EnvelopeRequest", 0), envelope)
+    assert b"hunter2" not in shown["request_data"]
 
 
 def test_a_request_inside_an_envelope_and_its_answer() -> None:
@@ -251,6 +353,7 @@ def test_the_walk_finds_each_field_with_its_path() -> None:
         (b'\0\0\0\0\x2a{"a": 1}', "json", {"a": 1}, 42),
         (b"\0\0\0\0\x2a\x02\x08", "bytes", b"\x02\x08", 42),
         (struct.pack(">q", 1), "bytes", struct.pack(">q", 1), None),
+        (b"\0\0\0\0\1" * 20_000, "bytes", b"\0\0\0\0\1" * 19_999, 1),
     ],
 )
 def test_values_tell_what_they_are(

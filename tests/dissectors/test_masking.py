@@ -6,7 +6,7 @@ import pytest
 
 from dissectors import registry
 from dissectors.layout import ArrayWire, StructWire, Wire
-from dissectors.masking import has_secrets, masked
+from dissectors.masking import has_secrets, is_sensitive, masked, secrets_of
 from dissectors.schema import Array, Field, Message
 
 
@@ -99,3 +99,39 @@ def filled(wire: Wire) -> object:
         slots = (*wire.slots, *wire.tags)
         return {s.name: b"classified" if s.field.secret else filled(s.wire) for s in slots}
     return registry.implied_default(wire)
+
+
+PASSWORDS = [
+    "ssl.keystore.password",
+    "listener.name.internal.ssl.key.password",
+    "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates",
+    "delegation.token.secret.key",
+    "password.encoder.secret",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "rsm.config.storage.aws.secret.access.key",
+]
+
+
+@pytest.mark.parametrize("name", PASSWORDS)
+def test_the_value_of_a_config_of_such_a_name_is_masked(name: str) -> None:
+    layout = registry.layout_of("IncrementalAlterConfigsRequest", 1)
+    config = {"name": name, "config_operation": 0, "value": "hüsh"}
+    resource = {"resource_type": 4, "resource_name": "1", "configs": [config]}
+    body = {"resources": [resource], "validate_only": False}
+    hidden = masked(layout, body)
+    assert hidden["resources"][0]["configs"] == [config | {"value": "*****"}]
+    assert list(secrets_of(layout, body)) == ["hüsh".encode()]
+    sizes = {len(registry.write_layout(layout, each)) for each in (body, hidden)}
+    assert len(sizes) == 1
+
+
+def test_other_configs_stay() -> None:
+    names = ["retention.ms", "password.encoder.iterations", "sasl.oauthbearer.sub.claim.name"]
+    assert not any(is_sensitive(name) for name in names)
+    layout = registry.layout_of("ConfigRecord", 0)
+    body = {"resource_type": 2, "resource_name": "t", "name": "retention.ms", "value": "1"}
+    assert masked(layout, body) == body
+    assert list(secrets_of(layout, body)) == []
