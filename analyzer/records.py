@@ -187,6 +187,8 @@ def batch_objects(
     tail = b"," + dumps(end)[1:-1] + b',"sequence":'
     last = b"," + dumps(rest)[1:] + separator
     sequence = batch.base_sequence if known else -1
+    # Kafka counts sequence numbers by offset: compaction leaves holes in both.
+    first = batch.base_offset
     closing = b',"headers":[]' + tail + b"null" + last
     produced = field.source == "produce"
     encode = orjson.dumps
@@ -227,7 +229,9 @@ def batch_objects(
             except UnicodeDecodeError:
                 shown = _base64(value)
         if headers or sequence >= 0:
-            numbered = b"%d" % ((sequence + place) & 0x7FFFFFFF) if sequence >= 0 else b"null"
+            numbered = b"null"
+            if sequence >= 0:
+                numbered = b"%d" % ((sequence + own - first) & 0x7FFFFFFF)
             ending = b"".join((b',"headers":', _headers(headers), tail, numbered, last))
         else:
             ending = closing

@@ -16,6 +16,8 @@ from analyzer.export import FORMATS, format_of, open_writer
 from analyzer.model import Exchange
 from analyzer.records import Problem, record_lines
 from analyzer.rows import row_of
+from dissectors.record_writer import encode_batch
+from dissectors.records import Record
 from dissectors.values import Uuid
 from tests.analyzer.batches import Pair, batch
 from tests.analyzer.test_rows import produced
@@ -98,6 +100,12 @@ def test_a_fetched_record_has_its_own_offset_and_the_topics_name() -> None:
     (record,) = lines(exchange(share(batch([(None, b"v")], base_offset=500))), context)
     assert (record["source"], record["offset"]) == ("fetch", 500)
     assert (record["topic"], record["topic_id"], record["partition"]) == ("orders", str(ID), 2)
+
+
+def test_sequence_numbers_have_the_holes_of_the_offsets_and_wrap() -> None:
+    records = [Record(offset, 1, None, b"v", ()) for offset in (10, 11, 14)]
+    data = encode_batch(records, producer_id=7, producer_epoch=0, base_sequence=2**31 - 2)
+    assert [r["sequence"] for r in lines(exchange(share(data)))] == [2**31 - 2, 2**31 - 1, 2]
 
 
 def test_control_and_transactional_batches_say_so() -> None:
