@@ -263,6 +263,7 @@ class Handler(LiveConnectionHandler):
         server.peername = stream.get_extra_info("peername")
         server.sockname = stream.get_extra_info("sockname")
         self.streams[1] = stream
+        self.route.connected(server.sockname)
         self.transports[server] = ConnectionIO(
             handler=asyncio.current_task(),
             writer=stream,  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -67,6 +68,7 @@ class Route:
         self.nodes = nodes
         self.tls = tls
         self.node_id = node_id
+        self.ports: deque[int] = deque(maxlen=1000)
         self.spec = ProxyMode.parse("reverse:tcp://127.0.0.1:9092" if mode == "reverse" else mode)
 
     @property
@@ -125,6 +127,10 @@ class Route:
     def unreachable(self, host: str, port: int) -> None:
         """An upstream did not answer."""
         self.hub.metrics.add("upstream_failures_total", f"{host}:{port}")
+
+    def connected(self, sockname: tuple[str, int]) -> None:
+        """A connection to a broker is there."""
+        self.ports.append(sockname[1])
 
     def crashed(self, handler: Handler) -> None:
         """Our own code failed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -81,6 +82,8 @@ class KafkaProxy:
         self.recorder = recorder
         self.hub.recording = recorder
         self.handlers: set[Handler] = set()
+        self.upstream_ports: deque[int] = deque(maxlen=100_000)
+        """Local ports of the connections to brokers, oldest first: what the brokers see of us."""
         self._arena = Arena()
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
@@ -179,6 +182,7 @@ class KafkaProxy:
         from proxy.route import Route, options
 
         route = Route(self.hub, self._arena, self.mode, self.nodes, self.tls, listener.node_id)
+        route.ports = self.upstream_ports
         made = options()
         loop = asyncio.get_running_loop()
         self._sockets.append(listener)
