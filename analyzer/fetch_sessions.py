@@ -2,8 +2,8 @@
 request implies.
 
 An incremental Fetch lists only the partitions that changed; the broker remembers the others. So
-does this, as far as it has
-seen the session from its start: what began before the capture is unknown, and says so. Sans-I/O.
+does this, as far as it has seen the session from its start: what began before the capture is
+unknown, and says so. Sans-I/O.
 """
 
 from __future__ import annotations
@@ -56,38 +56,45 @@ class FetchSessions:
 
     def request(self, key: int, body: dict[str, Any]) -> FetchSession | None:
         """Follow a request; None when it is part of no session."""
-        if key == FETCH:
-            return self._fetch(body)
-        epoch: int = body["share_session_epoch"]
-        return self._follow((body["group_id"], body["member_id"]), None, epoch, body)
+        return self._fetch(body) if key == FETCH else self._share(key, body)
 
     def _fetch(self, body: dict[str, Any]) -> FetchSession | None:
-        session_id, epoch = body.get("session_id", 0), body.get("session_epoch", FINAL_EPOCH)
-        if session_id == 0:
+        name, epoch = body.get("session_id", 0), body.get("session_epoch", FINAL_EPOCH)
+        if name == 0:
             # A full request: with epoch 0 it asks for a session, whose id the answer brings.
             return None
-        return self._follow(session_id, session_id, epoch, body)
+        if epoch in (FINAL_EPOCH, 0):
+            # Ends the session: what it lists is all that it fetches. With epoch 0 it asks for
+            # another one.
+            self._close(name)
+            return FetchSession(name, epoch, _listed(body), incremental=False)
+        return FetchSession(name, epoch, self._change(name, body), incremental=True)
 
-    def _follow(
-        self, name: Any, session_id: int | None, epoch: int, body: dict[str, Any]
-    ) -> FetchSession:
+    def _share(self, key: int, body: dict[str, Any]) -> FetchSession:
+        name, epoch = (body["group_id"], body["member_id"]), body["share_session_epoch"]
         if epoch == FINAL_EPOCH:
-            # Closes the session: what it lists is all that it fetches.
-            shown = self._close(name)
-            return FetchSession(session_id, epoch, _listed(body) or shown, incremental=False)
+            # What it lists are the last acknowledgements.
+            return FetchSession(None, epoch, self._close(name), incremental=False)
+        if key == SHARE_ACKNOWLEDGE:
+            # Acknowledges within the session and changes nothing of it.
+            return FetchSession(None, epoch, self._shown.get(name), incremental=True)
         if epoch == 0:
             self._open(name, _listed(body))
-            return FetchSession(session_id, epoch, self._shown[name], incremental=False)
+            return FetchSession(None, epoch, self._shown[name], incremental=False)
+        return FetchSession(None, epoch, self._change(name, body), incremental=True)
+
+    def _change(self, name: Any, body: dict[str, Any]) -> tuple[Partition, ...] | None:
+        """All partitions of a session after an incremental request."""
         known = self._sessions.get(name)
         if known is None:
-            return FetchSession(session_id, epoch, None, incremental=True)
+            return None
         added, gone = _listed(body), _forgotten(body)
         if any(each not in known for each in added) or any(each in known for each in gone):
             known.update(dict.fromkeys(added))
             for each in gone:
                 known.pop(each, None)
             self._keep(name, known)
-        return FetchSession(session_id, epoch, self._shown[name], incremental=True)
+        return self._shown[name]
 
     def response(self, key: int, asked: dict[str, Any], answer: dict[str, Any]) -> None:
         """Follow an answer: it opens sessions and ends those that the broker has lost."""
@@ -99,8 +106,7 @@ class FetchSessions:
         old, new = asked.get("session_id", 0), answer.get("session_id", 0)
         if error in SESSION_ERRORS:
             self._close(old)
-        elif new and new != old and asked.get("session_epoch") == 0:
-            self._close(old)
+        elif new and not error and asked.get("session_epoch") == 0:
             self._open(new, _listed(asked))
 
     def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
@@ -118,20 +124,27 @@ class FetchSessions:
         return self._shown.pop(name, None)
 
 
+def _topic(topic: dict[str, Any]) -> str | bytes:
+    name: str | bytes = topic["topic"] if "topic" in topic else topic["topic_id"]
+    return name
+
+
 def _listed(body: dict[str, Any]) -> tuple[Partition, ...]:
     return tuple(
         (
-            topic.get("topic") or topic["topic_id"],
+            _topic(topic),
             partition["partition"] if "partition" in partition else partition["partition_index"],
         )
         for topic in body["topics"] or ()
         for partition in topic["partitions"]
+        # In ShareFetch 0: acknowledged, not fetched.
+        if partition.get("partition_max_bytes") != 0
     )
 
 
 def _forgotten(body: dict[str, Any]) -> tuple[Partition, ...]:
     return tuple(
-        (topic.get("topic") or topic["topic_id"], number)
+        (_topic(topic), number)
         for topic in body.get("forgotten_topics_data") or ()
         for number in topic["partitions"]
     )
