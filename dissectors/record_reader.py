@@ -121,7 +121,7 @@ def read_records(
             if length:
                 headers, at = _read_headers(body, at - 1, end)
             if at != end:
-                raise Malformed(f"a record of {end} bytes has {at}", offset=at)
+                raise Malformed(f"a record ends at byte {end}, its fields at {at}", offset=at)
             records.append(
                 new(
                     Record,

@@ -53,6 +53,14 @@ def test_the_limit_holds(codec: int) -> None:
 def test_a_codec_that_does_not_exist_is_refused() -> None:
     with pytest.raises(Malformed, match="no codec 7"):
         decompress(7, b"x")
+    with pytest.raises(Malformed, match="no codec 7"):
+        compress(7, b"x")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x04\x22\x4d", b"\x04\x22\x4d\x18\x68\x40\x01"])
+def test_an_lz4_frame_without_a_whole_header_is_refused(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        decompress(3, data)
 
 
 def test_snappy_without_framing_and_with_other_version_words() -> None:
@@ -62,6 +70,13 @@ def test_snappy_without_framing_and_with_other_version_words() -> None:
     # Redpanda wrote the version words in little-endian.
     framed = _XERIAL + b"\1\0\0\0\1\0\0\0" + len(raw).to_bytes(4, "big") + raw
     assert decompress(2, framed) == data
+
+
+def test_an_lz4_block_that_is_damaged_is_refused() -> None:
+    packed = bytearray(compress(3, b"hello hello " * 100))
+    packed[12] = 0xFF
+    with pytest.raises(Malformed, match="no lz4 data"):
+        decompress(3, bytes(packed))
 
 
 def test_snappy_streams_one_behind_the_other() -> None:

@@ -137,3 +137,56 @@ def test_a_piece_of_a_snapshot_begins_inside_a_batch() -> None:
     nodes = record_nodes(data, 0, len(data), unaligned=True)
     tiled(nodes, 0, len(data))
     assert [node.name for node in nodes] == ["partial_batch", "record_batch", "partial_batch"]
+
+
+def test_more_entries_than_anybody_scrolls_through_are_one_node() -> None:
+    data = encode_message(1, Record(0, 1, None, None, ())) * (NODE_LIMIT + 3)
+    nodes = record_nodes(data, 0, len(data))
+    tiled(nodes, 0, len(data))
+    assert (len(nodes), nodes[-1].value) == (NODE_LIMIT + 1, "not shown")
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_what_does_not_expand_says_why(magic: int) -> None:
+    if magic == 2:
+        data = encode_batch(some(2), attributes=1)
+    else:
+        data = encode_message(magic, Record(5, 1, None, b"no gzip", ()), 1)
+    (node,) = record_nodes(data, 0, len(data))
+    tiled([node], 0, len(data))
+    assert "no gzip data" in node.children[-1].value
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"\x0e\0\0\0\x01\x01\0",  # longer than what is there
+        b"\x0c\0\0\0\x01\x01\x40",  # more headers than bytes
+        b"\x0e\0\0\0\x01\x01\0\0",  # a byte too many
+        b"\x0c\0\0\0\x40\x01\0",  # a key beyond the end
+        b"\x0c\0\0" + b"\xff" * 5,  # a varint without end
+    ],
+)
+def test_a_record_that_does_not_fit_is_one_node(record: bytes) -> None:
+    head = bytearray(encode_batch([Record(0, 1, None, None, ())])[:61])
+    head[8:12] = (49 + len(record)).to_bytes(4, "big")
+    data = bytes(head) + record
+    (node,) = record_nodes(data, 0, len(data))
+    tiled([node], 0, len(data))
+    (only,) = node.children[-1].children
+    assert (only.name, only.value) == ("undecoded", "record 0 does not fit")
+
+
+def test_records_that_the_count_leaves_out_are_one_node() -> None:
+    data = bytearray(encode_batch(some(2)))
+    data[60] = 2
+    (node,) = record_nodes(bytes(data), 0, len(data))
+    tiled([node], 0, len(data))
+    assert node.children[-1].children[-1].value == "bytes behind the last record"
+
+
+def test_a_message_without_key_and_value() -> None:
+    data = bytes(8) + b"\0\0\0\x16" + bytes(4) + b"\1\0" + bytes(8) + b"\x7f" * 8
+    (node,) = record_nodes(data, 0, len(data))
+    tiled([node], 0, len(data))
+    assert node.children[-1].value == "no key and value"

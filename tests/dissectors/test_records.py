@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissectors.compression import compress
-from dissectors.errors import DissectError, Malformed, Truncated
+from dissectors.errors import DissectError, Malformed, TooLarge, Truncated
 from dissectors.record_writer import (
     encode_batch,
     encode_message,
@@ -259,3 +259,85 @@ def test_a_piece_of_a_snapshot_begins_and_ends_anywhere(data: st.DataObject) -> 
     found = list(aligned(whole[start:stop]))
     assert {each.at for each in found if isinstance(each, Batch)} == inside
     assert sum(each.size for each in found) == stop - start
+
+
+def wrapped(magic: int, inner: bytes | None, codec: int = 1) -> Opened:
+    """What an entry holds whose value is this message set, compressed."""
+    value = None if inner is None else compress(codec, inner)
+    data = encode_message(magic, Record(9, 1, None, value, ()), codec)
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    return open_batch(data, entry)
+
+
+ENTRY = encode_message(1, Record(0, 1, None, b"v", ()))
+
+
+@pytest.mark.parametrize(
+    ("inner", "reason", "left"),
+    [
+        (None, "no value", 0),
+        (ENTRY + ENTRY[:20], "ends inside a message", 1),
+        (ENTRY + encode_batch([Record(0, 1, None, b"v", ())]), "a record batch inside", 1),
+        (ENTRY + b"\0" * 16 + b"\7" + b"\0" * 9, "no magic 7", 1),
+    ],
+)
+def test_a_wrapper_that_holds_nonsense(inner: bytes | None, reason: str, left: int) -> None:
+    found = wrapped(1, inner)
+    assert found.error is not None
+    assert reason in found.error.reason
+    assert len(found.records) == left
+
+
+def test_message_sets_nested_deeper_than_anybody_writes_are_refused() -> None:
+    data = ENTRY
+    for _ in range(3):
+        data = encode_message(1, Record(0, 1, None, compress(1, data), ()), 1)
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    assert len(open_batch(data, entry).records) == 1
+    assert isinstance(wrapped(1, data).error, TooLarge)
+
+
+@pytest.mark.parametrize("lengths", [b"\0\0\0\0\0\0\0\0\0", b"\0\0\0\2kk\0\0", b"\xff\0\0\0" * 2])
+def test_a_message_whose_key_or_value_does_not_fit(lengths: bytes) -> None:
+    size = (4 + 2 + 8 + len(lengths)).to_bytes(4, "big")
+    data = bytes(8) + size + bytes(4) + b"\1\0" + bytes(8) + lengths
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    found = open_batch(data, entry)
+    assert (found.records, isinstance(found.error, DissectError)) == ([], True)
+
+
+@pytest.mark.parametrize("size", range(1, 17))
+def test_a_piece_too_short_for_a_header_is_a_partial(size: int) -> None:
+    assert list(aligned(bytes(size))) == [Partial(0, size)]
+
+
+def test_made_up_heads_of_batches_take_linear_time() -> None:
+    head = encode_batch([Record(0, 1, None, bytes(200_000), ())])[:61]
+    data = head * 20_000
+    (partial,) = (each for each in aligned(data) if isinstance(each, Partial) and each.at == 0)
+    assert partial.size <= len(data)
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    record = Record(0, 1, None, b"v", ())
+    with pytest.raises(Malformed, match="magic 0 or 1"):
+        encode_message(2, record)
+    with pytest.raises(Malformed, match="a message at least"):
+        encode_message_set(1, [], codec=1)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("length", [-1, 0, 13])
+def test_a_length_that_no_batch_can_have_is_refused_where_it_stands(
+    magic: int, length: int
+) -> None:
+    good = encode_batch([Record(0, 1, None, b"v", ())])
+    bad = bytes(8) + length.to_bytes(4, "big", signed=True) + bytes(4) + bytes([magic]) + bytes(60)
+    walk = batches(good + bad)
+    assert isinstance(next(walk), Batch)
+    with pytest.raises(Malformed) as error:
+        next(walk)
+    assert error.value.offset == len(good) + 8
