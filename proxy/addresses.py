@@ -91,6 +91,9 @@ class Directory(Protocol):
         """The address under which that broker is reached through us; `OSError` if there is none.
         The listener accepts connections when this returns."""
 
+    def brokers(self, relay: Relay) -> list[tuple[int, str, int]]:
+        """All brokers that are known: node id and our address for it."""
+
 
 class Rewriter:
     """Puts our addresses in place of the brokers'."""

@@ -103,6 +103,13 @@ class Nodes:
             listener = self._open(node_id)
         return self._advertise or relay.advertise_host or self._host, listener.address.port
 
+    def brokers(self, relay: Relay) -> list[tuple[int, str, int]]:
+        """See `addresses.Directory`."""
+        return [
+            (node_id, *self.advertise(relay, node_id, *known))
+            for node_id, known in tuple(self.known.items())
+        ]
+
     def _open(self, node_id: int) -> Listener:
         if len(self.listeners) >= MAX_NODES:
             raise OSError(f"the cluster names more than {MAX_NODES} brokers")

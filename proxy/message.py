@@ -158,6 +158,12 @@ class Message:
         """The row of that exchange, on which filters are judged."""
         return row_of(self.exchange, self.relay.hub.names)
 
+    @property
+    def head_row(self) -> Row:
+        """A row that knows no more than the head; never kept."""
+        head = Message(self.relay, CLIENT, self.entry, self.size, self.now_ns)
+        return row_of(head.exchange, self.relay.hub.names)
+
     def body(self) -> dict[str, Any] | None:
         """The decoded body of this frame."""
         return None if self.decoded is None else self.decoded.body

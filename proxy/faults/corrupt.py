@@ -1,0 +1,65 @@
+"""Record batches with a wrong checksum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
+from dissectors.registry import write_layout
+from proxy.actions import BROKER, CLIENT
+from proxy.faults.fault import Action
+from proxy.verdicts import Replace, Verdict
+
+if TYPE_CHECKING:
+    from proxy.message import Message
+
+MAGIC_AT: Final = 16
+CRC_AT: Final = {0: 12, 1: 12, 2: 17}
+"""Where the checksum stands, by magic."""
+
+
+class CorruptAction(Action):
+    """Flip bits in the checksum of the first batch of each partition."""
+
+    word = "corrupt-crc"
+    usage = "corrupt-crc"
+    doc = (
+        "the checksum of the first batch of each partition is wrong (Fetch; `on request`: Produce)"
+    )
+    sides = (BROKER, CLIENT)
+    whole = True
+
+    def act(self, message: Message) -> Verdict | None:
+        """Corrupt."""
+        decoded = message.decoded
+        if decoded is None or message.payload is None:
+            return None
+        if not _corrupt(decoded.layout.body, decoded.body):
+            return None
+        body = write_layout(decoded.layout, decoded.body)
+        return Replace(message.payload[: decoded.body_at] + body + message.payload[decoded.end :])
+
+
+def _corrupt(wire: Wire, value: Any) -> int:
+    """Corrupt all records fields below; how many."""
+    if value is None:
+        return 0
+    if isinstance(wire, ArrayWire):
+        return sum(_corrupt(wire.element, each) for each in value)
+    if not isinstance(wire, StructWire):
+        return 0
+    count = 0
+    for slot in (*wire.slots, *wire.tags):
+        inner = slot.wire
+        if isinstance(inner, BytesWire) and inner.records:
+            data = value[slot.name]
+            if data and len(data) > 21:
+                at = CRC_AT.get(data[MAGIC_AT])
+                if at is not None:
+                    changed = bytearray(data)
+                    changed[at] ^= 0xFF
+                    value[slot.name] = bytes(changed)
+                    count += 1
+        else:
+            count += _corrupt(inner, value[slot.name])
+    return count

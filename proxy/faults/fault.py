@@ -1,0 +1,123 @@
+"""A fault: a filter, what to do, and when. One class for all; the actions are the other modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from proxy.actions import BROKER, CLIENT
+from proxy.matching import Matcher
+from proxy.triggers import Trigger
+
+if TYPE_CHECKING:
+    from proxy.message import Message
+    from proxy.metrics import Metrics
+    from proxy.rules import Look
+    from proxy.verdicts import Verdict
+
+SIDES: Final = {"request": CLIENT, "response": BROKER}
+
+
+class FaultError(ValueError):
+    """A fault that cannot be, in a sentence."""
+
+
+class Action:
+    """What a fault does. Subclasses are in the modules beside this one and in `FAULTS`."""
+
+    word: ClassVar[str]
+    usage: ClassVar[str]
+    doc: ClassVar[str]
+    sides: ClassVar[tuple[int, ...]] = (CLIENT, BROKER)
+    """On which frames it can act; the first is the default."""
+    whole: ClassVar[bool] = False
+    """It needs the whole frame."""
+
+    @classmethod
+    def parse(cls, words: list[str]) -> Self:
+        """From the words behind its name; `FaultError` or `ValueError` with a sentence."""
+        if words:
+            raise FaultError(f"{cls.word!r} takes nothing more, not {' '.join(words)!r}")
+        return cls()
+
+    def act(self, message: Message) -> Verdict | None:
+        """What happens to a frame that matches; None: this frame cannot be harmed this way."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class Fault:
+    """A rule that does harm on purpose."""
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        action: Action,
+        trigger: Trigger | None = None,
+        side: int | None = None,
+        name: str = "",
+    ) -> None:
+        """`FaultError` when the action cannot act on that side, or the filter asks too early."""
+        self.matcher = matcher
+        self.action = action
+        self.trigger = trigger or Trigger()
+        wanted = side
+        if wanted is None:
+            wanted = action.sides[0]
+            if matcher.early and BROKER in action.sides:
+                wanted = BROKER
+        if wanted not in action.sides:
+            kind = "responses" if wanted == BROKER else "requests"
+            raise FaultError(f"{action.word!r} cannot act on {kind}")
+        if wanted == CLIENT and matcher.early:
+            named = ", ".join(sorted(matcher.early))
+            raise FaultError(
+                f"{action.word!r} acts on requests, and nobody knows {named} before the response "
+                "is there"
+            )
+        self.side = wanted
+        self.name = name or str(self)
+        self.metrics: Metrics | None = None
+
+    def __str__(self) -> str:
+        side = ""
+        if self.side != self.action.sides[0]:
+            side = " on " + ("response" if self.side == BROKER else "request")
+        trigger = f" {self.trigger}" if str(self.trigger) else ""
+        return f"{self.matcher.text.strip()} -> {self.action}{side}{trigger}".strip()
+
+    def look(self, message: Message) -> Look:
+        """See `rules.Rule`."""
+        if self.trigger.over:
+            return "no"
+        settled = self.matcher.by_head(message)
+        if settled is False:
+            return "no"
+        return "whole" if settled is None or self.action.whole else "head"
+
+    def judge(self, message: Message) -> Verdict | None:
+        """See `rules.Rule`."""
+        settled = self.matcher.by_head(message)
+        if settled is False or (settled is None and not self.matcher(message)):
+            return None
+        if not self.trigger.fire():
+            return None
+        verdict = self.action.act(message)
+        if verdict is None:
+            self.trigger.take_back()
+            return None
+        message.relay.hub.metrics.add("faults_total", self.name)
+        if not message.comment:
+            message.comment = f"fault: {self.action}"
+        return verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "name": self.name,
+            "rule": str(self),
+            "side": "request" if self.side == CLIENT else "response",
+            "matched": self.trigger.matched,
+            "fired": self.trigger.fired,
+        }

@@ -1,0 +1,103 @@
+"""When a rule that matches really fires: once, the nth time, the first n, every nth, by chance."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Final
+
+USAGE: Final = (
+    ("(nothing)", "each time"),
+    ("once", "the first time"),
+    ("nth N", "the Nth time only"),
+    ("first N", "the first N times"),
+    ("every N", "each Nth time"),
+    ("p=0.1 [seed=7]", "by chance; with a seed the same times in every run"),
+)
+
+
+@dataclass
+class Trigger:
+    """Counts matches and says which of them fire."""
+
+    kind: str = "always"
+    number: int = 1
+    probability: float = 1.0
+    seed: int | None = None
+    matched: int = 0
+    fired: int = 0
+    _chance: random.Random = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+
+    @property
+    def over(self) -> bool:
+        """It will never fire again."""
+        limit = {"once": 1, "first": self.number, "nth": self.number}.get(self.kind)
+        return limit is not None and self.matched >= limit
+
+    def fire(self) -> bool:
+        """A match: does it fire?"""
+        self.matched += 1
+        match self.kind:
+            case "once" | "first":
+                now = self.matched <= (1 if self.kind == "once" else self.number)
+            case "nth":
+                now = self.matched == self.number
+            case "every":
+                now = self.matched % self.number == 0
+            case "chance":
+                now = self._chance.random() < self.probability
+            case _:
+                now = True
+        self.fired += now
+        return now
+
+    def take_back(self) -> None:
+        """The match was none after all: the frame could not be changed as wanted."""
+        self.matched -= 1
+        self.fired -= 1
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "always":
+                return ""
+            case "once":
+                return "once"
+            case "chance":
+                seed = "" if self.seed is None else f" seed={self.seed}"
+                return f"p={self.probability:g}{seed}"
+            case kind:
+                return f"{kind} {self.number}"
+
+
+def take_trigger(words: list[str]) -> Trigger:
+    """The trigger at the end of the words, which are taken off; `ValueError` with a sentence."""
+    if words and words[-1] == "once":
+        words.pop()
+        return Trigger("once")
+    if len(words) >= 2 and words[-2] in ("nth", "first", "every"):
+        count = words.pop()
+        kind = words.pop()
+        if not count.isdecimal() or int(count) < 1:
+            raise ValueError(f"{kind!r} takes a number from 1 on, not {count!r}")
+        return Trigger(kind, int(count))
+    seed = None
+    if words and words[-1].startswith("seed="):
+        text = words.pop().removeprefix("seed=")
+        if not text.lstrip("-").isdecimal():
+            raise ValueError(f"seed= takes a whole number, not {text!r}")
+        seed = int(text)
+    if words and words[-1].startswith("p="):
+        text = words.pop().removeprefix("p=")
+        try:
+            probability = float(text)
+        except ValueError:
+            probability = -1.0
+        if not 0 <= probability <= 1:
+            raise ValueError(f"p= takes a probability from 0 to 1, not {text!r}")
+        return Trigger("chance", probability=probability, seed=seed)
+    if seed is not None:
+        raise ValueError("seed= needs p= before it")
+    return Trigger()
