@@ -18,7 +18,7 @@ __all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
 STEP_SECONDS = 120.0
 OLD = ("Json", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
 NEW = (*OLD, "headers/Headers", "Transact", "Administer")
-NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Raw", "AddVoter", "Leader")
+NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Raw", "AddVoter", "Leader", "Whole")
 ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
