@@ -29,6 +29,11 @@ class Place:
             pass
 
 
+def field_of(data: bytes, place: Place) -> Field:
+    """The bytes of a batch as a records field."""
+    return Field("log", place.topic, place.topic_id, place.partition, data, None)
+
+
 def lines_of(batch: LogBatch, data: bytes, place: Place, problems: list[str]) -> bytes:
     """The records of one batch as JSON lines; what cannot be read is added to `problems`."""
     where = f"{batch.file}: batch at position {batch.position}"
@@ -39,8 +44,7 @@ def lines_of(batch: LogBatch, data: bytes, place: Place, problems: list[str]) ->
     opened = open_batch(data, found)
     if opened.error is not None:
         problems.append(f"{where}: {_reason(opened.error)}")
-    field = Field("log", place.topic, place.topic_id, place.partition, data, None)
-    return batch_objects(None, field, found, opened.records, None, b"\n")
+    return batch_objects(None, field_of(data, place), found, opened.records, None, b"\n")
 
 
 def records_of(batch: LogBatch, data: bytes, place: Place) -> Iterator[dict[str, Any]]:

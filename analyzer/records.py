@@ -19,6 +19,7 @@ from analyzer.times import iso_ms
 from dissectors.errors import DissectError
 from dissectors.internal import Content, decode, is_internal, masked_content, without_secrets
 from dissectors.jsonform import dumps
+from dissectors.masking import secrets_of
 from dissectors.records import Batch, Partial, aligned, batches, crc_ok, open_batch
 from dissectors.values import Uuid
 
@@ -255,6 +256,34 @@ def _meaning(
     if found.error is not None:
         shown["error"] = str(found.error)
     return without_secrets(found, value), dumps(shown)
+
+
+def shareable(field: Field) -> bytes | None:
+    """The field's bytes with asterisks for the secrets in Kafka's own records; None when secrets
+    lie in a compressed batch, where they cannot be taken out."""
+    data = field.data
+    if not is_internal(field.topic, field.topic_id):
+        return data
+    try:
+        for batch in field.batches():
+            if isinstance(batch, Partial) or batch.control:
+                continue
+            for record in open_batch(field.data, batch).records:
+                for secret in _secrets_of(field, record):
+                    if batch.codec:
+                        return None
+                    data = data.replace(secret, b"*" * len(secret))
+    except DissectError:
+        # What cannot be read cannot be searched for secrets either.
+        return None
+    return data
+
+
+def _secrets_of(field: Field, record: Record) -> Iterator[bytes]:
+    found = decode(field.topic, record.key, record.value, topic_id=field.topic_id)
+    content = None if found is None else found.value
+    if content is not None and content.layout is not None:
+        yield from secrets_of(content.layout, content.body)
 
 
 def _content(content: Content | None) -> dict[str, Any] | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from analyzer import render_cells
 from analyzer.contained import embedded_of
 from analyzer.fetch_sessions import by_topic
 from analyzer.model import Exchange, Request, Response
-from analyzer.records import fields_of
+from analyzer.records import fields_of, shareable
 from analyzer.render_records import lines_inside
 from analyzer.render_tree import TreeText, dump_lines, holds_records
 from analyzer.render_values import embedded_lines
@@ -110,11 +111,25 @@ def _inside(
 
     def lines(node: Node, path: str) -> Iterator[str]:
         if node.slot is not None and holds_records(node.slot):
-            yield from lines_inside(node, next(fields, None) if node.value else None)
+            field = next(fields, None) if node.value else None
+            # The node's own bytes may be masked; checksums are of those on the wire.
+            whole = node if field is None else replace(node, value=field.data)
+            yield from lines_inside(whole, field)
         elif path in embedded:
             yield from embedded_lines(embedded[path])
 
     return lines
+
+
+def _without_secrets(exchange: Exchange, payload: bytes, names: TopicNames) -> bytes:
+    """The payload with asterisks for secrets in Kafka's own records (SCRAM credentials)."""
+    for field in fields_of(exchange, names):
+        clean = shareable(field)
+        if clean != field.data:
+            # In a compressed batch they cannot be told apart: nothing of it is shown.
+            masked = b"*" * len(field.data) if clean is None else clean
+            payload = payload.replace(field.data, masked)
+    return payload
 
 
 def _side(
@@ -125,6 +140,7 @@ def _side(
         yield f"  a SASL token of {len(payload)} bytes, not shown"
         return
     inside = _inside(exchange, side, names)
+    payload = _without_secrets(exchange, payload, names)
     text = TreeText(payload, show_hex=show_hex, mask=True, inside=inside)
     decoded = side.decoded
     if decoded is not None:

@@ -1,1 +1,3 @@
-"""."""
+"""The terminal UI and the composition root of the command line. Home of textual."""
+
+__all__: list[str] = []

@@ -321,6 +321,8 @@ def _shown(
     if wish.form in ("json", "jsonl"):
         yield dumps(batch.to_json() | {"content": records})
         return
+    from analyzer.atrest_records import field_of
+    from analyzer.records import shareable
     from analyzer.render_records import lines_inside
     from dissectors.tree import Node
 
@@ -330,26 +332,14 @@ def _shown(
         yield f"! {batch.problem}"
     if batch.lost:
         yield "! a broker that recovers this file cuts it off"
+    field = field_of(data, file.place)
     end = batch.position + batch.size
-    decoded = [dumps(each["decoded"]).decode() for each in records if "decoded" in each]
-    at = 0
-    for line in lines_inside(Node("records", batch.position, end, data)):
-        if not decoded or not line.startswith("  "):
-            yield line
-            continue
-        # Of Kafka's own records the meaning is shown, not the bytes: these may be secrets.
-        record = records[min(at, len(records) - 1)]
-        yield f"  {record['offset']}: {record['time'] or ''}"
-        yield f"    {decoded[min(at, len(decoded) - 1)]}"
-        at += 1
-    if any(_is_masked(each[side]) for each in records for side in ("key", "value")):
-        return  # secrets: their bytes stay where they are
-    if show_hex:
-        yield from _hex(data, batch.position)
-
-
-def _is_masked(value: Any) -> bool:
-    return isinstance(value, dict) and "masked" in value
+    yield from lines_inside(Node("records", batch.position, end, data), field)
+    clean = shareable(field)
+    if show_hex and clean is not None:
+        yield from _hex(clean, batch.position)
+    elif show_hex:
+        yield "  (the bytes hold secrets and are not shown)"
 
 
 def _hex(data: bytes, start: int) -> Iterator[str]:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from analyzer.records import FETCH, PRODUCE, SHARE_FETCH, Field, Problem, field_objects, fields_of
+from analyzer.records import (
+    FETCH,
+    FETCH_SNAPSHOT,
+    PRODUCE,
+    SHARE_FETCH,
+    Field,
+    Problem,
+    field_objects,
+    fields_of,
+    shareable,
+)
 from analyzer.rows import to_json
 from dissectors.jsonform import plain
 from dissectors.masking import masked
@@ -20,11 +30,12 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 ARRAYS: Final = {
-    PRODUCE: ("request", "topic_data", "partition_data"),
-    FETCH: ("response", "responses", "partitions"),
-    SHARE_FETCH: ("response", "responses", "partitions"),
+    PRODUCE: ("request", "topic_data", "partition_data", "records"),
+    FETCH: ("response", "responses", "partitions", "records"),
+    SHARE_FETCH: ("response", "responses", "partitions", "records"),
+    FETCH_SNAPSHOT: ("response", "topics", "partitions", "unaligned_records"),
 }
-"""Api key -> the side that has records, and the arrays around them."""
+"""Api key -> the side that has records, the arrays around them, the field."""
 
 
 def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> dict[str, Any]:
@@ -34,7 +45,7 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
     place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
     if place is None or out[place[0]] is None:
         return out
-    side, outer, inner = place
+    side, outer, inner, name = place
     fields = fields_of(exchange, names)
     body = out[side]
     out[side] = body | {
@@ -42,7 +53,7 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
             topic
             | {
                 inner: [
-                    partition | {"records": _spelled(exchange.number, partition, fields, problems)}
+                    partition | {name: _spelled(exchange.number, partition[name], fields, problems)}
                     for partition in topic[inner]
                 ]
             }
@@ -59,11 +70,10 @@ def _clean(side: Request | Response | None) -> Any:
 
 
 def _spelled(
-    number: int, partition: dict[str, Any], fields: Any, problems: list[Problem]
+    number: int, data: bytes | None, fields: Any, problems: list[Problem]
 ) -> dict[str, Any] | None:
     """What stands for a records field; `fields` gives those that hold anything, in the same
     order."""
-    data = partition["records"]
     if data is None:
         return None
     if not data:
@@ -92,7 +102,9 @@ def _spelled(
                 "records": orjson.Fragment(b"[" + objects[:-1] + b"]"),
             }
         )
-    return {"base64": orjson.Fragment(b'"' + b64encode(data) + b'"'), "batches": batches}
+    clean = shareable(field)
+    shown = None if clean is None else orjson.Fragment(b'"' + b64encode(clean) + b'"')
+    return {"base64": shown, "batches": batches}
 
 
 def line_of(value: dict[str, Any]) -> bytes:

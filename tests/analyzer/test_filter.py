@@ -341,7 +341,7 @@ def test_errors_show_place_and_nearest_name(text: str, lines: list[str]) -> None
         ("software.version < new", "version such as"),
         ("topic.id == x", "22 characters"),
         ("flexible == maybe", "true or false"),
-        ('topic ~ "(a"', "not closed"),
+        ('topic ~ "(a"', "missing"),
         ("partition contains 3", "looks at text"),
         ("state > open", "no order"),
         ("state in {open..lost}", "no order"),
