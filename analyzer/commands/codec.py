@@ -55,16 +55,11 @@ def full_name(name: str, side: str | None) -> str:
 
 def print_json(value: Any, pretty: bool | None) -> None:
     """One line when piped, indented on a terminal."""
-    from dissectors.jsonform import dumps, plain
+    from dissectors.jsonform import dumps, dumps_indented
 
     if pretty is None:
         pretty = sys.stdout.isatty()
-    if pretty:
-        import json
-
-        click.echo(json.dumps(value, default=plain, indent=2, ensure_ascii=False))
-    else:
-        click.echo(dumps(value))
+    click.echo(dumps_indented(value) if pretty else dumps(value))
 
 
 @click.command()

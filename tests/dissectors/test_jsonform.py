@@ -10,7 +10,7 @@ import pytest
 
 from dissectors import jsonform, registry
 from dissectors.errors import Malformed
-from dissectors.values import Uuid
+from dissectors.values import Uuid, finite
 
 
 def there_and_back(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:
@@ -46,6 +46,14 @@ def test_strings_that_are_not_utf_8_are_kept() -> None:
     assert b'"a\\udcffb"' in text
     again = there_and_back("HeartbeatRequest", 0, body)
     assert registry.encode_body("HeartbeatRequest", 0, again) == data
+
+
+def test_doubles_that_json_lacks_are_text_beside_text_that_is_not_utf_8() -> None:
+    body = {"entries": [{"key": "\udcff", "value": finite(math.inf)}, {"value": finite(math.nan)}]}
+    for text in (jsonform.dumps(body), jsonform.dumps_indented(body)):
+        assert json.loads(text, parse_constant=pytest.fail) == {
+            "entries": [{"key": "\udcff", "value": "Infinity"}, {"value": "NaN"}]
+        }
 
 
 def test_unknown_tagged_fields_keep_their_order_and_bytes() -> None:
