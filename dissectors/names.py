@@ -3,18 +3,24 @@ numbers, people have names."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from dissectors.codes import ENUMS, ERRORS
 from dissectors.messages import APIS
 from dissectors.schema import Field
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 _NOT_REQUESTED: Final = -(1 << 31)
 
 
-def name_of(field: Field, value: Any) -> str:
-    """The name of a field's value; empty when it has none, or when the value is its own name."""
+def name_of(field: Field, value: Any, around: Mapping[str, Any] = _NOTHING) -> str:
+    """The name of a field's value; empty when it has none, or when the value is its own name.
+
+    `around`: the struct that the field stands in; a feature's level is named by its feature.
+    """
     if isinstance(value, bool):
         value = int(value) if field.enum else None
     if value is None:
@@ -22,12 +28,15 @@ def name_of(field: Field, value: Any) -> str:
     if field.enum == "ErrorCode" or field.name == "error_code":
         error = ERRORS.get(value)
         return error.name if error else ""
-    if field.name in ("api_key", "request_api_key"):
-        return APIS[value][0] if value in APIS else ""
     if field.enum == "AuthorizedOperations":
         return operations(value)
+    if field.enum == "ApiKey":
+        return APIS[value][0] if value in APIS else ""
+    if field.enum == "FeatureLevel":
+        return feature_level(str(around.get("name") or around.get("feature")), value)
     if field.enum:
-        name = ENUMS[field.enum].get(str(value) if isinstance(value, bytes) else value, "")
+        known = str(UUID(bytes=bytes(value))) if isinstance(value, bytes) else value
+        name = ENUMS[field.enum].get(known, "")
         if name and _plain(name) != _plain(str(value)):
             return name
     if field.unit == "time_ms" and isinstance(value, int):

@@ -87,11 +87,12 @@ class Field:
     """What the value identifies: topicName, groupId, brokerId, producerId, transactionalId."""
     subject: str
     """The same where Kafka's tables say nothing: also clientId, memberId, address, principal,
-    resourceName. Whoever anonymises reads `entity or subject`."""
+    resourceName, configValue. Whoever anonymises reads `entity or subject`."""
     enum: str
-    """The set of named values in `codes` that the field uses; "ErrorCode" for error codes."""
+    """The set of named values in `codes` that the field uses. "ErrorCode" stands for `ERRORS`,
+    "ApiKey" for the APIs, "FeatureLevel" for the levels of the feature that is named beside it."""
     unit: str
-    """The set of named values in `codes` that the field uses; "ErrorCode" stands for `ERRORS`."""
+    """`time_ms`: milliseconds since 1970 UTC."""
     map_key: bool
     """Part of the key of its array: two elements with equal keys are about the same thing."""
     secret: bool

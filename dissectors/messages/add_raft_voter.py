@@ -5,7 +5,7 @@ from dissectors.schema import Array, Bool, Int16, Int32, String, Uint16, Uuid, r
 ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexible="0+").of(
     String("cluster_id", "0+", nullable="0+", volatile=True),
     Int32("timeout_ms", "0+"),
-    Int32("voter_id", "0+"),
+    Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "0+", volatile=True),
     Array("listeners", "0+").of(
         String("name", "0+", map_key=True),

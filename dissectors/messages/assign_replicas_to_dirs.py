@@ -8,7 +8,7 @@ ASSIGN_REPLICAS_TO_DIRS_REQUEST = request(
     Int32("broker_id", "0+", entity="brokerId"),
     Int64("broker_epoch", "0+", default=-1, volatile=True),
     Array("directories", "0+", enum="DirectoryId").of(
-        Uuid("id", "0+"),
+        Uuid("id", "0+", volatile=True),
         Array("topics", "0+").of(
             Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(
@@ -24,7 +24,7 @@ ASSIGN_REPLICAS_TO_DIRS_RESPONSE = response(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("directories", "0+", enum="DirectoryId").of(
-        Uuid("id", "0+"),
+        Uuid("id", "0+", volatile=True),
         Array("topics", "0+").of(
             Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(

@@ -27,8 +27,8 @@ BROKER_REGISTRATION_REQUEST = request(
     ),
     Array("features", "0+").of(
         String("name", "0+", map_key=True),
-        Int16("min_supported_version", "0+"),
-        Int16("max_supported_version", "0+"),
+        Int16("min_supported_version", "0+", enum="FeatureLevel"),
+        Int16("max_supported_version", "0+", enum="FeatureLevel"),
     ),
     String("rack", "0+", nullable="0+", subject="rack"),
     Bool("is_migrating_zk_broker", "1+", default=False),

@@ -31,8 +31,8 @@ REGISTER_BROKER_RECORD = (
         ),
         Array("features", "0+").of(
             String("name", "0+", map_key=True),
-            Int16("min_supported_version", "0+"),
-            Int16("max_supported_version", "0+"),
+            Int16("min_supported_version", "0+", enum="FeatureLevel"),
+            Int16("max_supported_version", "0+", enum="FeatureLevel"),
         ),
         String("rack", "0+", nullable="0+", subject="rack"),
         Bool("fenced", "0+", default=True),
@@ -42,7 +42,7 @@ REGISTER_BROKER_RECORD = (
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int32("broker_id", "0+"),
+            Int32("broker_id", "0+", subject="brokerId"),
             Uuid("incarnation_id", "0+", volatile=True),
             Int64("broker_epoch", "0+", volatile=True),
             Array("end_points", "0+").of(
@@ -53,8 +53,8 @@ REGISTER_BROKER_RECORD = (
             ),
             Array("features", "0+").of(
                 String("name", "0+", map_key=True),
-                Int16("min_supported_version", "0+"),
-                Int16("max_supported_version", "0+"),
+                Int16("min_supported_version", "0+", enum="FeatureLevel"),
+                Int16("max_supported_version", "0+", enum="FeatureLevel"),
             ),
             String("rack", "0+", nullable="0+", subject="rack"),
         ),
@@ -69,7 +69,7 @@ UNREGISTER_BROKER_RECORD = (
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int32("broker_id", "0+"),
+            Int32("broker_id", "0+", subject="brokerId"),
             Int64("broker_epoch", "0+", volatile=True),
         ),
     )
@@ -95,7 +95,7 @@ PARTITION_RECORD = (
         Int32("partition_id", "0+", default=-1),
         Uuid("topic_id", "0+", volatile=True),
         Array("replicas", "0+", entity="brokerId").of(Int32),
-        Array("isr", "0+").of(Int32),
+        Array("isr", "0+", subject="brokerId").of(Int32),
         Array("removing_replicas", "0+", entity="brokerId").of(Int32),
         Array("adding_replicas", "0+", entity="brokerId").of(Int32),
         Int32("leader", "0+", default=-1, entity="brokerId", enum="PartitionLeader"),
@@ -115,7 +115,7 @@ PARTITION_RECORD = (
             Int32("partition_id", "0+", default=-1),
             Uuid("topic_id", "0+", volatile=True),
             Array("replicas", "0+").of(Int32),
-            Array("isr", "0+").of(Int32),
+            Array("isr", "0+", subject="brokerId").of(Int32),
             Array("removing_replicas", "0+", nullable="0+").of(Int32),
             Array("adding_replicas", "0+", nullable="0+").of(Int32),
             Int32("leader", "0+", default=-1, enum="PartitionLeader"),
@@ -177,12 +177,12 @@ FENCE_BROKER_RECORD = (
     metadata("FenceBrokerRecord", key=7, versions="0", flexible="0+")
     .of(
         Int32("id", "0+", entity="brokerId"),
-        Int64("epoch", "0+"),
+        Int64("epoch", "0+", volatile=True),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int32("id", "0+"),
-            Int64("epoch", "0+"),
+            Int32("id", "0+", subject="brokerId"),
+            Int64("epoch", "0+", volatile=True),
         ),
     )
 )
@@ -191,12 +191,12 @@ UNFENCE_BROKER_RECORD = (
     metadata("UnfenceBrokerRecord", key=8, versions="0", flexible="0+")
     .of(
         Int32("id", "0+", entity="brokerId"),
-        Int64("epoch", "0+"),
+        Int64("epoch", "0+", volatile=True),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            Int32("id", "0+"),
-            Int64("epoch", "0+"),
+            Int32("id", "0+", subject="brokerId"),
+            Int64("epoch", "0+", volatile=True),
         ),
     )
 )
@@ -280,18 +280,18 @@ FEATURE_LEVEL_RECORD = (
     metadata("FeatureLevelRecord", key=12, versions="0", flexible="0+")
     .of(
         String("name", "0+"),
-        Int16("feature_level", "0+"),
+        Int16("feature_level", "0+", enum="FeatureLevel"),
     )
     .but(
         variant(0, releases="3.0.0-3.2.3", flexible=True).of(
             String("name", "0+"),
-            Int16("min_feature_level", "0+"),
-            Int16("max_feature_level", "0+"),
+            Int16("min_feature_level", "0+", enum="FeatureLevel"),
+            Int16("max_feature_level", "0+", enum="FeatureLevel"),
         ),
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             String("name", "0+"),
-            Int16("min_feature_level", "0+"),
-            Int16("max_feature_level", "0+"),
+            Int16("min_feature_level", "0+", enum="FeatureLevel"),
+            Int16("max_feature_level", "0+", enum="FeatureLevel"),
         ),
     )
 )
@@ -323,7 +323,7 @@ CLIENT_QUOTA_RECORD = (
 PRODUCER_IDS_RECORD = metadata("ProducerIdsRecord", key=15, versions="0", flexible="0+").of(
     Int32("broker_id", "0+", entity="brokerId"),
     Int64("broker_epoch", "0+", default=-1, volatile=True),
-    Int64("next_producer_id", "0+"),
+    Int64("next_producer_id", "0+", volatile=True),
 )
 
 REMOVE_FEATURE_LEVEL_RECORD = metadata(
@@ -348,7 +348,7 @@ BROKER_REGISTRATION_CHANGE_RECORD = metadata(
 ACCESS_CONTROL_ENTRY_RECORD = metadata(
     "AccessControlEntryRecord", key=18, versions="0", flexible="0+"
 ).of(
-    Uuid("id", "0+"),
+    Uuid("id", "0+", volatile=True),
     Int8("resource_type", "0+", enum="AclResourceType"),
     String("resource_name", "0+", subject="resourceName"),
     Int8("pattern_type", "0+", enum="AclPatternType"),
@@ -361,7 +361,7 @@ ACCESS_CONTROL_ENTRY_RECORD = metadata(
 REMOVE_ACCESS_CONTROL_ENTRY_RECORD = metadata(
     "RemoveAccessControlEntryRecord", key=19, versions="0", flexible="0+"
 ).of(
-    Uuid("id", "0+"),
+    Uuid("id", "0+", volatile=True),
 )
 
 NO_OP_RECORD = metadata("NoOpRecord", key=20, versions="0", flexible="0+").of()
@@ -402,7 +402,7 @@ REMOVE_DELEGATION_TOKEN_RECORD = metadata(
 REGISTER_CONTROLLER_RECORD = metadata(
     "RegisterControllerRecord", key=27, versions="0", flexible="0+"
 ).of(
-    Int32("controller_id", "0+"),
+    Int32("controller_id", "0+", subject="brokerId"),
     Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
     Array("end_points", "0+").of(
@@ -413,8 +413,8 @@ REGISTER_CONTROLLER_RECORD = metadata(
     ),
     Array("features", "0+").of(
         String("name", "0+", map_key=True),
-        Int16("min_supported_version", "0+"),
-        Int16("max_supported_version", "0+"),
+        Int16("min_supported_version", "0+", enum="FeatureLevel"),
+        Int16("max_supported_version", "0+", enum="FeatureLevel"),
     ),
 )
 
@@ -425,5 +425,5 @@ CLEAR_ELR_RECORD = metadata("ClearElrRecord", key=28, versions="0", flexible="0+
 UNREGISTER_CONTROLLER_RECORD = metadata(
     "UnregisterControllerRecord", key=29, versions="0", flexible="0+"
 ).of(
-    Int32("controller_id", "0+"),
+    Int32("controller_id", "0+", subject="brokerId"),
 )

@@ -59,7 +59,7 @@ GROUP_METADATA_VALUE = coordinator_value(
     "GroupMetadataValue", key=2, versions="0-4", flexible="4+"
 ).of(
     String("protocol_type", "0+", enum="ClassicGroupProtocolType"),
-    Int32("generation", "0+"),
+    Int32("generation", "0+", volatile=True),
     String("protocol", "0+", nullable="0+"),
     String("leader", "0+", nullable="0+", subject="memberId"),
     Int64("current_state_timestamp", "2+", default=-1, unit="time_ms", volatile=True),

@@ -22,7 +22,7 @@ CONSUMER_GROUP_METADATA_KEY = coordinator_key("ConsumerGroupMetadataKey", key=3,
 CONSUMER_GROUP_METADATA_VALUE = coordinator_value(
     "ConsumerGroupMetadataValue", key=3, versions="0", flexible="0+"
 ).of(
-    Int32("epoch", "0+"),
+    Int32("epoch", "0+", volatile=True),
     Int64("metadata_hash", "0+", tag=0, default=0, volatile=True),
 )
 
@@ -47,7 +47,7 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
     )
     .but(
         variant(0, releases="3.6.0-3.7.1", flexible=True).of(
-            Int32("epoch", "0+"),
+            Int32("epoch", "0+", volatile=True),
             Array("topics", "0+").of(
                 Uuid("topic_id", "0+", volatile=True),
                 String("topic_name", "0+", subject="topicName"),
@@ -59,7 +59,7 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = (
             ),
         ),
         variant(0, releases="3.5.0-3.5.2", flexible=True).of(
-            Int32("epoch", "0+"),
+            Int32("epoch", "0+", volatile=True),
             Array("topics", "0+").of(
                 Uuid("topic_id", "0+", volatile=True),
                 Int32("num_partitions", "0+"),
@@ -186,7 +186,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
 TOPIC_PARTITIONS = (
     Uuid("topic_id", "0+", volatile=True),
     Array("partitions", "0+").of(Int32),
-    Array("assignment_epochs", "0+", nullable="0+", tag=0).of(Int32),
+    Array("assignment_epochs", "0+", nullable="0+", tag=0, volatile=True).of(Int32),
 )
 
 CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
@@ -204,7 +204,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
         variant(0, releases="3.6.0-3.7.1", flexible=True).of(
             Int32("member_epoch", "0+", volatile=True),
             Int32("previous_member_epoch", "0+", volatile=True),
-            Int32("target_member_epoch", "0+"),
+            Int32("target_member_epoch", "0+", volatile=True),
             Array("assigned_partitions", "0+").of(
                 Uuid("topic_id", "0+", volatile=True),
                 Array("partitions", "0+").of(Int32),

@@ -69,12 +69,12 @@ SHARE_GROUP_METADATA_KEY = coordinator_key("ShareGroupMetadataKey", key=11, vers
 SHARE_GROUP_METADATA_VALUE = (
     coordinator_value("ShareGroupMetadataValue", key=11, versions="0", flexible="0+")
     .of(
-        Int32("epoch", "0+"),
+        Int32("epoch", "0+", volatile=True),
         Int64("metadata_hash", "0+", volatile=True),
     )
     .but(
         variant(0, releases="3.9.0-4.0.1", flexible=True).of(
-            Int32("epoch", "0+"),
+            Int32("epoch", "0+", volatile=True),
         ),
     )
 )

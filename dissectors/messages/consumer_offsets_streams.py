@@ -25,7 +25,7 @@ LAST_ASSIGNMENT_CONFIG = (
 STREAMS_GROUP_METADATA_VALUE = coordinator_value(
     "StreamsGroupMetadataValue", key=17, versions="0", flexible="0+"
 ).of(
-    Int32("epoch", "0+"),
+    Int32("epoch", "0+", volatile=True),
     Int64("metadata_hash", "0+", volatile=True),
     Int32("validated_topology_epoch", "0+", tag=0, default=-1),
     Array("last_assignment_configs", "0+", nullable="0+", tag=1).of(*LAST_ASSIGNMENT_CONFIG),
@@ -107,7 +107,7 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS = (
     String("subtopology_id", "0+"),
     Array("partitions", "0+").of(Int32),
-    Array("assignment_epochs", "0+", nullable="0+", tag=0).of(Int32),
+    Array("assignment_epochs", "0+", nullable="0+", tag=0, volatile=True).of(Int32),
 )
 
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = coordinator_value(

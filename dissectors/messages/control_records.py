@@ -18,16 +18,16 @@ CONTROL_RECORD_TYPE_SCHEMA = data("ControlRecordTypeSchema", versions="0").of(
 )
 
 END_TXN_MARKER = data("EndTxnMarker", versions="0").of(
-    Int32("coordinator_epoch", "0+"),
+    Int32("coordinator_epoch", "0+", volatile=True),
 )
 
 K_RAFT_VERSION_RECORD = data("KRaftVersionRecord", versions="0", flexible="0+").of(
     Int16("version", "0+"),
-    Int16("kraft_version", "0+"),
+    Int16("kraft_version", "0+", enum="FeatureLevel kraft.version"),
 )
 
 VOTER = (
-    Int32("voter_id", "0+"),
+    Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "1+", volatile=True),
 )
 
@@ -41,18 +41,18 @@ LEADER_CHANGE_MESSAGE = (
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=True).of(
-            Int32("leader_id", "0+"),
+            Int32("leader_id", "0+", subject="brokerId"),
             Array("voters", "0+").of(
-                Int32("voter_id", "0+"),
+                Int32("voter_id", "0+", subject="brokerId"),
             ),
             Array("granting_voters", "0+").of(
-                Int32("voter_id", "0+"),
+                Int32("voter_id", "0+", subject="brokerId"),
             ),
         ),
         variant(0, releases="2.7.0-2.7.2", flexible=True).of(
-            Int32("leader_id", "0+"),
+            Int32("leader_id", "0+", subject="brokerId"),
             Array("voters", "0+").of(
-                Int32("voter_id", "0+"),
+                Int32("voter_id", "0+", subject="brokerId"),
             ),
         ),
     )
@@ -78,8 +78,8 @@ VOTERS_RECORD = data("VotersRecord", versions="0", flexible="0+").of(
             Uint16("port", "0+"),
         ),
         Struct("kraft_version_feature", "0+").of(
-            Int16("min_supported_version", "0+"),
-            Int16("max_supported_version", "0+"),
+            Int16("min_supported_version", "0+", enum="FeatureLevel kraft.version"),
+            Int16("max_supported_version", "0+", enum="FeatureLevel kraft.version"),
         ),
     ),
 )

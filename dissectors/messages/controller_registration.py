@@ -5,7 +5,7 @@ from dissectors.schema import Array, Bool, Int16, Int32, String, Uint16, Uuid, r
 CONTROLLER_REGISTRATION_REQUEST = request(
     "ControllerRegistration", key=70, versions="0", flexible="0+"
 ).of(
-    Int32("controller_id", "0+"),
+    Int32("controller_id", "0+", subject="brokerId"),
     Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
     Array("listeners", "0+").of(
@@ -16,8 +16,8 @@ CONTROLLER_REGISTRATION_REQUEST = request(
     ),
     Array("features", "0+").of(
         String("name", "0+", map_key=True),
-        Int16("min_supported_version", "0+"),
-        Int16("max_supported_version", "0+"),
+        Int16("min_supported_version", "0+", enum="FeatureLevel"),
+        Int16("max_supported_version", "0+", enum="FeatureLevel"),
     ),
 )
 

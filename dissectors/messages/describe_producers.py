@@ -22,7 +22,7 @@ DESCRIBE_PRODUCERS_RESPONSE = response("DescribeProducers", key=61, versions="0"
                 Int32("producer_epoch", "0+", volatile=True),
                 Int32("last_sequence", "0+", default=-1),
                 Int64("last_timestamp", "0+", default=-1, unit="time_ms", volatile=True),
-                Int32("coordinator_epoch", "0+"),
+                Int32("coordinator_epoch", "0+", volatile=True),
                 Int64("current_txn_start_offset", "0+", default=-1),
             ),
         ),

@@ -12,7 +12,7 @@ END_QUORUM_EPOCH_REQUEST = (
                 Int32("partition_index", "0+"),
                 Int32("leader_id", "0+", entity="brokerId"),
                 Int32("leader_epoch", "0+", volatile=True),
-                Array("preferred_successors", "0").of(Int32),
+                Array("preferred_successors", "0", subject="brokerId").of(Int32),
                 Array("preferred_candidates", "1+").of(
                     Int32("candidate_id", "1+", entity="brokerId"),
                     Uuid("candidate_directory_id", "1+", volatile=True),
@@ -32,10 +32,10 @@ END_QUORUM_EPOCH_REQUEST = (
                 String("topic_name", "0+", entity="topicName"),
                 Array("partitions", "0+").of(
                     Int32("partition_index", "0+"),
-                    Int32("replica_id", "0+"),
-                    Int32("leader_id", "0+"),
+                    Int32("replica_id", "0+", subject="brokerId"),
+                    Int32("leader_id", "0+", subject="brokerId"),
                     Int32("leader_epoch", "0+", volatile=True),
-                    Array("preferred_successors", "0+").of(Int32),
+                    Array("preferred_successors", "0+", subject="brokerId").of(Int32),
                 ),
             ),
         ),

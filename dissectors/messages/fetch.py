@@ -19,7 +19,7 @@ FETCH_REQUEST = request("Fetch", key=1, versions="0-18", flexible="12+").of(
     Int32("replica_id", "0-14", default=-1, entity="brokerId", enum="ReplicaId"),
     Struct("replica_state", "15+", tag=1).of(
         Int32("replica_id", "15+", default=-1, entity="brokerId", enum="ReplicaId"),
-        Int64("replica_epoch", "15+", default=-1),
+        Int64("replica_epoch", "15+", default=-1, volatile=True),
     ),
     Int32("max_wait_ms", "0+"),
     Int32("min_bytes", "0+"),
@@ -63,7 +63,7 @@ FETCH_RESPONSE = response("Fetch", key=1, versions="0-18", flexible="12+").of(
             Int64("last_stable_offset", "4+", default=-1),
             Int64("log_start_offset", "5+", default=-1),
             Struct("diverging_epoch", "12+", tag=0).of(
-                Int32("epoch", "12+", default=-1),
+                Int32("epoch", "12+", default=-1, volatile=True),
                 Int64("end_offset", "12+", default=-1),
             ),
             Struct("current_leader", "12+", tag=1).of(
@@ -72,7 +72,7 @@ FETCH_RESPONSE = response("Fetch", key=1, versions="0-18", flexible="12+").of(
             ),
             Struct("snapshot_id", "12+", tag=2).of(
                 Int64("end_offset", "12+", default=-1),
-                Int32("epoch", "12+", default=-1),
+                Int32("epoch", "12+", default=-1, volatile=True),
             ),
             Array("aborted_transactions", "4+", nullable="4+").of(
                 Int64("producer_id", "4+", entity="producerId", enum="ProducerId", volatile=True),

@@ -25,7 +25,7 @@ FETCH_SNAPSHOT_REQUEST = request("FetchSnapshot", key=59, versions="0-1", flexib
             Int32("current_leader_epoch", "0+", volatile=True),
             Struct("snapshot_id", "0+").of(
                 Int64("end_offset", "0+"),
-                Int32("epoch", "0+"),
+                Int32("epoch", "0+", volatile=True),
             ),
             Int64("position", "0+"),
             Uuid("replica_directory_id", "1+", tag=0, volatile=True),
@@ -43,7 +43,7 @@ FETCH_SNAPSHOT_RESPONSE = response("FetchSnapshot", key=59, versions="0-1", flex
             Int16("error_code", "0+", enum="ErrorCode"),
             Struct("snapshot_id", "0+").of(
                 Int64("end_offset", "0+"),
-                Int32("epoch", "0+"),
+                Int32("epoch", "0+", volatile=True),
             ),
             Struct("current_leader", "0+", tag=0).of(
                 Int32("leader_id", "0+", entity="brokerId"),

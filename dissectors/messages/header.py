@@ -3,7 +3,7 @@
 from dissectors.schema import Int16, Int32, String, header
 
 REQUEST_HEADER = header("RequestHeader", versions="0-2", flexible="2+").of(
-    Int16("request_api_key", "0+"),
+    Int16("request_api_key", "0+", enum="ApiKey"),
     Int16("request_api_version", "0+"),
     Int32("correlation_id", "0+", volatile=True),
     String("client_id", "1+", nullable="1+", plain=True, subject="clientId"),

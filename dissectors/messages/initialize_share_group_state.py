@@ -10,7 +10,7 @@ INITIALIZE_SHARE_GROUP_STATE_REQUEST = request(
         Uuid("topic_id", "0+", volatile=True),
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
-            Int32("state_epoch", "0+"),
+            Int32("state_epoch", "0+", volatile=True),
             Int64("start_offset", "0+"),
         ),
     ),

@@ -16,7 +16,7 @@ from dissectors.schema import (
 LEADER_AND_ISR_PARTITION_STATE = (
     String("topic_name", "0-1", entity="topicName"),
     Int32("partition_index", "0+"),
-    Int32("controller_epoch", "0+"),
+    Int32("controller_epoch", "0+", volatile=True),
     Int32("leader", "0+", entity="brokerId", enum="PartitionLeader"),
     Int32("leader_epoch", "0+", volatile=True),
     Array("isr", "0+", entity="brokerId").of(Int32),
@@ -31,7 +31,7 @@ LEADER_AND_ISR_PARTITION_STATE = (
 LEADER_AND_ISR_REQUEST = request("LeaderAndIsr", key=4, versions="0-7", flexible="4+").of(
     Int32("controller_id", "0+", entity="brokerId"),
     Bool("is_kraft_controller", "7+", default=False),
-    Int32("controller_epoch", "0+"),
+    Int32("controller_epoch", "0+", volatile=True),
     Int64("broker_epoch", "2+", default=-1, volatile=True),
     Int8("type", "5+", enum="UpdateMetadataType"),
     Array("ungrouped_partition_states", "0-1").of(*LEADER_AND_ISR_PARTITION_STATE),

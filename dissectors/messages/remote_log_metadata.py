@@ -20,14 +20,14 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = (
         Struct("remote_log_segment_id", "0+").of(
             Struct("topic_id_partition", "0+").of(
                 String("name", "0+", subject="topicName"),
-                Uuid("id", "0+"),
+                Uuid("id", "0+", volatile=True),
                 Int32("partition", "0+"),
             ),
-            Uuid("id", "0+"),
+            Uuid("id", "0+", volatile=True),
         ),
         Int64("start_offset", "0+"),
         Int64("end_offset", "0+"),
-        Int32("broker_id", "0+"),
+        Int32("broker_id", "0+", subject="brokerId"),
         Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Array("segment_leader_epochs", "0+").of(
@@ -44,14 +44,14 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = (
             Struct("remote_log_segment_id", "0+").of(
                 Struct("topic_id_partition", "0+").of(
                     String("name", "0+", subject="topicName"),
-                    Uuid("id", "0+"),
+                    Uuid("id", "0+", volatile=True),
                     Int32("partition", "0+"),
                 ),
-                Uuid("id", "0+"),
+                Uuid("id", "0+", volatile=True),
             ),
             Int64("start_offset", "0+"),
             Int64("end_offset", "0+"),
-            Int32("broker_id", "0+"),
+            Int32("broker_id", "0+", subject="brokerId"),
             Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Array("segment_leader_epochs", "0+").of(
@@ -70,12 +70,12 @@ REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = (
         Struct("remote_log_segment_id", "0+").of(
             Struct("topic_id_partition", "0+").of(
                 String("name", "0+", subject="topicName"),
-                Uuid("id", "0+"),
+                Uuid("id", "0+", volatile=True),
                 Int32("partition", "0+"),
             ),
-            Uuid("id", "0+"),
+            Uuid("id", "0+", volatile=True),
         ),
-        Int32("broker_id", "0+"),
+        Int32("broker_id", "0+", subject="brokerId"),
         Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Bytes("custom_metadata", "0+", nullable="0+", default=None),
         Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
@@ -85,12 +85,12 @@ REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = (
             Struct("remote_log_segment_id", "0+").of(
                 Struct("topic_id_partition", "0+").of(
                     String("name", "0+", subject="topicName"),
-                    Uuid("id", "0+"),
+                    Uuid("id", "0+", volatile=True),
                     Int32("partition", "0+"),
                 ),
-                Uuid("id", "0+"),
+                Uuid("id", "0+", volatile=True),
             ),
-            Int32("broker_id", "0+"),
+            Int32("broker_id", "0+", subject="brokerId"),
             Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         ),
@@ -102,10 +102,10 @@ REMOTE_PARTITION_DELETE_METADATA_RECORD = metadata(
 ).of(
     Struct("topic_id_partition", "0+").of(
         String("name", "0+", subject="topicName"),
-        Uuid("id", "0+"),
+        Uuid("id", "0+", volatile=True),
         Int32("partition", "0+"),
     ),
-    Int32("broker_id", "0+"),
+    Int32("broker_id", "0+", subject="brokerId"),
     Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
     Int8("remote_partition_delete_state", "0+", enum="RemotePartitionDeleteState"),
 )
@@ -113,10 +113,10 @@ REMOTE_PARTITION_DELETE_METADATA_RECORD = metadata(
 REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
     metadata("RemoteLogSegmentMetadataSnapshotRecord", key=3, versions="0", flexible="0+")
     .of(
-        Uuid("segment_id", "0+"),
+        Uuid("segment_id", "0+", volatile=True),
         Int64("start_offset", "0+"),
         Int64("end_offset", "0+"),
-        Int32("broker_id", "0+"),
+        Int32("broker_id", "0+", subject="brokerId"),
         Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
         Array("segment_leader_epochs", "0+").of(
@@ -130,10 +130,10 @@ REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
     )
     .but(
         variant(0, releases="3.1.0-3.5.2", flexible=True).of(
-            Uuid("segment_id", "0+"),
+            Uuid("segment_id", "0+", volatile=True),
             Int64("start_offset", "0+"),
             Int64("end_offset", "0+"),
-            Int32("broker_id", "0+"),
+            Int32("broker_id", "0+", subject="brokerId"),
             Int64("max_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
             Array("segment_leader_epochs", "0+").of(

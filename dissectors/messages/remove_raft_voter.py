@@ -4,7 +4,7 @@ from dissectors.schema import Int16, Int32, String, Uuid, request, response
 
 REMOVE_RAFT_VOTER_REQUEST = request("RemoveRaftVoter", key=81, versions="0", flexible="0+").of(
     String("cluster_id", "0+", nullable="0+", volatile=True),
-    Int32("voter_id", "0+"),
+    Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "0+", volatile=True),
 )
 

@@ -44,7 +44,7 @@ SHARE_ACKNOWLEDGE_RESPONSE = response("ShareAcknowledge", key=79, versions="0-2"
             Int16("error_code", "0+", enum="ErrorCode"),
             String("error_message", "0+", nullable="0+", default=None),
             Struct("current_leader", "0+").of(
-                Int32("leader_id", "0+"),
+                Int32("leader_id", "0+", subject="brokerId"),
                 Int32("leader_epoch", "0+", volatile=True),
             ),
         ),

@@ -58,7 +58,7 @@ SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="
             Int16("acknowledge_error_code", "0+", enum="ErrorCode"),
             String("acknowledge_error_message", "0+", nullable="0+", default=None),
             Struct("current_leader", "0+").of(
-                Int32("leader_id", "0+"),
+                Int32("leader_id", "0+", subject="brokerId"),
                 Int32("leader_epoch", "0+", volatile=True),
             ),
             Records("records", "0+", nullable="0"),

@@ -23,8 +23,8 @@ SHARE_SNAPSHOT_KEY = coordinator_key("ShareSnapshotKey", key=0, versions="0").of
 SHARE_SNAPSHOT_VALUE = (
     coordinator_value("ShareSnapshotValue", key=0, versions="0", flexible="0+")
     .of(
-        Int32("snapshot_epoch", "0+"),
-        Int32("state_epoch", "0+"),
+        Int32("snapshot_epoch", "0+", volatile=True),
+        Int32("state_epoch", "0+", volatile=True),
         Int32("leader_epoch", "0+", volatile=True),
         Int64("start_offset", "0+"),
         Int32("delivery_complete_count", "0+", tag=0, default=-1),
@@ -39,8 +39,8 @@ SHARE_SNAPSHOT_VALUE = (
     )
     .but(
         variant(0, releases="4.0.0-4.0.1", flexible=True).of(
-            Uint16("snapshot_epoch", "0+"),
-            Int32("state_epoch", "0+"),
+            Uint16("snapshot_epoch", "0+", volatile=True),
+            Int32("state_epoch", "0+", volatile=True),
             Int32("leader_epoch", "0+", volatile=True),
             Int64("start_offset", "0+"),
             Array("state_batches", "0+").of(
@@ -62,7 +62,7 @@ SHARE_UPDATE_KEY = coordinator_key("ShareUpdateKey", key=1, versions="0").of(
 SHARE_UPDATE_VALUE = (
     coordinator_value("ShareUpdateValue", key=1, versions="0", flexible="0+")
     .of(
-        Int32("snapshot_epoch", "0+"),
+        Int32("snapshot_epoch", "0+", volatile=True),
         Int32("leader_epoch", "0+", volatile=True),
         Int64("start_offset", "0+"),
         Int32("delivery_complete_count", "0+", tag=0, default=-1),
@@ -75,7 +75,7 @@ SHARE_UPDATE_VALUE = (
     )
     .but(
         variant(0, releases="4.0.0-4.0.1", flexible=True).of(
-            Uint16("snapshot_epoch", "0+"),
+            Uint16("snapshot_epoch", "0+", volatile=True),
             Int32("leader_epoch", "0+", volatile=True),
             Int64("start_offset", "0+"),
             Array("state_batches", "0+").of(

@@ -5,7 +5,7 @@ from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request,
 STOP_REPLICA_REQUEST = request("StopReplica", key=5, versions="0-4", flexible="2+").of(
     Int32("controller_id", "0+", entity="brokerId"),
     Bool("is_kraft_controller", "4+", default=False),
-    Int32("controller_epoch", "0+"),
+    Int32("controller_epoch", "0+", volatile=True),
     Int64("broker_epoch", "1+", default=-1, volatile=True),
     Bool("delete_partitions", "0-2"),
     Array("ungrouped_partitions", "0").of(

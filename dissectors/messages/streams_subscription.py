@@ -28,7 +28,7 @@ TASK_OFFSET_SUM = (
 SUBSCRIPTION_INFO_DATA = data("SubscriptionInfoData", versions="1-11").of(
     Int32("version", "1+"),
     Int32("latest_supported_version", "3+", default=-1),
-    Uuid("process_id", "1+"),
+    Uuid("process_id", "1+", volatile=True),
     Array("prev_tasks", "1-6").of(*TASK_ID),
     Array("standby_tasks", "1-6").of(*TASK_ID),
     Bytes("user_end_point", "2+"),

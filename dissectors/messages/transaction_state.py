@@ -19,10 +19,10 @@ TRANSACTION_LOG_VALUE = coordinator_value(
     "TransactionLogValue", key=0, versions="0-1", flexible="1+"
 ).of(
     Int64("producer_id", "0+", enum="ProducerId", volatile=True),
-    Int64("previous_producer_id", "1+", tag=0, default=-1),
-    Int64("next_producer_id", "1+", tag=1, default=-1),
+    Int64("previous_producer_id", "1+", tag=0, default=-1, volatile=True),
+    Int64("next_producer_id", "1+", tag=1, default=-1, volatile=True),
     Int16("producer_epoch", "0+", volatile=True),
-    Int16("next_producer_epoch", "1+", tag=3, default=-1),
+    Int16("next_producer_epoch", "1+", tag=3, default=-1, volatile=True),
     Int32("transaction_timeout_ms", "0+"),
     Int8("transaction_status", "0+", enum="TransactionLogState"),
     Array("transaction_partitions", "0+", nullable="0+").of(

@@ -5,7 +5,7 @@ from dissectors.schema import Int16, Int32, String, request, response
 UNREGISTER_CONTROLLER_REQUEST = request(
     "UnregisterController", key=94, versions="0", flexible="0+"
 ).of(
-    Int32("controller_id", "0+"),
+    Int32("controller_id", "0+", subject="brokerId"),
 )
 
 UNREGISTER_CONTROLLER_RESPONSE = response(

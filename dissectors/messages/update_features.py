@@ -6,7 +6,7 @@ UPDATE_FEATURES_REQUEST = request("UpdateFeatures", key=57, versions="0-2", flex
     Int32("timeout_ms", "0+", default=60000),
     Array("feature_updates", "0+").of(
         String("feature", "0+", map_key=True),
-        Int16("max_version_level", "0+"),
+        Int16("max_version_level", "0+", enum="FeatureLevel"),
         Bool("allow_downgrade", "0"),
         Int8("upgrade_type", "1+", default=1, enum="FeatureUpgradeType"),
     ),

@@ -16,7 +16,7 @@ from dissectors.schema import (
 UPDATE_METADATA_PARTITION_STATE = (
     String("topic_name", "0-4", entity="topicName"),
     Int32("partition_index", "0+"),
-    Int32("controller_epoch", "0+"),
+    Int32("controller_epoch", "0+", volatile=True),
     Int32("leader", "0+", entity="brokerId", enum="PartitionLeader"),
     Int32("leader_epoch", "0+", volatile=True),
     Array("isr", "0+", entity="brokerId").of(Int32),
@@ -29,7 +29,7 @@ UPDATE_METADATA_REQUEST = request("UpdateMetadata", key=6, versions="0-8", flexi
     Int32("controller_id", "0+", entity="brokerId"),
     Bool("is_kraft_controller", "8+", default=False),
     Int8("type", "8+", tag=0, default=0, enum="UpdateMetadataType"),
-    Int32("controller_epoch", "0+"),
+    Int32("controller_epoch", "0+", volatile=True),
     Int64("broker_epoch", "5+", default=-1, volatile=True),
     Array("ungrouped_partition_states", "0-4").of(*UPDATE_METADATA_PARTITION_STATE),
     Array("topic_states", "5+").of(

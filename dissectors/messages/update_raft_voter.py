@@ -5,7 +5,7 @@ from dissectors.schema import Array, Int16, Int32, String, Struct, Uint16, Uuid,
 UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
     String("cluster_id", "0+", nullable="0+", volatile=True),
     Int32("current_leader_epoch", "0+", volatile=True),
-    Int32("voter_id", "0+"),
+    Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "0+", volatile=True),
     Array("listeners", "0+").of(
         String("name", "0+", map_key=True),
@@ -13,8 +13,8 @@ UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", fle
         Uint16("port", "0+"),
     ),
     Struct("kraft_version_feature", "0+").of(
-        Int16("min_supported_version", "0+"),
-        Int16("max_supported_version", "0+"),
+        Int16("min_supported_version", "0+", enum="FeatureLevel kraft.version"),
+        Int16("max_supported_version", "0+", enum="FeatureLevel kraft.version"),
     ),
 )
 

@@ -20,11 +20,11 @@ VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
-            Int32("replica_epoch", "0+"),
+            Int32("replica_epoch", "0+", volatile=True),
             Int32("replica_id", "0+", entity="brokerId"),
             Uuid("replica_directory_id", "1+", volatile=True),
             Uuid("voter_directory_id", "1+", volatile=True),
-            Int32("last_offset_epoch", "0+"),
+            Int32("last_offset_epoch", "0+", volatile=True),
             Int64("last_offset", "0+"),
             Bool("pre_vote", "2+"),
         ),

@@ -11,7 +11,7 @@ WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers", key=27, versions="0-2", f
             String("name", "0+", entity="topicName"),
             Array("partition_indexes", "0+").of(Int32),
         ),
-        Int32("coordinator_epoch", "0+"),
+        Int32("coordinator_epoch", "0+", volatile=True),
         Int8("transaction_version", "2+", default=0),
     ),
 )

@@ -10,6 +10,7 @@ import pytest
 from dissectors import registry, schema
 from dissectors.codes import ENUMS
 from dissectors.names import feature_level, name_of, operations, time_text
+from dissectors.values import Uuid
 
 
 def every_field() -> Iterator[tuple[str, schema.Field]]:
@@ -26,7 +27,7 @@ def every_field() -> Iterator[tuple[str, schema.Field]]:
 
 
 def test_every_enum_that_a_field_names_exists_and_every_set_is_used_or_known() -> None:
-    used = {field.enum for _, field in every_field()} - {"", "ErrorCode"}
+    used = {field.enum for _, field in every_field()} - {"", "ErrorCode", "ApiKey", "FeatureLevel"}
     assert used <= ENUMS.keys()
     elsewhere = {
         "BatchAttributesBits": "records",
@@ -53,6 +54,8 @@ def test_every_enum_that_a_field_names_exists_and_every_set_is_used_or_known() -
         (schema.Int64("t", "0+", unit="time_ms"), 1_700_000_000_001, "2023-11-14T22:13:20.001Z"),
         (schema.Int64("t", "0+", unit="time_ms"), -1, ""),
         (schema.Int32("plain", "0+"), 5, ""),
+        (schema.Int16("request_api_key", "0+", enum="ApiKey"), 1, "Fetch"),
+        (schema.Int16("request_api_key", "0+", enum="ApiKey"), 999, ""),
         (schema.Bool("plain", "0+"), True, ""),
     ],
 )
@@ -74,6 +77,16 @@ def test_times_that_are_none() -> None:
 def test_feature_levels() -> None:
     assert feature_level("group.version", 1) == "GV_1"
     assert feature_level("nothing", 1) == ""
+    level = schema.Int16("max_version_level", "0+", enum="FeatureLevel")
+    assert name_of(level, 1, {"feature": "group.version"}) == "GV_1"
+    assert name_of(level, 21, {"name": "metadata.version"}) == "3.9-IV0"
+    assert name_of(level, 1) == ""
+
+
+def test_directories_that_are_none() -> None:
+    directory = schema.Uuid("directory", "0+", enum="DirectoryId")
+    assert name_of(directory, Uuid(bytes(15) + b"\2")) == "LOST"
+    assert name_of(directory, Uuid(bytes(15) + b"\7")) == ""
 
 
 SECRET = re.compile(r"password|hmac|^salt|stored_key|server_key|auth_bytes|secret|credential")
@@ -107,6 +120,59 @@ def test_every_field_that_looks_like_a_time_is_marked() -> None:
         and isinstance(field, schema.Int64)
         and field.name not in NO_TIME
         and field.unit != "time_ms"
+    }
+    assert unmarked == set()
+
+
+EPOCH = re.compile(r"epochs?$|^generation|^throttle_time_ms$|^session_id$|^incarnation_id$")
+STEADY = {
+    "topology_epoch": "given by the application",
+    "endpoint_information_epoch": "counts changes of endpoints, not of the run",
+    "validated_topology_epoch": "given by the application",
+    "stored_description_topology_epoch": "given by the application",
+    "failed_description_topology_epoch": "given by the application",
+    "generation": "declared outside of the messages",
+}
+
+
+def test_every_epoch_is_volatile_or_steady_for_a_reason() -> None:
+    unmarked = {
+        (name, field.name)
+        for name, field in every_field()
+        if EPOCH.search(field.name)
+        and not isinstance(field, schema.Struct)
+        and not field.children
+        and not field.volatile
+        and field.name not in STEADY
+    }
+    # The epoch of a topology is the application's own number.
+    assert {name for name, _ in unmarked} <= {
+        "StreamsGroupHeartbeatRequest",
+        "StreamsGroupDescribeResponse",
+        "StreamsGroupTopologyValue",
+    }
+
+
+UUIDS_THAT_STAY = {"directories", "offline_log_dirs", "log_dirs", "cordoned_log_dirs", "directory"}
+
+
+def test_every_generated_id_is_volatile() -> None:
+    unmarked = {
+        field.name
+        for _, field in every_field()
+        if (isinstance(field, schema.Uuid) or field.element is schema.Uuid) and not field.volatile
+    }
+    assert unmarked <= UUIDS_THAT_STAY
+
+
+NODE = re.compile(r"^(broker|node|leader|controller|voter|voted|replica|candidate)_id$|^isr$")
+
+
+def test_every_node_id_says_that_it_is_one() -> None:
+    unmarked = {
+        (name, field.name)
+        for name, field in every_field()
+        if NODE.search(field.name) and (field.entity or field.subject) != "brokerId"
     }
     assert unmarked == set()
 
