@@ -1,4 +1,4 @@
-"""What may import what, seen from outside: fresh processes, and the public names of each package."""
+"""What may import what, seen from fresh processes, and the public names of each package."""
 
 from __future__ import annotations
 
