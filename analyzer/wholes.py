@@ -7,6 +7,7 @@ Traffic goes through conversation.py, which knows what a frame is; here the byte
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,37 +49,46 @@ def read_whole(name: str, version: int, data: bytes) -> Whole:
     """Read bytes as a frame, as header and body, or as a body: the first that fits to the last
     byte.
 
-    When none does: a body with bytes left over if it is one, else `DissectError` of the form that
-    got furthest.
+    When none does, the likeliest (a size that fits, then a header that names the message, then a
+    body) is given with bytes left over, or refused with its `DissectError`.
     """
     if version not in message(name).versions:
         raise UnknownVersion(f"{name} has versions {message(name).versions}, not {version}")
-    forms: list[tuple[Form, int]] = [("header and body", 0), ("body", 0)]
-    sized = len(data) >= 4 and struct.unpack_from(">i", data)[0] == len(data) - 4
-    if sized:
-        forms.insert(0, ("frame", 4))
-    if message(name).kind not in ("request", "response"):
-        forms = [("body", 0)]
-    partial: Whole | None = None
-    furthest: DissectError | None = None
-    for form, at in forms:
+    partial: list[tuple[int, Whole]] = []
+    refused: list[tuple[int, int, DissectError]] = []
+    for form, at, size, likely in _forms(name, version, data):
         try:
-            whole = (
-                _body(name, version, data) if form == "body" else _framed(name, version, data, at)
-            )
+            if form == "body":
+                whole = _body(name, version, data)
+            else:
+                whole = _framed(name, version, data[: at + size], at)
         except DissectError as error:
-            # A size that fits speaks for a frame, whatever else is wrong.
-            if furthest is None or (error.offset > furthest.offset and not sized):
-                furthest = error
+            refused.append((likely, error.offset, error))
             continue
         if whole.end == len(data):
             return whole
-        if partial is None or form == "body":
-            partial = whole
-    if partial is not None:
-        return partial
-    assert furthest is not None
-    raise furthest
+        partial.append((likely, whole))
+    best = max(partial, key=lambda each: each[0], default=None)
+    worst = max(refused, key=lambda each: each[:2], default=None)
+    if best is None or (worst is not None and worst[0] > best[0]):
+        assert worst is not None
+        raise worst[2]
+    return best[1]
+
+
+def _forms(name: str, version: int, data: bytes) -> Iterator[tuple[Form, int, int, int]]:
+    """What the bytes may be: form, offset of the payload, its size, how likely it is when no form
+    fits to the last byte."""
+    kind, api, size = message(name).kind, b"", len(data)
+    if kind in ("request", "response"):
+        if kind == "request":
+            api = struct.pack(">hh", api_named(name.removesuffix("Request")).key, version)
+        said = struct.unpack_from(">i", data)[0] if size >= 4 else -1
+        frame = 4 if said == size - 4 else 3 if api and data[4:8] == api else 1
+        if frame > 1 or 0 < said < size - 4:
+            yield "frame", 4, said if said >= 0 else size, frame
+        yield "header and body", 0, size, 3 if api and data[:4] == api else 0
+    yield "body", 0, size, 2
 
 
 def _body(name: str, version: int, data: bytes) -> Whole:
