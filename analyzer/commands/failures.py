@@ -34,7 +34,7 @@ def explain(error: BaseException) -> Failure | None:
         case NotACapture() | CaptureError():
             return Failure(f"kafkascope: {error}", INPUT)
         case DissectError():
-            return Failure(f"kafkascope: {error.reason}", USAGE)
+            return Failure(f"kafkascope: {_where(error)}{error.reason}", USAGE)
         case FileNotFoundError() | IsADirectoryError() | NotADirectoryError() | PermissionError():
             return Failure(f"kafkascope: {error.filename}: {error.strerror}", INPUT)
         case OSError() if error.filename:
@@ -42,3 +42,9 @@ def explain(error: BaseException) -> Failure | None:
         case OSError() if error.strerror:
             return Failure(f"kafkascope: {error.strerror}", INPUT)
     return None
+
+
+def _where(error: DissectError) -> str:
+    at = f"byte {error.offset}" if error.offset else ""
+    place = " at ".join(part for part in (error.path, at) if part)
+    return f"{place}: " if place else ""

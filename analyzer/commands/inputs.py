@@ -27,10 +27,11 @@ def read_input(text: str | None, wanted: str) -> bytes:
         return sys.stdin.buffer.read()
     try:
         path = Path(text)
-        if path.is_file():
-            return path.read_bytes()
+        named = path.is_file() or path.is_dir()
     except (OSError, ValueError):
-        pass  # too long for a path: it is the content
+        named = False  # too long for a path: it is the content
+    if named:
+        return path.read_bytes()
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -59,7 +60,9 @@ def octets(data: bytes) -> bytes:
     except (binascii.Error, ValueError):
         pass
     if all(char.isprintable() or char.isspace() for char in text):
-        raise click.UsageError("the input is neither hexadecimal nor base64")
+        raise click.UsageError(
+            "the input is neither hexadecimal nor base64, nor a file that is there"
+        )
     return data
 
 
