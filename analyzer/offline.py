@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from analyzer.internal import learn_from_log
 from analyzer.model import Exchange
 from analyzer.session import Session
 from captures import CutShort, Source, Spool, open_inputs, streams
+from captures.model import Closed, Opened
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
@@ -42,6 +43,8 @@ class Capture:
         self.context.fingerprints = [fingerprint(name) for name in source.names]
         self._conversations = Conversations(self.context)
         self.legs = legs
+        self.watch: Callable[[Opened | Closed], None] | None = None
+        """Told of beginnings and ends of connections, whatever they carry."""
         self.damage: CutShort | None = None
         """What cut the input short, once that is known."""
 
@@ -72,6 +75,8 @@ class Capture:
             for event in streams(self.source):
                 if not both and event.connection.interface_comment == BROKER_LEG:
                     continue
+                if self.watch is not None and isinstance(event, Opened | Closed):
+                    self.watch(event)
                 for exchange in feed(event):
                     learn_from_log(exchange, names)
                     yield exchange

@@ -34,12 +34,16 @@ COMMANDS: Final[dict[str, Home]] = {
     "ls": Home("analyzer.commands.ls:ls", "One line per exchange."),
     "show": Home("analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."),
     "records": Home("analyzer.commands.records:records", "One line per record."),
+    "clients": Home("analyzer.commands.clients:clients", "Who, library, versions, what breaks."),
+    "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
     "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
     "grammar": Home("analyzer.commands.grammar:grammar", "The layout of a message."),
     "decode": Home("analyzer.commands.codec:decode", "Bytes of a message to JSON."),
     "encode": Home("analyzer.commands.codec:encode", "JSON of a message to bytes."),
     "fields": Home("analyzer.commands.fields:fields", "Filter fields: type, cost, example."),
     "errors": Home("analyzer.commands.errors:errors", "Error codes and what they mean."),
+    "proxy": Home("proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."),
+    "faults": Home("proxy.cli:faults", "What `proxy --fault` can do."),
     "completion": Home("analyzer.commands.completion:completion", "Shell completion."),
 }
 

@@ -1,0 +1,196 @@
+"""Lines of statistics on stdout: as a table for people, as tsv, csv or JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import click
+
+from analyzer import render_cells
+from analyzer.commands.options import Wish
+from analyzer.commands.output import Output
+from analyzer.commands.tables import csv_line, cut
+from analyzer.render_list import safe
+from analyzer.render_times import Times
+from analyzer.statistics.model import Column, Line
+from analyzer.times import iso_ns
+
+RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
+DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
+MS: Final = 1_000_000
+LIST_WIDTH: Final = 40
+"""Of a list on a terminal; the last column takes what is left."""
+
+
+def print_lines(
+    lines: Iterable[Line],
+    columns: Sequence[Column],
+    schema: str,
+    wish: Wish,
+    output: Output,
+    times: Times | None = None,
+) -> int:
+    """Print lines as `wish` says, sorted, the first ones; the number of those printed. JSON has
+    all columns and the word `schema`."""
+    chosen = chosen_columns(columns, wish)
+    found = ordered(list(lines), columns, wish)[: wish.top]
+    if wish.form in ("json", "jsonl"):
+        told = chosen if wish.columns else list(columns)
+        _print_json(found, told, schema, wish.form == "json", output)
+    elif wish.form == "csv":
+        output.line(csv_line([column.name for column in chosen])[:-1])
+        for line in found:
+            output.line(csv_line([raw(column, line) for column in chosen])[:-1])
+    elif wish.form == "tsv":
+        output.line("\t".join(column.name for column in chosen))
+        for line in found:
+            output.line("\t".join(safe(raw(column, line)) for column in chosen))
+    elif found:
+        _print_table(found, chosen, times or Times(wish.time_format), output)
+    return len(found)
+
+
+def chosen_columns(columns: Sequence[Column], wish: Wish) -> list[Column]:
+    """The columns of `--columns`, or the usual ones; wide ones only in csv, tsv and JSON."""
+    if not wish.columns:
+        people = wish.form == "table"
+        return [column for column in columns if not (people and column.wide)]
+    return [_named(columns, name, "--columns") for name in wish.columns]
+
+
+def _named(columns: Sequence[Column], name: str, option: str) -> Column:
+    for column in columns:
+        if name.lower() in (column.name, column.title.lower()):
+            return column
+    from difflib import get_close_matches
+
+    names = [column.name for column in columns]
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    raise click.BadParameter(f'no column "{name}"; {hint}', param_hint=option)
+
+
+def ordered(lines: list[Line], columns: Sequence[Column], wish: Wish) -> list[Line]:
+    """The lines as `--sort` wants them; those without a value are last."""
+    if wish.sort is None:
+        return lines
+    down = {"-": True, "+": False}.get(wish.sort[:1])
+    column = _named(columns, wish.sort if down is None else wish.sort[1:], "--sort")
+    if down is None:
+        down = column.kind in DOWNWARDS
+    having = [line for line in lines if _value(column, line) is not None]
+    having.sort(key=lambda line: _order(_value(column, line)), reverse=down)
+    return having + [line for line in lines if _value(column, line) is None]
+
+
+def _value(column: Column, line: Line) -> Any:
+    value = line.get(column.name)
+    return None if value in ("", []) else value
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    if isinstance(value, int | float):
+        return 0, value
+    return 1, " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _print_table(lines: list[Line], columns: list[Column], times: Times, output: Output) -> None:
+    cells = [[cell(column, line, times) for column in columns] for line in lines]
+    titles = [column.title for column in columns]
+    width = output.width
+    if width is None:
+        output.line("\t".join(titles), "header")
+        for each in cells:
+            output.line("\t".join(each))
+        return
+    last = len(columns) - 1
+    widths = [max(len(text) for text in column) for column in zip(titles, *cells, strict=True)]
+    for index, column in enumerate(columns):
+        if index < last and column.kind in ("list", "text"):
+            widths[index] = min(widths[index], LIST_WIDTH)
+    for index, each in enumerate((titles, *cells)):
+        padded = [
+            cut(text, size).rjust(size) if column.kind in RIGHT else cut(text, size).ljust(size)
+            for text, size, column in zip(each, widths, columns, strict=True)
+        ]
+        output.line(cut("  ".join(padded).rstrip(), width), "header" if not index else "")
+
+
+def cell(column: Column, line: Line, times: Times) -> str:
+    """A value for people."""
+    value = line.get(column.name)
+    if value is None:
+        return "-" if column.kind in RIGHT else ""
+    if isinstance(value, str):
+        return safe(value)
+    match column.kind:
+        case "size":
+            return render_cells.size(value)
+        case "duration":
+            return render_cells.duration(value)
+        case "time":
+            return times.text(value)
+        case "share":
+            return f"{100 * value:.0f} %"
+        case "rate":
+            return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+        case "flag":
+            return "yes" if value else "no"
+        case "list":
+            return safe(", ".join(map(str, value)))
+        case _:
+            return safe(str(value))
+
+
+def raw(column: Column, line: Line) -> str:
+    """A value for programs: durations in milliseconds, times as ISO-8601."""
+    value = line.get(column.name)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    match column.kind:
+        case "duration":
+            return render_cells.milliseconds(value)
+        case "time":
+            return iso_ns(value)
+        case "flag":
+            return "true" if value else "false"
+        case "list":
+            return ",".join(map(str, value))
+        case "share" | "rate":
+            return f"{value:.6g}"
+        case _:
+            return str(value)
+
+
+def json_line(columns: Sequence[Column], line: Line, schema: str) -> Line:
+    """A line as a JSON object; durations are `NAME_ms`."""
+    out: Line = {"schema": schema}
+    for column in columns:
+        value = line.get(column.name)
+        name = column.name
+        if column.kind == "duration":
+            name += "_ms"
+            value = value / MS if isinstance(value, int) else value
+        elif column.kind == "time" and isinstance(value, int):
+            value = iso_ns(value)
+        elif column.kind == "flag" and value is not None:
+            value = bool(value)
+        out[name] = value
+    return out
+
+
+def _print_json(
+    lines: list[Line], columns: Sequence[Column], schema: str, whole: bool, output: Output
+) -> None:
+    from dissectors.jsonform import dumps
+
+    before = b"["
+    for line in lines:
+        text = dumps(json_line(columns, line, schema))
+        output.octets(before + text if whole else text)
+        before = b","
+    if whole:
+        output.octets(b"]" if lines else b"[]")

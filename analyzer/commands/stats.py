@@ -1,0 +1,157 @@
+"""`kafkascope stats`: one table of numbers each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from analyzer.commands.counting import count
+from analyzer.commands.grid import print_lines
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+from analyzer.commands.reading import Reading
+from analyzer.filter_values import duration
+from analyzer.render_times import Times
+from analyzer.statistics import latency as latencies
+from analyzer.statistics import sizes as sizes_of
+from analyzer.statistics import throughput
+from analyzer.statistics.connections import Connections
+from analyzer.statistics.errors import BY as ERRORS_BY
+from analyzer.statistics.errors import Errors
+from analyzer.statistics.latency import Latency
+from analyzer.statistics.model import Column
+from analyzer.statistics.rates import SECOND, Rates
+from analyzer.statistics.sizes import SizesOf
+from analyzer.statistics.throughput import Throughput
+from analyzer.statistics.topics import Topics
+
+
+@click.group(context_settings={"max_content_width": 100})
+def stats() -> None:
+    """Tables of numbers: how much, how fast, how large, what failed.
+
+    \b
+      kafkascope stats latency prod.pcapng --by api,client --sort excess_p95 -n 10
+      kafkascope stats errors prod.pcapng --json | jq -r 'select(.retriable|not) | .error'
+      kafkascope stats rates prod.pcapng --every 10s -Y 'api == Metadata'
+    """
+
+
+def by_option(choices: dict[str, Column], usual: str) -> Callable[[Any], Any]:
+    """`--by`: the parts of the key that lines are for."""
+
+    def read(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+        parts = tuple(part.strip() for part in value.split(",") if part.strip())
+        wrong = [part for part in parts if part not in choices]
+        if wrong or not parts:
+            known = ", ".join(choices)
+            raise click.BadParameter(f'"{wrong[0] if wrong else ""}": choose of {known}')
+        return tuple(dict.fromkeys(parts))
+
+    text = f"One line for each of these: {', '.join(choices)}."
+    return click.option("--by", default=usual, show_default=True, callback=read, help=text)
+
+
+def _show(wish: Wish, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any) -> int:
+    return shown(wish, statistic, name, columns, lambda names: statistic.rows(names, **how))
+
+
+def shown(
+    wish: Wish,
+    statistic: Any,
+    name: str,
+    columns: tuple[Column, ...],
+    lines: Callable[[Any], list[dict[str, Any]]],
+) -> int:
+    """Count, print the lines, and end as reading ended."""
+    with Reading(wish) as reading:
+        count(reading, statistic, watch=hasattr(statistic, "saw") and not wish.filter_text)
+        times = Times(wish.time_format)
+        times.saw(reading.first_ns)
+        with Output(wish) as output:
+            found = lines(reading.capture.context.names)
+            print_lines(found, columns, f"{name}/1", wish, output, times)
+        return reading.finish()
+
+
+@stats.command()
+@by_option(throughput.BY, "api")
+@input_options
+def apis(wish: Wish, by: tuple[str, ...]) -> int:
+    """Requests, bytes, records, errors and throttling by API, version, client and broker."""
+    columns = (*(throughput.BY[part] for part in by), *Throughput.COLUMNS)
+    return _show(wish, Throughput(), "apis", columns, by=by)
+
+
+@stats.command()
+@by_option(latencies.BY, "api")
+@input_options
+def latency(wish: Wish, by: tuple[str, ...]) -> int:
+    """Latency and excess: excess is latency without the wait that the client asked for."""
+    columns = (*(latencies.BY[part] for part in by), *Latency.COLUMNS)
+    return _show(wish, Latency(), "latency", columns, by=by)
+
+
+@stats.command()
+@by_option(ERRORS_BY, "code,api,client,topic")
+@input_options
+def errors(wish: Wish, by: tuple[str, ...]) -> int:
+    """Error codes, how often, for whom, about what."""
+    key = tuple(ERRORS_BY[part] for part in by)
+    named = (Column("error", "Error"),) if "code" in by else ()
+    return _show(wish, Errors(), "errors", (*named, *key, *Errors.COLUMNS), by=by)
+
+
+@stats.command()
+@input_options
+def topics(wish: Wish) -> int:
+    """Who writes to and reads from which topic, and how much."""
+    return _show(wish, Topics(), "topics", Topics.COLUMNS)
+
+
+@stats.command()
+@input_options
+def partitions(wish: Wish) -> int:
+    """The same by partition, with its share of the topic and the offsets that went by."""
+    statistic = Topics()
+    return shown(wish, statistic, "partitions", Topics.PARTITION_COLUMNS, statistic.partitions)
+
+
+@stats.command()
+@input_options
+def connections(wish: Wish) -> int:
+    """Connections: who, how long, how far they came, how they ended, how the network was."""
+    return _show(wish, Connections(), "connections", Connections.COLUMNS)
+
+
+@stats.command()
+@by_option(sizes_of.BY, "what,api,client,topic")
+@input_options
+def sizes(wish: Wish, by: tuple[str, ...]) -> int:
+    """Sizes of requests, answers and record batches, and how many records batches hold."""
+    columns = (*(sizes_of.BY[part] for part in by), *SizesOf.COLUMNS)
+    return _show(wish, SizesOf(), "sizes", columns, by=by)
+
+
+LEAST_WIDTH: Final = 1_000_000
+"""A millisecond."""
+
+
+def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
+    try:
+        found = duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if found < LEAST_WIDTH:
+        raise click.BadParameter("a millisecond is the least")
+    return found
+
+
+@stats.command()
+@click.option("--every", default="1s", show_default=True, callback=_every, help="Width of a line.")
+@input_options
+def rates(wish: Wish, every: int = SECOND) -> int:
+    """How much went through over time."""
+    return _show(wish, Rates(every), "rates", Rates.COLUMNS)

@@ -1,0 +1,75 @@
+"""Who a client is: client id, library, user, host. Any of them may be missing; no one is unique.
+
+A client says its library in ApiVersions and its user in SASL, so what came before (or a connection
+that began before the capture) lacks them: `absorbed` finds the client that such traffic is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from analyzer.rows import Row
+
+
+class Identity(NamedTuple):
+    """A client, as far as the traffic tells."""
+
+    client_id: str | None
+    host: str
+    software: str
+    user: str
+
+
+def host_of(address: str) -> str:
+    """An address without its port."""
+    return address.rpartition(":")[0].strip("[]")
+
+
+def identity_of(row: Row) -> Identity:
+    """The client of an exchange."""
+    return Identity(row.client_id, host_of(row.client_address), row.software, row.user)
+
+
+def absorbed(identities: Iterable[Identity]) -> dict[Identity, Identity]:
+    """Each identity -> the one that it is part of: the only one of the same client id and host
+    that knows more; itself when there is none, or more than one."""
+    found = sorted(set(identities), key=_order)
+    by_place: dict[tuple[str | None, str], list[Identity]] = {}
+    for each in found:
+        by_place.setdefault(each[:2], []).append(each)
+    out: dict[Identity, Identity] = {}
+    for each in found:
+        better = [
+            other
+            for other in by_place[each[:2]]
+            if other != each
+            and (not each.software or other.software == each.software)
+            and (not each.user or other.user == each.user)
+        ]
+        # Of several that know more, one must know all that the others do.
+        fullest = [one for one in better if one.software and one.user] or better
+        out[each] = fullest[0] if len(fullest) == 1 else each
+    return {each: out[target] for each, target in out.items()}
+
+
+def _order(identity: Identity) -> tuple[str, str, str, str]:
+    return (identity.client_id or "", *identity[1:])
+
+
+def labels(clients: Iterable[tuple[str | None, str]]) -> dict[tuple[str | None, str], str]:
+    """(client id, host) -> what to call it: the id; with its host where several share it; the
+    host where it has none."""
+    found = set(clients)
+    hosts: dict[str | None, int] = {}
+    for client_id, _ in found:
+        hosts[client_id] = hosts.get(client_id, 0) + 1
+    return {
+        (client_id, host): host
+        if not client_id
+        else client_id
+        if hosts[client_id] == 1
+        else f"{client_id}@{host}"
+        for client_id, host in found
+    }

@@ -1,0 +1,47 @@
+"""Statistics over exchanges: accumulators that merge, so that one definition serves the commands,
+the screens, the report and the batch pipeline.
+
+`add` an exchange, `merge` another part, `rows` for the table; `dump` and `load` carry the state.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from analyzer.statistics.clients import Clients
+from analyzer.statistics.connections import Connections
+from analyzer.statistics.errors import Errors
+from analyzer.statistics.latency import Latency
+from analyzer.statistics.model import Column, Line, Statistic, WrongState
+from analyzer.statistics.rates import Rates
+from analyzer.statistics.sizes import SizesOf
+from analyzer.statistics.throughput import Throughput
+from analyzer.statistics.topics import Topics
+
+STATISTICS: Final[dict[str, type[Statistic]]] = {
+    "apis": Throughput,
+    "latency": Latency,
+    "errors": Errors,
+    "topics": Topics,
+    "connections": Connections,
+    "sizes": SizesOf,
+    "rates": Rates,
+    "clients": Clients,
+}
+"""Name of the state -> accumulator."""
+
+__all__ = [
+    "STATISTICS",
+    "Clients",
+    "Column",
+    "Connections",
+    "Errors",
+    "Latency",
+    "Line",
+    "Rates",
+    "SizesOf",
+    "Statistic",
+    "Throughput",
+    "Topics",
+    "WrongState",
+]

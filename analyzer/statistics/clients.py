@@ -1,0 +1,286 @@
+"""Which clients there are, with what library, and which versions of which APIs they use.
+
+What breaks on another release is told by `analyzer.verdict` from the `Usage` collected here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.identity import Identity, absorbed, identity_of
+from analyzer.statistics.mergeable import (
+    MANY_NAMES,
+    NAMES,
+    OTHERS,
+    Measures,
+    Names,
+    least,
+    many_names,
+    most,
+    total,
+)
+from analyzer.statistics.model import Column, Line, per_second
+from analyzer.statistics.moved import replica_id
+from analyzer.statistics.simple import ByKey
+from dissectors.messages import APIS
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+API_VERSIONS: Final = 18
+UNSUPPORTED_VERSION: Final = 35
+
+CONSUMING: Final = frozenset({8, 9, 11, 12, 13, 14, 68, 76, 78, 79})
+"""Offsets, groups, share groups."""
+STREAMS: Final = frozenset({88, 89})
+TRANSACTIONS: Final = frozenset({24, 25, 26, 28})
+BROKERS: Final = frozenset(
+    {4, 5, 6, 7, 27, 52, 53, 54, 55, 56, 58, 59, 62, 63, 67, 70, 73, 82, 83, 84, 85, 86, 87}
+)
+"""What only brokers and controllers send to each other."""
+COMMON: Final = frozenset({2, 3, 10, 17, 18, 22, 23, 36, 60, 71, 72})
+"""What every kind of client sends."""
+
+
+@dataclass(slots=True)
+class Used(Measures):
+    """Of one version of an API, by one client."""
+
+    count: int = total()
+    failed: int = total()
+    unsupported: int = total()
+    """Answered UNSUPPORTED_VERSION, or not at all because the connection ended."""
+    request_bytes: int = total()
+    response_bytes: int = total()
+    roles: Names = field(default_factory=Names, metadata=NAMES)
+    offered: tuple[int, int] | None = most()
+    """The versions of this API that a broker offered to the client: (highest, minus lowest)."""
+    connections: Names = field(default_factory=many_names, metadata=MANY_NAMES)
+    fresh: int | None = most()
+    """1 when the beginning of a connection was seen."""
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a client uses: the input of a verdict."""
+
+    identity: Identity
+    versions: dict[str, dict[int, int]] = field(default_factory=dict)
+    """API -> version -> requests."""
+    offered: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """API -> lowest and highest version that brokers offered."""
+    unsupported: dict[str, set[int]] = field(default_factory=dict)
+    """API -> versions that were refused."""
+    total: Used = field(default_factory=Used)
+
+    @property
+    def negotiates(self) -> bool | None:
+        """Whether it asks for versions; None when the beginning of its connections was not
+        seen."""
+        if "ApiVersions" in self.versions:
+            return True
+        return False if self.total.fresh else None
+
+
+class Clients(ByKey[Used]):
+    """Clients by identity; their versions by API."""
+
+    NAME = "clients"
+    KEY = ("client_id", "host", "software", "user", "key", "version")
+    MEASURES = Used
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("client", "Client"),
+        Column("host", "Address"),
+        Column("software", "Library"),
+        Column("user", "User"),
+        Column("roles", "roles", "list"),
+        Column("connections", "conns", "count"),
+        Column("requests", "n", "count"),
+        Column("per_second", "per s", "rate", wide=True),
+        Column("failed", "errors", "count"),
+        Column("request_bytes", "sent", "size", wide=True),
+        Column("response_bytes", "received", "size", wide=True),
+        Column("negotiates", "ApiVersions", "flag"),
+        Column("apis", "APIs", "list", wide=True),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+    )
+    API_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("client", "Client"),
+        Column("host", "Address"),
+        Column("software", "Library"),
+        Column("user", "User", wide=True),
+        Column("api", "API"),
+        Column("versions", "versions", "list"),
+        Column("offered", "offered"),
+        Column("requests", "n", "count"),
+        Column("failed", "errors", "count"),
+        Column("refused", "refused", "list"),
+        Column("last", "last", "time"),
+    )
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count an exchange."""
+        key = row.api_key
+        if key is None or row.api_version is None:
+            return
+        identity = identity_of(row)
+        used = self.values[(*identity, key, row.api_version)]
+        used.count += 1
+        used.failed += bool(row.errors)
+        refused = row.state == "lost" or any(
+            error.top and error.code == UNSUPPORTED_VERSION for error in row.errors
+        )
+        used.unsupported += refused
+        used.request_bytes += row.request_bytes or 0
+        used.response_bytes += row.response_bytes or 0
+        used.connections.add((row.connection, exchange.connection.first_ns))
+        if exchange.connection.handshake:
+            used.fresh = 1
+        role = _role(key, exchange)
+        if role:
+            used.roles.add(role)
+        if used.first_ns is None or row.time_ns < used.first_ns:
+            used.first_ns = row.time_ns
+        if used.last_ns is None or row.time_ns > used.last_ns:
+            used.last_ns = row.time_ns
+        if key == API_VERSIONS and exchange.response is not None:
+            self._offers(identity, exchange.response.body)
+
+    def _offers(self, identity: Identity, answer: dict[str, Any] | None) -> None:
+        for each in (answer or {}).get("api_keys") or ():
+            if each["api_key"] not in APIS:
+                continue
+            # Version -1 stands for what was offered, whatever is used of it.
+            used = self.values[(*identity, each["api_key"], -1)]
+            here = (each["max_version"], -each["min_version"])
+            used.offered = here if used.offered is None else max(used.offered, here)
+
+    def usages(self) -> list[Usage]:
+        """What each client uses, in the order of their requests, most first."""
+        items = self.values.items()
+        target = absorbed(Identity(*key[:4]) for key, _ in items)  # type: ignore[arg-type]
+        found: dict[Identity, Usage] = {}
+        for key, used in items:
+            identity = target[Identity(*key[:4])]  # type: ignore[arg-type]
+            usage = found.setdefault(identity, Usage(identity))
+            number, version = key[4], key[5]
+            assert isinstance(number, int)
+            assert isinstance(version, int)
+            api = APIS[number][0] if number in APIS else f"Api {number}"
+            if version < 0:
+                if used.offered is not None:
+                    usage.offered[api] = (-used.offered[1], used.offered[0])
+                continue
+            versions = usage.versions.setdefault(api, {})
+            versions[version] = versions.get(version, 0) + used.count
+            if used.unsupported:
+                usage.unsupported.setdefault(api, set()).add(version)
+            usage.total.merge(used)
+        return sorted(
+            (usage for usage in found.values() if usage.versions),
+            key=lambda usage: (-usage.total.count, repr(usage.identity)),
+        )
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per client, the busiest first."""
+        lines = [line_of(usage) for usage in self.usages()]
+        if self.values.others is not None:
+            lines.append({**line_of(Usage(Identity(OTHERS, "", "", ""))), "roles": []})
+            lines[-1]["requests"] = self.values.others.count
+        return lines
+
+    def apis(self) -> list[Line]:
+        """One line per client and API."""
+        by_api: dict[tuple[Identity, str], Used] = {}
+        items = self.values.items()
+        target = absorbed(Identity(*key[:4]) for key, _ in items)  # type: ignore[arg-type]
+        for key, used in items:
+            number, version = key[4], key[5]
+            assert isinstance(number, int)
+            assert isinstance(version, int)
+            api = APIS[number][0] if number in APIS else f"Api {number}"
+            if version >= 0:
+                place = target[Identity(*key[:4])], api  # type: ignore[arg-type]
+                by_api.setdefault(place, Used()).merge(Used.load(used.dump()))
+        return [
+            {
+                **_who(usage.identity),
+                "api": api,
+                "versions": sorted(versions),
+                "offered": _span(usage.offered.get(api)),
+                "requests": sum(versions.values()),
+                "failed": by_api[usage.identity, api].failed,
+                "refused": sorted(usage.unsupported.get(api, ())),
+                "last": by_api[usage.identity, api].last_ns,
+            }
+            for usage in self.usages()
+            for api, versions in sorted(usage.versions.items())
+        ]
+
+
+def _role(key: int, exchange: Exchange) -> str:
+    if key == PRODUCE:
+        return "produces"
+    if key == FETCH:
+        asked = exchange.request.body if exchange.request is not None else None
+        return "broker" if replica_id(asked) >= 0 else "consumes"
+    for role, keys in (
+        ("consumes", CONSUMING),
+        ("streams", STREAMS),
+        ("transactions", TRANSACTIONS),
+        ("broker", BROKERS),
+    ):
+        if key in keys:
+            return role
+    return "" if key in COMMON or key not in APIS else "admin"
+
+
+def _who(identity: Identity) -> Line:
+    return {
+        "client": identity.client_id,
+        "host": identity.host,
+        "software": identity.software,
+        "user": identity.user,
+    }
+
+
+def line_of(usage: Usage) -> Line:
+    """The line of a client."""
+    used = usage.total
+    return {
+        **_who(usage.identity),
+        "roles": list(used.roles),
+        "connections": len(used.connections),
+        "requests": used.count,
+        "per_second": per_second(used.count, used.first_ns, used.last_ns),
+        "failed": used.failed,
+        "request_bytes": used.request_bytes,
+        "response_bytes": used.response_bytes,
+        "negotiates": usage.negotiates,
+        "apis": [f"{api} {_several(versions)}" for api, versions in sorted(usage.versions.items())],
+        "first": used.first_ns,
+        "last": used.last_ns,
+    }
+
+
+def _several(versions: dict[int, int]) -> str:
+    """`0,2-4`"""
+    out: list[list[int]] = []
+    for version in sorted(versions):
+        if out and out[-1][1] == version - 1:
+            out[-1][1] = version
+        else:
+            out.append([version, version])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in out)
+
+
+def _span(found: tuple[int, int] | None) -> str:
+    return "" if found is None else f"{found[0]}-{found[1]}"

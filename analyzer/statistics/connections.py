@@ -1,0 +1,239 @@
+"""One line per connection: who, how long, how it ended, what was on it, how well it went over the
+network.
+
+Also takes the beginnings and ends of connections (`saw`), for those without any exchange.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.statistics.mergeable import Key, Measures, least, most, total
+from analyzer.statistics.model import Column, Line
+from analyzer.statistics.simple import ByKey
+from captures.model import Closed, Connection, Opened
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+SASL: Final = frozenset({17, 36})
+API_VERSIONS: Final = 18
+
+
+@dataclass(slots=True)
+class Wire(Measures):
+    """Of one connection. The counters of TCP only grow, so the largest is the newest."""
+
+    requests: int = total()
+    unanswered: int = total()
+    failed: int = total()
+    sasl: int = total()
+    work: int = total()
+    """Requests that are neither ApiVersions nor SASL."""
+    opaque: int = total()
+    ends: tuple[str, str] | None = most()
+    """Addresses of client and broker."""
+    client_id: str | None = most()
+    software: str | None = most()
+    user: str | None = most()
+    opened_ns: int | None = least()
+    last_ns: int | None = most()
+    active_ns: int | None = most()
+    """Last byte of a message."""
+    side: int | None = most()
+    """1 when the client is `Connection.b`."""
+    handshake: int | None = most()
+    """1 when the SYN was seen."""
+    handshake_ns: int | None = most()
+    bytes_a: int | None = most()
+    bytes_b: int | None = most()
+    retransmissions: int | None = most()
+    out_of_order: int | None = most()
+    gap_bytes: int | None = most()
+    closed: tuple[int, int, str] | None = least()
+    """(time, minus the direction's rank, how): the first end."""
+    reset: int | None = most()
+
+
+class Connections(ByKey[Wire]):
+    """Connections by their number in the capture."""
+
+    NAME = "connections"
+    KEY = ("connection", "opened", "a")
+    MEASURES = Wire
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("connection", "Conn", "count"),
+        Column("client_address", "Client address"),
+        Column("broker_address", "Broker"),
+        Column("client_id", "Client"),
+        Column("software", "Library"),
+        Column("user", "User", wide=True),
+        Column("opened", "opened", "time"),
+        Column("life", "life", "duration"),
+        Column("phase", "phase"),
+        Column("requests", "n", "count"),
+        Column("unanswered", "unanswered", "count"),
+        Column("failed", "errors", "count"),
+        Column("client_bytes", "sent", "size"),
+        Column("broker_bytes", "received", "size"),
+        Column("handshake", "handshake", "duration"),
+        Column("retransmissions", "retrans", "count"),
+        Column("out_of_order", "out of order", "count", wide=True),
+        Column("gap_bytes", "gaps", "size"),
+        Column("idle", "idle before end", "duration", wide=True),
+        Column("end", "end"),
+    )
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(*(() if limit is None else (limit,)))
+        self._live: dict[Key, Connection] = {}
+        """Connections that may still count on: their numbers are taken when they are wanted."""
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count an exchange."""
+        connection = exchange.connection
+        wire = self._wire(connection)
+        wire.ends = max(wire.ends or ("", ""), (row.client_address, row.broker_address))
+        if row.request_bytes is not None:
+            wire.requests += 1
+        active = row.time_ns + (row.latency_ns or 0)
+        if wire.active_ns is None or active > wire.active_ns:
+            wire.active_ns = active
+        wire.side = int(exchange.client != connection.a)
+        wire.unanswered += row.state in ("open", "lost")
+        wire.failed += bool(row.errors)
+        wire.opaque += row.state == "opaque"
+        wire.sasl += row.api_key in SASL or row.api == "SaslToken"
+        wire.work += row.api_key is not None and row.api_key not in (*SASL, API_VERSIONS)
+        wire.client_id = max(wire.client_id or "", row.client_id or "") or None
+        wire.software = max(wire.software or "", row.software) or None
+        wire.user = max(wire.user or "", row.user) or None
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take note of the beginning or end of a connection."""
+        wire = self._wire(event.connection)
+        if isinstance(event, Closed) and event.how != "end":
+            side = -1 if event.direction is None else event.direction
+            here = (event.time_ns, side, event.how)
+            wire.closed = here if wire.closed is None else min(wire.closed, here)
+            if event.how == "rst":
+                wire.reset = 1
+
+    def _wire(self, connection: Connection) -> Wire:
+        key = _key(connection)
+        if key not in self._live:
+            if len(self._live) >= self.limit:
+                self._settle()
+            self._live[key] = connection
+        return self.values[key]
+
+    def _settle(self) -> None:
+        """Take over the counters of the connections as they are by now."""
+        for key, connection in self._live.items():
+            _take(self.values[key], connection)
+        self._live.clear()
+
+    def merge(self, other: Connections) -> None:
+        """Count what the other one has counted."""
+        other._settle()
+        self._settle()
+        super().merge(other)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        self._settle()
+        return super().dump()
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """In the order of the capture; those beyond the limit are one line without a number."""
+        live = dict(self._live)
+        self._settle()
+        self._live = live
+        return [_line(key["connection"], wire) for key, wire in self.grouped(self.KEY)]
+
+
+def _key(connection: Connection) -> Key:
+    """Numbers begin anew in every capture."""
+    return connection.number, connection.first_ns, str(connection.a)
+
+
+def _take(wire: Wire, connection: Connection) -> None:
+    ends = (str(connection.a), str(connection.b))
+    mine = Wire(
+        opened_ns=connection.first_ns,
+        last_ns=connection.last_ns or None,
+        handshake=int(connection.handshake),
+        handshake_ns=connection.handshake_ns,
+        bytes_a=connection.bytes[0],
+        bytes_b=connection.bytes[1],
+        retransmissions=sum(connection.retransmissions),
+        out_of_order=sum(connection.out_of_order),
+        gap_bytes=sum(connection.gap_bytes),
+    )
+    wire.merge(mine)
+    if wire.ends is None:
+        wire.ends = ends
+
+
+def _line(number: Any, wire: Wire) -> Line:
+    client, broker = wire.ends or ("", "")
+    opened, last = wire.opened_ns, wire.last_ns
+    ours = (wire.bytes_a, wire.bytes_b)
+    sent, received = ours[::-1] if wire.side else ours
+    return {
+        "connection": number,
+        "client_address": client,
+        "broker_address": broker,
+        "client_id": wire.client_id,
+        "software": wire.software,
+        "user": wire.user,
+        "opened": opened,
+        "life": None if opened is None or last is None else max(0, last - opened),
+        "phase": _phase(wire),
+        "requests": wire.requests,
+        "unanswered": wire.unanswered,
+        "failed": wire.failed,
+        "client_bytes": sent,
+        "broker_bytes": received,
+        "handshake": wire.handshake_ns,
+        "retransmissions": wire.retransmissions,
+        "out_of_order": wire.out_of_order,
+        "gap_bytes": wire.gap_bytes,
+        "idle": _idle(wire),
+        "end": _end(wire),
+    }
+
+
+def _phase(wire: Wire) -> str:
+    """How far it came."""
+    if wire.work:
+        return "work"
+    if wire.sasl:
+        return "sasl"
+    if wire.requests > wire.opaque:
+        return "versions"
+    if wire.opaque or wire.bytes_a or wire.bytes_b:
+        return "opaque"
+    if wire.handshake and wire.handshake_ns is None:
+        return "refused" if wire.reset else "no answer"
+    return "connected"
+
+
+def _end(wire: Wire) -> str:
+    """Who ended it, and how; empty while it is open."""
+    if wire.closed is None:
+        return ""
+    _, side, how = wire.closed
+    if side < 0 or how not in ("fin", "rst"):
+        return how
+    return f"{'client' if side == (wire.side or 0) else 'broker'} {how}"
+
+
+def _idle(wire: Wire) -> int | None:
+    """Silence before the end."""
+    if wire.closed is None or wire.active_ns is None:
+        return None
+    return max(0, wire.closed[0] - wire.active_ns)

@@ -1,0 +1,94 @@
+"""Counts of durations or sizes on a logarithmic scale: percentiles in bounded memory, mergeable.
+
+Each power of two has 32 buckets, so a percentile is at most 1/32 above the true value, and never
+above the largest one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+SUB_BITS: Final = 5
+SUB: Final = 1 << SUB_BITS
+
+
+def bucket_of(value: int) -> int:
+    """The number of the bucket that holds a value, which is 0 or more."""
+    shift = max(0, value.bit_length() - SUB_BITS - 1)
+    return (shift << SUB_BITS) + (value >> shift)
+
+
+def bounds_of(bucket: int) -> tuple[int, int]:
+    """Smallest and largest value of a bucket."""
+    shift = max(0, (bucket >> SUB_BITS) - 1)
+    low = bucket - (shift << SUB_BITS)
+    return low << shift, ((low + 1) << shift) - 1
+
+
+class Histogram:
+    """How many values there were of each size."""
+
+    __slots__ = ("buckets", "count", "least", "most", "total")
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, int] = {}
+        self.count = 0
+        self.total = 0
+        self.least: int | None = None
+        self.most: int | None = None
+
+    def add(self, value: int) -> None:
+        """Count a value; negative ones (clocks that went back) count as 0."""
+        value = max(0, value)
+        bucket = bucket_of(value)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self.count += 1
+        self.total += value
+        if self.least is None or value < self.least:
+            self.least = value
+        if self.most is None or value > self.most:
+            self.most = value
+
+    def merge(self, other: Histogram) -> None:
+        """Count what the other one counted."""
+        for bucket, count in other.buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + count
+        self.count += other.count
+        self.total += other.total
+        for value in (other.least, other.most):
+            if value is not None:
+                self.least = value if self.least is None else min(self.least, value)
+                self.most = value if self.most is None else max(self.most, value)
+
+    def percentile(self, share: float) -> int | None:
+        """The value that this share of all values does not exceed; None when there are none."""
+        if self.most is None:
+            return None
+        wanted, seen = share * self.count, 0
+        for bucket in sorted(self.buckets):
+            seen += self.buckets[bucket]
+            if seen >= wanted:
+                return min(bounds_of(bucket)[1], self.most)
+        return self.most
+
+    def powers(self) -> dict[int, int]:
+        """Power of two -> how many values are below it and not below the one before: bars."""
+        found: dict[int, int] = {}
+        for bucket in sorted(self.buckets):
+            power = bounds_of(bucket)[1].bit_length()
+            found[power] = found.get(power, 0) + self.buckets[bucket]
+        return found
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON."""
+        pairs = [each for pair in sorted(self.buckets.items()) for each in pair]
+        return [self.total, self.least, self.most, pairs]
+
+    @classmethod
+    def load(cls, state: list[Any]) -> Self:
+        """What `dump` gave."""
+        new = cls()
+        new.total, new.least, new.most, pairs = state
+        new.buckets = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        new.count = sum(new.buckets.values())
+        return new

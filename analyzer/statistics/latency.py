@@ -1,0 +1,117 @@
+"""How long answers took, with what clients asked to wait for apart from what took too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.identity import host_of
+from analyzer.statistics.histogram import Histogram
+from analyzer.statistics.mergeable import HISTOGRAM, Measures, most, total
+from analyzer.statistics.model import Column, Line, share
+from analyzer.statistics.simple import ByKey
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+
+@dataclass(slots=True)
+class Times(Measures):
+    """Of answered exchanges, in nanoseconds."""
+
+    latency: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    excess: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    wait: int = total()
+    waited: int = total()
+    """Exchanges with a wait."""
+    server: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    """From the last byte of the request to the first one of the answer."""
+    handshake: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    """Of TCP, once for each exchange: how far away the broker is."""
+    slowest: tuple[int, int] | None = most()
+    """(excess, minus the number of the exchange)"""
+
+
+BY: Final = {
+    "api": Column("api", "API"),
+    "version": Column("version", "Version", "count"),
+    "client": Column("client", "Client"),
+    "broker": Column("broker", "Broker"),
+}
+
+
+class Latency(ByKey[Times]):
+    """Latency by API, version, client and broker."""
+
+    NAME = "latency"
+    KEY = ("api", "version", "client_id", "host", "broker")
+    MEASURES = Times
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("count", "n", "count"),
+        Column("p50", "p50", "duration"),
+        Column("p95", "p95", "duration"),
+        Column("p99", "p99", "duration"),
+        Column("max", "max", "duration"),
+        Column("waited", "waits", "count"),
+        Column("wait", "of it wait", "share"),
+        Column("excess_p50", "excess p50", "duration"),
+        Column("excess_p95", "excess p95", "duration"),
+        Column("excess_p99", "excess p99", "duration"),
+        Column("excess_max", "excess max", "duration"),
+        Column("server_p50", "server p50", "duration", wide=True),
+        Column("server_p95", "server p95", "duration", wide=True),
+        Column("server_max", "server max", "duration", wide=True),
+        Column("handshake_p50", "handshake p50", "duration", wide=True),
+        Column("slowest", "slowest", "count"),
+    )
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count an exchange; those without an answer took no time that could be told."""
+        latency, excess = row.latency_ns, row.excess_ns
+        if latency is None or excess is None:
+            return
+        client = host_of(row.client_address)
+        times = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
+        times.latency.add(latency)
+        times.excess.add(excess)
+        if row.wait_ns:
+            times.wait += row.wait_ns
+            times.waited += 1
+        if row.server_ns is not None:
+            times.server.add(row.server_ns)
+        if exchange.connection.handshake_ns is not None:
+            times.handshake.add(exchange.connection.handshake_ns)
+        here = (excess, -row.number)
+        if times.slowest is None or here > times.slowest:
+            times.slowest = here
+
+    def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
+        """By the largest excess."""
+        found = self.grouped(by, names)
+        found.sort(key=lambda item: -(item[1].excess.percentile(0.95) or 0))
+        return [{**key, **_line(times)} for key, times in found]
+
+
+def _line(times: Times) -> Line:
+    latency, excess, server = times.latency, times.excess, times.server
+    return {
+        "count": latency.count,
+        "p50": latency.percentile(0.5),
+        "p95": latency.percentile(0.95),
+        "p99": latency.percentile(0.99),
+        "max": latency.most,
+        "waited": times.waited,
+        "wait": share(times.wait, latency.total),
+        "excess_p50": excess.percentile(0.5),
+        "excess_p95": excess.percentile(0.95),
+        "excess_p99": excess.percentile(0.99),
+        "excess_max": excess.most,
+        "server_p50": server.percentile(0.5),
+        "server_p95": server.percentile(0.95),
+        "server_max": server.most,
+        "handshake_p50": times.handshake.percentile(0.5),
+        "slowest": None if times.slowest is None else -times.slowest[1],
+    }

@@ -1,0 +1,350 @@
+"""What accumulators are made of: measures that merge by rule, bounded keys, bounded events.
+
+Everything here commutes: whatever the order in which exchanges come and parts are merged, the
+result is the same, limits included. A limit on keys keeps those with the smallest hashes, a limit
+on events the latest ones; whatever a part has dropped, the whole would have dropped, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar
+
+from analyzer.statistics.histogram import Histogram
+
+MAX_KEYS: Final = 10_000
+"""Of one statistic. More are summed up as others."""
+MAX_NAMES: Final = 64
+"""Of one set of names beside a key."""
+MANY: Final = 1_024
+MAX_EVENTS: Final = 20_000
+OTHERS: Final = "(others)"
+"""Stands for the keys beyond the limit."""
+
+Key: TypeAlias = tuple[str | int | None, ...]
+
+
+def rank(key: Any) -> int:
+    """A number that depends on nothing but the key."""
+    text = repr(key).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest())
+
+
+# --- measures -----------------------------------------------------------------------------------
+
+
+class Rule(NamedTuple):
+    """How two values of a measure become one, and how one is written down."""
+
+    combine: Callable[[Any, Any], Any]
+    dump: Callable[[Any], Any] = lambda value: value
+    load: Callable[[Any], Any] = lambda state: state
+
+
+def _least(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _most(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _merged(a: Any, b: Any) -> Any:
+    a.merge(b)
+    return a
+
+
+def total() -> Any:
+    """A field that adds up."""
+    return field(default=0, metadata={"rule": Rule(lambda a, b: a + b)})
+
+
+def least() -> Any:
+    """A field that keeps the smallest value; None when there was none."""
+    return field(default=None, metadata={"rule": Rule(_least, _plain, _tupled)})
+
+
+def most() -> Any:
+    """A field that keeps the largest value; None when there was none. Tuples are compared as
+    such."""
+    return field(default=None, metadata={"rule": Rule(_most, _plain, _tupled)})
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _tupled(state: Any) -> Any:
+    return tuple(_tupled(each) for each in state) if isinstance(state, list) else state
+
+
+_RULES: dict[Any, tuple[tuple[str, Rule], ...]] = {}
+
+
+def _rules(kind: Any) -> tuple[tuple[str, Rule], ...]:
+    found = _RULES.get(kind)
+    if found is None:
+        found = tuple((each.name, each.metadata["rule"]) for each in fields(kind))
+        _RULES[kind] = found
+    return found
+
+
+@dataclass(slots=True)
+class Measures:
+    """Base of a dataclass whose fields are made by `total`, `least`, `most`, or have one of
+    `HISTOGRAM`, `NAMES`, `MANY_NAMES`, `EVENTS` as metadata."""
+
+    def merge(self, other: Self) -> None:
+        """Add what the other one measured."""
+        for name, rule in _rules(type(self)):
+            setattr(self, name, rule.combine(getattr(self, name), getattr(other, name)))
+
+    def dump(self) -> list[Any]:
+        """The values, in the order of the fields."""
+        return [rule.dump(getattr(self, name)) for name, rule in _rules(type(self))]
+
+    @classmethod
+    def load(cls, state: list[Any]) -> Self:
+        """What `dump` gave."""
+        pairs = zip(_rules(cls), state, strict=True)
+        return cls(**{name: rule.load(value) for (name, rule), value in pairs})
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+class Names:
+    """A set of texts or numbers that keeps at most so many, and says when there were more."""
+
+    __slots__ = ("_limit", "_values", "_worst", "more")
+
+    def __init__(self, limit: int = MAX_NAMES) -> None:
+        self._limit = limit
+        self._values: dict[Any, int] = {}
+        """Value -> its rank, which is known once the set is full."""
+        self._worst: Any = None
+        self.more = False
+        """There were more than it holds."""
+
+    def add(self, value: Any) -> None:
+        """Take a value in."""
+        values = self._values
+        if value in values:
+            return
+        if len(values) < self._limit:
+            values[value] = 0
+            return
+        if not self.more:
+            self._fill()
+        number = rank(value)
+        if number < values[self._worst]:
+            del values[self._worst]
+            values[value] = number
+            self._worst = max(values, key=values.__getitem__)
+
+    def _fill(self) -> None:
+        """From now on something is left out."""
+        self.more = True
+        for each in self._values:
+            self._values[each] = rank(each)
+        self._worst = max(self._values, key=self._values.__getitem__)
+
+    def merge(self, other: Names) -> None:
+        """Take in what the other one holds."""
+        for value in other._values:
+            self.add(value)
+        if other.more and not self.more:
+            # The other one is full, and so is this one by now.
+            self._fill()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(self._values))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._values
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON."""
+        return [self.more, _plain(tuple(self))]
+
+    @classmethod
+    def load(cls, state: list[Any], limit: int = MAX_NAMES) -> Self:
+        """What `dump` gave."""
+        new = cls(limit)
+        more, values = state
+        for value in _tupled(values):
+            new.add(value)
+        if more:
+            new._fill()
+        return new
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+M = TypeVar("M", bound=Measures)
+
+
+class Keyed(Generic[M]):
+    """Measures by key, for at most `limit` keys; those of all other keys are one, `others`."""
+
+    __slots__ = ("_dropping", "_kind", "_limit", "_values", "others")
+
+    def __init__(self, kind: type[M], limit: int = MAX_KEYS) -> None:
+        self._kind = kind
+        self._limit = limit
+        self._values: dict[Key, M] = {}
+        self._dropping: list[tuple[int, Key]] = []
+        """A heap, the largest rank first; made when the limit is reached."""
+        self.others: M | None = None
+
+    def __getitem__(self, key: Key) -> M:
+        """The measures of a key, to be added to: at once, for the next key may drop them."""
+        found = self._values.get(key)
+        return self._new(key) if found is None else found
+
+    def _new(self, key: Key) -> M:
+        values, dropping = self._values, self._dropping
+        if len(values) >= self._limit:
+            if not dropping:
+                dropping += [(-rank(each), each) for each in values]
+                heapify(dropping)
+            number = -rank(key)
+            if number < dropping[0][0]:
+                return self._rest()
+            _, dropped = heappop(dropping)
+            self._rest().merge(values.pop(dropped))
+            heappush(dropping, (number, key))
+        made = values[key] = self._kind()
+        return made
+
+    def _rest(self) -> M:
+        if self.others is None:
+            self.others = self._kind()
+        return self.others
+
+    def get(self, key: Key) -> M | None:
+        """The measures of a key that is there."""
+        return self._values.get(key)
+
+    def items(self) -> list[tuple[Key, M]]:
+        """All keys but the others, in their order."""
+        return sorted(self._values.items(), key=lambda item: _order(item[0]))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def merge(self, other: Keyed[M]) -> None:
+        """Add what the other one measured."""
+        for key, value in other._values.items():
+            self[key].merge(value)
+        if other.others is not None:
+            self._rest().merge(other.others)
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON."""
+        rest = None if self.others is None else self.others.dump()
+        return [rest, [[list(key), value.dump()] for key, value in self.items()]]
+
+    @classmethod
+    def load(cls, kind: type[M], state: list[Any], limit: int = MAX_KEYS) -> Keyed[M]:
+        """What `dump` gave."""
+        new = cls(kind, limit)
+        rest, pairs = state
+        new.others = None if rest is None else kind.load(rest)
+        new._values = {tuple(key): kind.load(value) for key, value in pairs}
+        return new
+
+
+def _order(key: Key) -> tuple[tuple[int, Any], ...]:
+    """Sorts keys that mix texts, numbers and None."""
+    return tuple(
+        (0, 0) if part is None else (1, part) if isinstance(part, int) else (2, part)
+        for part in key
+    )
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+class Event(NamedTuple):
+    """Something that happened once."""
+
+    time_ns: int
+    id: str
+    """Of the exchange."""
+    part: int
+    """Tells the events of one exchange apart."""
+    number: int
+    """Of the exchange."""
+    kind: str
+    about: dict[str, Any]
+    """Plain values only."""
+
+
+class Events:
+    """The latest events, at most so many, in whatever order they came."""
+
+    __slots__ = ("_events", "_limit", "dropped")
+
+    def __init__(self, limit: int = MAX_EVENTS) -> None:
+        self._limit = limit
+        self._events: list[Event] = []
+        """A heap, the oldest first. Time, id and part make each unlike all others."""
+        self.dropped = 0
+        """Older ones."""
+
+    def add(self, event: Event) -> None:
+        """Take an event in."""
+        heappush(self._events, event)
+        if len(self._events) > self._limit:
+            heappop(self._events)
+            self.dropped += 1
+
+    def merge(self, other: Events) -> None:
+        """Take in the events of the other one."""
+        for event in other._events:
+            self.add(event)
+        self.dropped += other.dropped
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(sorted(self._events, key=lambda event: event[:3]))
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON."""
+        return [self.dropped, [list(event) for event in self]]
+
+    @classmethod
+    def load(cls, state: list[Any], limit: int = MAX_EVENTS) -> Self:
+        """What `dump` gave."""
+        new = cls(limit)
+        new.dropped, events = state
+        new._events = [Event(*each) for each in events]
+        return new
+
+
+# --- measures that are more than a number -------------------------------------------------------
+
+
+def _whole(load: Callable[[Any], Any]) -> dict[str, Rule]:
+    return {"rule": Rule(_merged, lambda value: value.dump(), load)}
+
+
+def many_names() -> Names:
+    """A set that keeps more."""
+    return Names(MANY)
+
+
+HISTOGRAM: Final = _whole(Histogram.load)
+NAMES: Final = _whole(Names.load)
+MANY_NAMES: Final = _whole(lambda state: Names.load(state, MANY))
+EVENTS: Final = _whole(Events.load)
+"""Metadata of fields that are made with `default_factory`."""

@@ -1,0 +1,133 @@
+"""What a statistic is: an accumulator of exchanges that merges, and the columns of its rows."""
+
+from __future__ import annotations
+
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeAlias,
+)
+
+from analyzer.statistics.mergeable import OTHERS
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+Kind: TypeAlias = Literal[
+    "text", "count", "size", "duration", "time", "share", "rate", "flag", "list"
+]
+"""Of a column: what its values are. Durations and times are integer nanoseconds, sizes bytes,
+shares 0 to 1; a list holds texts or numbers. Every value may be None: not known, or nothing."""
+
+
+class Column(NamedTuple):
+    """A column of a table of statistics."""
+
+    name: str
+    title: str
+    kind: Kind = "text"
+    wide: bool = False
+    """Left out of tables for people, unless it is asked for."""
+
+
+Line: TypeAlias = dict[str, Any]
+"""One row of a statistic: column name -> value."""
+
+
+class Statistic(Protocol):
+    """An accumulator. `merge` commutes; `load(dump())` is the same again."""
+
+    NAME: ClassVar[str]
+    VERSION: ClassVar[int]
+    """Of the state that `dump` gives."""
+    COLUMNS: ClassVar[tuple[Column, ...]]
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count an exchange."""
+
+    def merge(self, other: Self) -> None:
+        """Count what the other one has counted."""
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """The table, the most important first. `names` tells topics that had only an id."""
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `ValueError` when it is of another statistic or version."""
+
+
+class WrongState(ValueError):
+    """A state that this statistic did not write."""
+
+
+def checked(statistic: Any, state: dict[str, Any]) -> Any:
+    """What `stated` wrapped; `WrongState`."""
+    found = state.get("statistic"), state.get("version")
+    if found != (statistic.NAME, statistic.VERSION):
+        raise WrongState(f"a state of {found[0]} {found[1]} is none of {statistic.NAME}")
+    return state["state"]
+
+
+def stated(statistic: Any, state: Any) -> dict[str, Any]:
+    """A state with its name and version."""
+    return {"statistic": statistic.NAME, "version": statistic.VERSION, "state": state}
+
+
+# --- subjects -----------------------------------------------------------------------------------
+
+ID_MARK: Final = "\0"
+"""Begins a topic id in a key; no topic's name has it."""
+
+
+def topic_key(topic: str | None, topic_id: bytes | None) -> str | None:
+    """What stands for a topic in a key: its id where there is one, for names may come late."""
+    if topic_id is not None and any(topic_id):
+        return ID_MARK + topic_id.hex()
+    return topic or None
+
+
+def topic_label(key: Any, names: TopicNames | None) -> Any:
+    """The name of a topic, or the first 8 characters of its id and `?`."""
+    if not isinstance(key, str) or not key.startswith(ID_MARK):
+        return key
+    topic_id = bytes.fromhex(key[1:])
+    return (names.get(topic_id) if names is not None else None) or f"{key[1:9]}?"
+
+
+def share(part: int, whole: int) -> float | None:
+    """A part of a whole."""
+    return part / whole if whole else None
+
+
+def per_second(count: int, first_ns: int | None, last_ns: int | None) -> float | None:
+    """A rate over the time between the first and the last; None when that is no time."""
+    if first_ns is None or last_ns is None or last_ns <= first_ns:
+        return None
+    return count * 1e9 / (last_ns - first_ns)
+
+
+__all__ = [
+    "OTHERS",
+    "Column",
+    "Kind",
+    "Line",
+    "Statistic",
+    "WrongState",
+    "checked",
+    "per_second",
+    "share",
+    "stated",
+    "topic_key",
+    "topic_label",
+]

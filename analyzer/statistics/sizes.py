@@ -1,0 +1,102 @@
+"""How large requests, answers and record batches are, and how full batches are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.identity import host_of
+from analyzer.statistics.histogram import Histogram
+from analyzer.statistics.mergeable import HISTOGRAM, Measures, most
+from analyzer.statistics.model import Column, Line
+from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved, records_in, whole_batches
+from analyzer.statistics.simple import ByKey
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+
+@dataclass(slots=True)
+class Sizes(Measures):
+    """Bytes."""
+
+    bytes: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    records: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    """Per batch."""
+    largest: tuple[int, int] | None = most()
+    """(bytes, minus the number of the exchange)"""
+
+
+BY: Final = {
+    "what": Column("what", "What"),
+    "api": Column("api", "API"),
+    "client": Column("client", "Client"),
+    "topic": Column("topic", "Topic"),
+}
+
+
+class SizesOf(ByKey[Sizes]):
+    """Sizes of requests and answers by API, of batches by topic, and of all of them by client."""
+
+    NAME = "sizes"
+    KEY = ("what", "api", "client_id", "host", "topic")
+    MEASURES = Sizes
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("count", "n", "count"),
+        Column("p50", "p50", "size"),
+        Column("p95", "p95", "size"),
+        Column("p99", "p99", "size"),
+        Column("max", "max", "size"),
+        Column("total", "total", "size"),
+        Column("records_p50", "records p50", "count"),
+        Column("records_max", "records max", "count"),
+        Column("largest", "largest No", "count"),
+    )
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count both sides of an exchange and its batches."""
+        start = (row.api, row.client_id, host_of(row.client_address))
+        for what, size in (("request", row.request_bytes), ("response", row.response_bytes)):
+            if size is not None:
+                self._count((what, *start, None), size, row.number)
+        if exchange.api_key not in (PRODUCE, FETCH, SHARE_FETCH):
+            return
+        for each in moved(exchange):
+            for batch in whole_batches(each.records) if each.records else ():
+                sizes = self._count(("batch", *start, each.topic), batch.size, row.number)
+                sizes.records.add(records_in(each.records, batch))
+
+    def _count(self, key: tuple[str | None, ...], size: int, number: int) -> Sizes:
+        sizes = self.values[key]
+        sizes.bytes.add(size)
+        here = (size, -number)
+        if sizes.largest is None or here > sizes.largest:
+            sizes.largest = here
+        return sizes
+
+    def rows(
+        self,
+        names: TopicNames | None = None,
+        by: Sequence[str] = ("what", "api", "client", "topic"),
+    ) -> list[Line]:
+        """The largest first."""
+        found = self.grouped(by, names)
+        found.sort(key=lambda item: -(item[1].bytes.most or 0))
+        return [{**key, **_line(sizes)} for key, sizes in found]
+
+
+def _line(sizes: Sizes) -> Line:
+    return {
+        "count": sizes.bytes.count,
+        "p50": sizes.bytes.percentile(0.5),
+        "p95": sizes.bytes.percentile(0.95),
+        "p99": sizes.bytes.percentile(0.99),
+        "max": sizes.bytes.most,
+        "total": sizes.bytes.total,
+        "records_p50": sizes.records.percentile(0.5),
+        "records_max": sizes.records.most,
+        "largest": None if sizes.largest is None else -sizes.largest[1],
+    }

@@ -1,0 +1,135 @@
+"""How much went through: requests, bytes, records, what was not answered, what was throttled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import Measures, least, most, total
+from analyzer.statistics.model import Column, Line, per_second, share
+from analyzer.statistics.simple import ByKey
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+
+@dataclass(slots=True)
+class Traffic(Measures):
+    """Sums over exchanges."""
+
+    count: int = total()
+    answered: int = total()
+    no_reply: int = total()
+    open: int = total()
+    lost: int = total()
+    unpaired: int = total()
+    """Orphans and opaque bytes."""
+    failed: int = total()
+    """With an error code."""
+    undecoded: int = total()
+    request_bytes: int = total()
+    response_bytes: int = total()
+    records: int = total()
+    throttled: int = total()
+    throttle_ms: int = total()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+BY: Final = {
+    "api": Column("api", "API"),
+    "version": Column("version", "Version", "count"),
+    "client": Column("client", "Client"),
+    "broker": Column("broker", "Broker"),
+}
+
+STATES: Final = {
+    "answered": "answered",
+    "no-reply": "no_reply",
+    "open": "open",
+    "lost": "lost",
+    "orphan": "unpaired",
+    "opaque": "unpaired",
+}
+
+
+class Throughput(ByKey[Traffic]):
+    """Traffic by API, version, client and broker."""
+
+    NAME = "apis"
+    KEY = ("api", "version", "client_id", "host", "broker")
+    MEASURES = Traffic
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("count", "n", "count"),
+        Column("per_second", "per s", "rate"),
+        Column("answered", "answered", "count", wide=True),
+        Column("no_reply", "acks=0", "count", wide=True),
+        Column("open", "open", "count", wide=True),
+        Column("lost", "lost", "count"),
+        Column("unpaired", "unpaired", "count", wide=True),
+        Column("failed", "errors", "count"),
+        Column("undecoded", "undecoded", "count", wide=True),
+        Column("request_bytes", "requests", "size"),
+        Column("response_bytes", "responses", "size"),
+        Column("records", "records", "count"),
+        Column("throttled", "throttled", "count"),
+        Column("throttled_share", "throttled share", "share", wide=True),
+        Column("throttle", "throttle", "duration"),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+    )
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count an exchange."""
+        client = host_of(row.client_address)
+        key = (row.api, row.api_version, row.client_id, client, row.broker_address)
+        traffic = self.values[key]
+        traffic.count += 1
+        state = STATES[row.state]
+        setattr(traffic, state, getattr(traffic, state) + 1)
+        traffic.failed += bool(row.errors)
+        traffic.undecoded += bool(row.undecoded)
+        traffic.request_bytes += row.request_bytes or 0
+        traffic.response_bytes += row.response_bytes or 0
+        traffic.records += row.records or 0
+        if row.throttle_ms:
+            traffic.throttled += 1
+            traffic.throttle_ms += row.throttle_ms
+        time_ns = row.time_ns
+        if traffic.first_ns is None or time_ns < traffic.first_ns:
+            traffic.first_ns = time_ns
+        if traffic.last_ns is None or time_ns > traffic.last_ns:
+            traffic.last_ns = time_ns
+
+    def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
+        """The most frequent first."""
+        found = self.grouped(by, names)
+        found.sort(key=lambda item: -item[1].count)
+        return [{**key, **_line(traffic)} for key, traffic in found]
+
+
+def _line(traffic: Traffic) -> Line:
+    first, last = traffic.first_ns, traffic.last_ns
+    return {
+        "count": traffic.count,
+        "per_second": per_second(traffic.count, first, last),
+        "answered": traffic.answered,
+        "no_reply": traffic.no_reply,
+        "open": traffic.open,
+        "lost": traffic.lost,
+        "unpaired": traffic.unpaired,
+        "failed": traffic.failed,
+        "undecoded": traffic.undecoded,
+        "request_bytes": traffic.request_bytes,
+        "response_bytes": traffic.response_bytes,
+        "records": traffic.records,
+        "throttled": traffic.throttled,
+        "throttled_share": share(traffic.throttled, traffic.answered),
+        "throttle": traffic.throttle_ms * 1_000_000,
+        "first": first,
+        "last": last,
+    }

@@ -1,0 +1,208 @@
+"""Who writes to and reads from which topic and partition, and how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.identity import host_of, labels
+from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+from analyzer.statistics.model import Column, Line, share
+from analyzer.statistics.moved import moved, records_in, replica_id, whole_batches
+from analyzer.statistics.simple import ByKey
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+FETCHING: Final = frozenset({1, 78})
+
+
+@dataclass(slots=True)
+class Flow(Measures):
+    """What went through a partition."""
+
+    produced_records: int = total()
+    produced_bytes: int = total()
+    produced_batches: int = total()
+    refused_records: int = total()
+    fetched_records: int = total()
+    fetched_bytes: int = total()
+    replicated_bytes: int = total()
+    errors: int = total()
+    writers: Names = field(default_factory=Names, metadata=NAMES)
+    """(client id, host)"""
+    readers: Names = field(default_factory=Names, metadata=NAMES)
+    codecs: Names = field(default_factory=Names, metadata=NAMES)
+    least_offset: int | None = least()
+    most_offset: int | None = most()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+class Topics(ByKey[Flow]):
+    """Records and bytes by topic and partition, with writers and readers."""
+
+    NAME = "topics"
+    KEY = ("topic", "partition")
+    MEASURES = Flow
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("topic", "Topic"),
+        Column("partitions", "parts", "count"),
+        Column("produced_records", "written", "count"),
+        Column("produced_bytes", "bytes", "size"),
+        Column("batch_records", "per batch", "rate"),
+        Column("refused_records", "refused", "count"),
+        Column("fetched_records", "read", "count"),
+        Column("fetched_bytes", "bytes read", "size"),
+        Column("replicated_bytes", "replicated", "size", wide=True),
+        Column("errors", "errors", "count"),
+        Column("codecs", "codecs", "list"),
+        Column("writers", "writers", "list"),
+        Column("readers", "readers", "list"),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+    )
+    PARTITION_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("topic", "Topic"),
+        Column("partition", "Part", "count"),
+        Column("share", "share", "share"),
+        *(each for each in COLUMNS if each.name not in ("topic", "partitions")),
+        Column("least_offset", "from", "count"),
+        Column("most_offset", "to", "count"),
+    )
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Count the records of an exchange."""
+        if exchange.api_key not in (0, *FETCHING):
+            return
+        client = (row.client_id or "", host_of(row.client_address))
+        if exchange.api_key in FETCHING:
+            self._asked(client, exchange, row)
+        for each in moved(exchange):
+            blob = each.records
+            flow = self.values[(each.topic, each.partition)]
+            flow.errors += each.error != 0
+            self._seen(flow, row)
+            if each.way == "produce":
+                flow.writers.add(client)
+            elif each.way == "fetch":
+                flow.readers.add(client)
+            if not blob:
+                continue
+            found = whole_batches(blob)
+            count = sum(records_in(blob, batch) for batch in found)
+            for batch in found:
+                flow.codecs.add(batch.codec_name)
+            if each.way == "replica":
+                flow.replicated_bytes += len(blob)
+            elif each.way == "fetch":
+                flow.fetched_records += count
+                flow.fetched_bytes += len(blob)
+                for batch in found:
+                    _offsets(flow, batch.base_offset, batch.last_offset)
+            elif each.error:
+                flow.refused_records += count
+            else:
+                flow.produced_records += count
+                flow.produced_bytes += len(blob)
+                flow.produced_batches += len(found)
+                if each.base_offset is not None and count:
+                    _offsets(flow, each.base_offset, each.base_offset + count - 1)
+
+    def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
+        """Readers are those who ask, even if nothing comes."""
+        from analyzer.statistics.model import topic_key
+
+        asked = exchange.request.body if exchange.request is not None else None
+        if asked is None or replica_id(asked) >= 0:
+            return
+        for topic in asked["topics"] or ():
+            named = topic_key(topic.get("topic"), topic.get("topic_id"))
+            for each in topic["partitions"]:
+                number = each["partition"] if "partition" in each else each["partition_index"]
+                flow = self.values[(named, number)]
+                flow.readers.add(client)
+                self._seen(flow, row)
+
+    def _seen(self, flow: Flow, row: Row) -> None:
+        if flow.first_ns is None or row.time_ns < flow.first_ns:
+            flow.first_ns = row.time_ns
+        if flow.last_ns is None or row.time_ns > flow.last_ns:
+            flow.last_ns = row.time_ns
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per topic, the most bytes first."""
+        titles = self._titles()
+        counts: dict[Any, int] = {}
+        for key, _ in self.grouped(("topic", "partition"), names):
+            counts[key["topic"]] = counts.get(key["topic"], 0) + 1
+        found = self.grouped(("topic",), names)
+        found.sort(key=_by_bytes)
+        return [
+            {**key, "partitions": counts[key["topic"]], **_line(flow, titles)}
+            for key, flow in found
+        ]
+
+    def partitions(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per partition, those of the busiest topic first, with its share of the topic."""
+        titles = self._titles()
+        whole = {key["topic"]: flow for key, flow in self.grouped(("topic",), names)}
+        order = sorted(whole, key=lambda topic: _by_bytes(({"topic": topic}, whole[topic])))
+        place = {topic: index for index, topic in enumerate(order)}
+        found = self.grouped(("topic", "partition"), names)
+        found.sort(key=lambda item: (place[item[0]["topic"]], _by_bytes(item)))
+        return [
+            {
+                **key,
+                "share": share(_bytes(flow), _bytes(whole[key["topic"]])),
+                **_line(flow, titles),
+                "least_offset": flow.least_offset,
+                "most_offset": flow.most_offset,
+            }
+            for key, flow in found
+        ]
+
+    def _titles(self) -> dict[tuple[str | None, str], str]:
+        flows = [flow for _, flow in self.values.items()]
+        if self.values.others is not None:
+            flows.append(self.values.others)
+        return labels({client for flow in flows for client in (*flow.writers, *flow.readers)})
+
+
+def _offsets(flow: Flow, first: int, last: int) -> None:
+    flow.least_offset = first if flow.least_offset is None else min(flow.least_offset, first)
+    flow.most_offset = last if flow.most_offset is None else max(flow.most_offset, last)
+
+
+def _bytes(flow: Flow) -> int:
+    return flow.produced_bytes + flow.fetched_bytes
+
+
+def _by_bytes(item: tuple[Line, Flow]) -> tuple[int, str]:
+    key, flow = item
+    return -_bytes(flow), repr(tuple(key.values()))
+
+
+def _called(clients: Iterable[Any], titles: dict[Any, str]) -> list[str]:
+    return sorted({titles[client] for client in clients})
+
+
+def _line(flow: Flow, titles: dict[Any, str]) -> Line:
+    return {
+        "produced_records": flow.produced_records,
+        "produced_bytes": flow.produced_bytes,
+        "batch_records": share(flow.produced_records, flow.produced_batches),
+        "refused_records": flow.refused_records,
+        "fetched_records": flow.fetched_records,
+        "fetched_bytes": flow.fetched_bytes,
+        "replicated_bytes": flow.replicated_bytes,
+        "errors": flow.errors,
+        "codecs": list(flow.codecs),
+        "writers": _called(flow.writers, titles),
+        "readers": _called(flow.readers, titles),
+        "first": flow.first_ns,
+        "last": flow.last_ns,
+    }

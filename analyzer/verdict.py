@@ -1,0 +1,170 @@
+"""What of a client's traffic a Kafka release does not have: `clients --for RELEASE`.
+
+Judged by the facts of all releases, not by announcements: versions that KIP-896 marked and that
+stayed are there, and JoinGroup 0 and 1, which 4.0.0 alone lacks, break on 4.0.0 alone. A client is
+judged by what it did in the capture; APIs that it did not use are not judged.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from dissectors import releases
+from dissectors.errors import UnknownApi
+
+if TYPE_CHECKING:
+    from analyzer.statistics.clients import Usage
+    from dissectors.schema import Versions
+
+Word = Literal["ok", "unclear", "breaks", "broker"]
+"""`broker`: traffic between brokers, which change their release together with it."""
+
+RANK: Final[dict[Word, int]] = {"breaks": 0, "unclear": 1, "broker": 2, "ok": 3}
+JAVA: Final = "apache-kafka-java"
+OPTIONAL: Final = frozenset({"GetTelemetrySubscriptions", "PushTelemetry"})
+"""Clients do without them."""
+FALLS_BACK: Final = "ApiVersions"
+"""A broker answers a version of it that it does not have, and the client asks again."""
+
+
+class Reason(NamedTuple):
+    """Why an API is not as the client needs it."""
+
+    word: Word
+    api: str
+    text: str
+
+
+class Verdict(NamedTuple):
+    """What becomes of a client."""
+
+    word: Word
+    reasons: tuple[Reason, ...]
+
+
+def verdict_of(usage: Usage, release: str) -> Verdict:
+    """How a client fares on a release; `ValueError` when that is no release."""
+    releases.release_key(release)
+    if set(usage.total.roles) == {"broker"}:
+        return Verdict("broker", ())
+    found = [
+        reason
+        for api, versions in sorted(usage.versions.items())
+        if (reason := _of_api(usage, api, sorted(versions), release)) is not None
+    ]
+    found.sort(key=lambda reason: (RANK[reason.word], reason.api))
+    return Verdict(found[0].word if found else "ok", tuple(found))
+
+
+def breaks_at(usage: Usage) -> str:
+    """The first release on which it breaks, as `4.0.0`, or `4.0.0, not 4.0.1`; empty when there is
+    none."""
+    for release, back in _turning_points(frozenset(usage.versions)):
+        if verdict_of(usage, release).word == "breaks":
+            healed = back and verdict_of(usage, back).word != "breaks"
+            return f"{release}, not {back}" if healed else release
+    return ""
+
+
+@cache
+def _turning_points(apis: frozenset[str]) -> tuple[tuple[str, str], ...]:
+    """(release that dropped something, release that had it again or nothing), oldest first."""
+    found: dict[str, str] = {}
+    for api in apis:
+        try:
+            spans = releases.spans(api).values()
+        except UnknownApi:
+            continue
+        for span in spans:
+            if span.removed:
+                found.setdefault(span.removed, "")
+            for dropped, back in span.gaps:
+                found[dropped] = back
+    return tuple(sorted(found.items(), key=lambda item: releases.release_key(item[0])))
+
+
+def _of_api(usage: Usage, api: str, used: list[int], release: str) -> Reason | None:
+    if api == FALLS_BACK or api in OPTIONAL:
+        return None
+    try:
+        there = releases.versions_of(api, release)
+    except UnknownApi:
+        return Reason("unclear", api, f"{api} is not known")
+    missing = [version for version in used if not releases.has(api, version, release)]
+    if not missing:
+        return None
+    negotiates = usage.negotiates
+    if negotiates and len(missing) < len(used):
+        # It knows a version that is there, and asks which are.
+        return None
+    what = f"{api} {_listed(missing)}"
+    if there is None:
+        return _without(usage, api, what, release)
+    has = f"{release} has {_span(there)}"
+    if negotiates is False:
+        return Reason("breaks", api, f"{what}: {has}, and it does not ask{_since(api, missing)}")
+    if negotiates is None:
+        text = f"{what}: {has}; whether it would ask is before the capture's start"
+        return Reason("unclear", api, text)
+    own = _own(usage, api)
+    if own is not None:
+        if own.low <= there.high and there.low <= own.high:
+            return None
+        library = usage.identity.software
+        text = f"{what}: {has}, {library} has {_span(own)}{_since(api, missing)}"
+        return Reason("breaks", api, text)
+    if missing[0] > there.high:
+        return Reason("unclear", api, f"{what}: {has}; it asks, and may know older ones")
+    offered = usage.offered.get(api)
+    if offered is not None and offered[1] > used[-1]:
+        text = (
+            f"{what}: {has}; it was offered {offered[1]} and knows no newer{_since(api, missing)}"
+        )
+        return Reason("breaks", api, text)
+    return Reason("unclear", api, f"{what}: {has}; no newer one was offered to it here")
+
+
+def _without(usage: Usage, api: str, what: str, release: str) -> Reason:
+    """The release does not have the API at all."""
+    spans = releases.spans(api)
+    removed = [span.removed for span in spans.values()]
+    if all(removed) and releases.release_key(release) >= releases.release_key(removed[-1]):
+        return Reason("breaks", api, f"{what}: the API is gone since {removed[-1]}")
+    first = min((span.since for span in spans.values()), key=releases.release_key)
+    word: Word = "unclear" if usage.negotiates else "breaks"
+    return Reason(word, api, f"{what}: the API came with {first}")
+
+
+def _own(usage: Usage, api: str) -> Versions | None:
+    """The versions that the client's library knows, where that is a matter of record: Kafka's own
+    clients and brokers share their definitions."""
+    name, _, version = usage.identity.software.partition(" ")
+    if name != JAVA:
+        return None
+    try:
+        return releases.versions_of(api, version)
+    except ValueError:
+        return None
+
+
+def _since(api: str, missing: list[int]) -> str:
+    """When the versions were dropped, and where they came back."""
+    words = []
+    for version in missing:
+        span = releases.spans(api).get(version)
+        if span is None:
+            continue
+        words += [f"{dropped} dropped it, {back} has it again" for dropped, back in span.gaps]
+        if span.removed:
+            words.append(f"gone since {span.removed}")
+    return f" ({'; '.join(dict.fromkeys(words))})" if words else ""
+
+
+def _listed(versions: list[int]) -> str:
+    return "v" + ",".join(map(str, versions))
+
+
+def _span(versions: Versions) -> str:
+    low, high = versions.low, versions.high
+    return f"v{low}" if low == high else f"v{low}-{high}"

@@ -1,0 +1,44 @@
+"""Traffic for tests of statistics, and ways to cut it into parts."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+
+from analyzer.model import Exchange
+from analyzer.offline import open_capture
+from analyzer.rows import Row, row_of
+from analyzer.topics import TopicNames
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+Pair: TypeAlias = tuple[Row, Exchange]
+
+
+@cache
+def traffic(name: str) -> tuple[tuple[Pair, ...], TopicNames]:
+    """All exchanges of a sample with their rows, and the names of its topics."""
+    with open_capture([SAMPLES / name]) as capture:
+        exchanges = list(capture.exchanges())
+        names = capture.context.names
+        # As a command makes them: with the names that are known in the end.
+        return tuple((row_of(exchange, names), exchange) for exchange in exchanges), names
+
+
+@st.composite
+def parts(draw: st.DrawFn, pairs: tuple[Pair, ...]) -> list[list[Pair]]:
+    """The exchanges in any order, in one to four parts."""
+    order = draw(st.permutations(range(len(pairs))))
+    cuts = sorted(draw(st.lists(st.integers(0, len(pairs)), max_size=3)))
+    ends = [0, *cuts, len(pairs)]
+    return [[pairs[index] for index in order[start:end]] for start, end in pairwise(ends)]
+
+
+def counted(statistic: Any, pairs: Any) -> Any:
+    """The statistic after these exchanges."""
+    for row, exchange in pairs:
+        statistic.add(row, exchange)
+    return statistic

@@ -1,0 +1,83 @@
+"""Limits on names, keys and events leave the same, whatever the order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.statistics.mergeable import Event, Events, Keyed, Measures, Names, total
+
+TEXTS = st.lists(st.text(max_size=3), max_size=30)
+
+
+@dataclass(slots=True)
+class Sum(Measures):
+    count: int = total()
+
+
+def named(values: list[str]) -> Names:
+    new = Names(4)
+    for value in values:
+        new.add(value)
+    return new
+
+
+def keyed(values: list[str]) -> Keyed[Sum]:
+    new = Keyed(Sum, 4)
+    for value in values:
+        new[(value, None)].count += 1
+    return new
+
+
+def happened(values: list[str]) -> Events:
+    new = Events(4)
+    for number, value in enumerate(values):
+        new.add(Event(len(value), value, number, number, "kind", {"value": value}))
+    return new
+
+
+@given(TEXTS, TEXTS)
+def test_names_keep_a_few_of_many(one: list[str], two: list[str]) -> None:
+    merged = named(one)
+    merged.merge(named(two))
+    assert merged.dump() == named([*two, *one]).dump()
+    assert len(merged) == min(4, len({*one, *two}))
+    assert merged.more == (len({*one, *two}) > 4)
+    again = Names.load(json.loads(json.dumps(merged.dump())), 4)
+    again.merge(named(one))
+    assert again.dump() == merged.dump()
+
+
+@given(TEXTS, TEXTS)
+def test_keys_beyond_the_limit_are_summed_up(one: list[str], two: list[str]) -> None:
+    merged = keyed(one)
+    merged.merge(keyed(two))
+    assert merged.dump() == keyed([*two, *one]).dump()
+    rest = 0 if merged.others is None else merged.others.count
+    assert rest + sum(value.count for _, value in merged.items()) == len(one) + len(two)
+    assert len(merged) <= 4
+    again = Keyed.load(Sum, json.loads(json.dumps(merged.dump())), 4)
+    again.merge(keyed(two))
+    assert again.dump() == keyed([*one, *two, *two]).dump()
+
+
+@given(st.lists(st.integers(0, 50), unique=True, max_size=30), st.integers(0, 30))
+def test_the_latest_events_are_kept(times: list[int], cut: int) -> None:
+    def of(some: list[int]) -> Events:
+        new = Events(4)
+        for time in some:
+            new.add(Event(time, "x", 0, time, "kind", {}))
+        return new
+
+    merged = of(times[cut:])
+    merged.merge(of(times[:cut]))
+    assert [event.time_ns for event in merged] == sorted(times)[-4:]
+    assert merged.dropped == max(0, len(times) - 4)
+    assert Events.load(json.loads(json.dumps(merged.dump())), 4).dump() == merged.dump()
+
+
+def test_events_come_in_order() -> None:
+    assert [event.id for event in happened(["bb", "a", "", "cc"])] == ["", "a", "bb", "cc"]
