@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Final
 
 from analyzer.model import Exchange, Request, Response
-from dissectors.embedded import Around, Embedded, embedded_in
+from dissectors.embedded import Around, Embedded, embedded_in, sasl_token
+from dissectors.masking import has_secrets
+from dissectors.registry import APIS, layout_of
+
+SASL_AUTHENTICATE: Final = 36
 
 
 def embedded_of(
@@ -16,6 +21,24 @@ def embedded_of(
     """(path, what is inside) of one side; secrets are masked."""
     if side is not None and side.decoded is not None:
         yield from embedded_in(side.decoded.layout, side.decoded.body, _around(exchange))
+
+
+def token_of(exchange: Exchange, side: Request | Response) -> Embedded | None:
+    """What a raw SASL token says that is no secret."""
+    from_client = isinstance(side, Request)
+    return sasl_token(side.frame.payload, exchange.mechanism, from_client=from_client)
+
+
+def may_hide(exchange: Exchange, side: Request | Response) -> bool:
+    """Whether bytes of that side that are not decoded may be a secret."""
+    api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
+    if api is None:
+        return False
+    if side.decoded is not None:
+        # Surplus behind a whole message.
+        return api.key == SASL_AUTHENTICATE
+    name = f"{api.name}{'Request' if isinstance(side, Request) else 'Response'}"
+    return has_secrets(layout_of(name, api.versions.high))
 
 
 def _around(exchange: Exchange) -> Around:

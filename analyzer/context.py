@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from analyzer.detect import KAFKA_PORTS
+from analyzer.nodes import NodeAddresses
 from analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Context:
         self.numbers = 0
         """The last number given to an exchange."""
         self.names = TopicNames()
+        self.nodes = NodeAddresses()
         self.decode_as = frozenset(decode_as)
         """Ports that the user says are Kafka's."""
         self.bodies = bodies

@@ -11,7 +11,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from analyzer import facts, fetch_sessions
+from analyzer import facts, fetch_sessions, nodes
 from analyzer.dissection import (
     PRODUCE,
     acks_of,
@@ -338,8 +338,9 @@ class Conversation:
         return connection.b, connection.a
 
     def _learn(self, decoded: Decoded | None) -> None:
-        if decoded is not None and facts.teaches(decoded.layout):
+        if decoded is not None:
             facts.learn(decoded.layout, decoded.body, self._context.names)
+            nodes.learn(decoded.layout, decoded.body, self._context.nodes)
 
     def _notes(self, *sides: tuple[Side, Decoded | None]) -> tuple[Note, ...]:
         notes = [

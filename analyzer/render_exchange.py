@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from analyzer import render_cells
-from analyzer.contained import embedded_of
+from analyzer.contained import embedded_of, may_hide, token_of
 from analyzer.fetch_sessions import by_topic
+from analyzer.labels import Labels
 from analyzer.model import Exchange, Request, Response
 from analyzer.records import fields_of, shareable
 from analyzer.render_records import lines_inside
@@ -22,20 +23,26 @@ from dissectors.registry import layout_of, request_header_version, response_head
 
 if TYPE_CHECKING:
     from analyzer.model import Frame
+    from analyzer.nodes import NodeAddresses
     from analyzer.topics import TopicNames
     from dissectors.tree import Node
 
 SASL_TOKEN: Final = "SaslToken"
-SASL_AUTHENTICATE: Final = 36
 MOST_TOPICS: Final = 20
 PREVIEW: Final = 64
 """Undecoded bytes that are shown without `--hex`."""
 
 
 def exchange_lines(
-    row: Row, exchange: Exchange, names: TopicNames, *, show_hex: bool
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    nodes: NodeAddresses | None = None,
+    *,
+    show_hex: bool,
 ) -> Iterator[str]:
-    """All lines; secrets are masked."""
+    """All lines; secrets are masked. Topics and nodes by what is known of their ids."""
+    labels = Labels(names, nodes)
     yield from _title(row)
     yield from _session(exchange, names)
     for name, side in (("request", exchange.request), ("response", exchange.response)):
@@ -43,7 +50,7 @@ def exchange_lines(
             continue
         yield ""
         yield _side_title(name, side.frame)
-        yield from _side(exchange, side, names, show_hex=show_hex)
+        yield from _side(exchange, side, names, labels, show_hex=show_hex)
 
 
 def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
@@ -103,7 +110,7 @@ def _side_title(name: str, frame: Frame) -> str:
 
 
 def _inside(
-    exchange: Exchange, side: Request | Response, names: TopicNames
+    exchange: Exchange, side: Request | Response, names: TopicNames, labels: Labels
 ) -> Callable[[Node, str], Iterator[str]]:
     """What stands below bytes fields: records with their topics, and embedded formats."""
     embedded = dict(embedded_of(exchange, side))
@@ -116,7 +123,7 @@ def _inside(
             whole = node if field is None else replace(node, value=field.data)
             yield from lines_inside(whole, field)
         elif path in embedded:
-            yield from embedded_lines(embedded[path])
+            yield from embedded_lines(embedded[path], labels)
 
     return lines
 
@@ -133,15 +140,23 @@ def _without_secrets(exchange: Exchange, payload: bytes, names: TopicNames) -> b
 
 
 def _side(
-    exchange: Exchange, side: Request | Response, names: TopicNames, *, show_hex: bool
+    exchange: Exchange,
+    side: Request | Response,
+    names: TopicNames,
+    labels: Labels,
+    *,
+    show_hex: bool,
 ) -> Iterator[str]:
     payload = side.frame.payload
     if exchange.api == SASL_TOKEN:
         yield f"  a SASL token of {len(payload)} bytes, not shown"
+        token = token_of(exchange, side)
+        if token is not None:
+            yield from (f"  {line}" for line in embedded_lines(token))
         return
-    inside = _inside(exchange, side, names)
+    inside = _inside(exchange, side, names, labels)
     payload = _without_secrets(exchange, payload, names)
-    text = TreeText(payload, show_hex=show_hex, mask=True, inside=inside)
+    text = TreeText(payload, show_hex=show_hex, mask=True, inside=inside, labels=labels)
     decoded = side.decoded
     if decoded is not None:
         if decoded.note:
@@ -160,7 +175,7 @@ def _side(
                 lines = []
             yield from _indented(iter(lines), show_hex)
     left = payload[end:]
-    if left and exchange.api_key == SASL_AUTHENTICATE:
+    if left and may_hide(exchange, side):
         yield f"  {len(left)} bytes that may hold a secret, not shown"
     elif left:
         yield f"  undecoded: {len(left)} bytes"

@@ -9,6 +9,7 @@ from typing import Final
 
 from analyzer.records import Field
 from analyzer.render_values import internal_lines
+from dissectors.embedded.values import schema_id_of
 from dissectors.errors import DissectError
 from dissectors.internal import decode, without_secrets
 from dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
@@ -70,12 +71,20 @@ def _record_lines(record: Record, batch: Batch, field: Field | None) -> Iterator
 
 def _record(record: Record) -> str:
     parts = [f"{record.offset}:", milliseconds(record.timestamp)]
-    parts.append(f"key {octets(record.key)}")
-    parts.append(f"value {octets(record.value)}")
+    parts.append(f"key {_framed(record.key)}")
+    parts.append(f"value {_framed(record.value)}")
     if record.headers:
         shown = (f"{name!r}: {octets(value)}" for name, value in record.headers)
         parts.append("headers {" + ", ".join(shown) + "}")
     return " ".join(part for part in parts if part)
+
+
+def _framed(value: bytes | None) -> str:
+    """A key or value; behind the number of its schema where Schema Registry's framing is."""
+    schema = None if value is None else schema_id_of(value)
+    if value is None or schema is None:
+        return octets(value)
+    return f"(schema {schema}) {octets(value[5:])}"
 
 
 def milliseconds(time_ms: int | None) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from analyzer.labels import PLAIN, Labels
 from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
 from dissectors.masking import asterisks, is_secret
-from dissectors.names import name_of
 from dissectors.tree import Node, annotate
 from dissectors.values import Uuid
 
@@ -19,12 +19,6 @@ HEX_COLUMN: Final = 8
 DUMP_WIDTH: Final = 16
 SHORT_TEXT: Final = 200
 """Characters of a text in a tree on a terminal."""
-
-
-def named_value(slot: Slot | None, value: Any) -> str:
-    """The name of a value, with a blank before it; empty when it has none."""
-    name = "" if slot is None or isinstance(value, list | dict) else name_of(slot.field, value)
-    return f" {name}" if name else ""
 
 
 def shown(value: Any, *, full: bool = True) -> str:
@@ -66,11 +60,13 @@ class TreeText:
         show_hex: bool = False,
         mask: bool = False,
         inside: Callable[[Node, str], Iterator[str]] | None = None,
+        labels: Labels = PLAIN,
     ) -> None:
         self.data = data
         self.show_hex = show_hex
         self.mask = mask
         self.inside = inside
+        self.labels = labels
         self.end = 0
         """Offset behind the message that was printed last."""
 
@@ -83,8 +79,11 @@ class TreeText:
         for child in root.children:
             yield from self._node(child, 1, "", root.value)
 
-    def _node(self, node: Node, depth: int, around: str, beside: Any) -> Iterator[str]:
-        """`beside`: the struct that the node stands in."""
+    def _node(
+        self, node: Node, depth: int, around: str, beside: Any, array: Slot | None = None
+    ) -> Iterator[str]:
+        """`beside`: the struct that the node stands in; `array`: the field that it is an element
+        of."""
         slot = node.slot
         path = _path(around, node.name)
         secret = self.mask and slot is not None and is_secret(slot.field, beside)
@@ -99,7 +98,9 @@ class TreeText:
             value = node.value
             if secret and isinstance(value, str | bytes):
                 value = asterisks(value)
-            text = f"{node.name}: {shown(value)}{named_value(slot, value)}"
+            of = slot or array
+            label = "" if of is None or secret else self.labels.of(of.field, value, beside)
+            text = f"{node.name}: {shown(value)}{' ' if label else ''}{label}"
             yield self._line(node, depth, text, leaf=not node.children, secret=secret)
             if self.inside is not None and isinstance(node.value, bytes) and slot is not None:
                 for line in self.inside(node, path):
@@ -111,7 +112,8 @@ class TreeText:
                 yield self._line(child, depth + 1, child.name, leaf=True, secret=True)
             else:
                 inner = node.value if isinstance(node.value, dict) else beside
-                yield from self._node(child, depth + 1, path, inner)
+                of = slot if child.name.startswith("[") else None
+                yield from self._node(child, depth + 1, path, inner, of)
 
     def _blank(self) -> str:
         return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""

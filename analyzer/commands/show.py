@@ -100,8 +100,8 @@ def _print_text(
     row, exchange = pair
     if not first:
         output.line("")
-    names = reading.capture.context.names
-    for line in exchange_lines(row, exchange, names, show_hex=show_hex):
+    context = reading.capture.context
+    for line in exchange_lines(row, exchange, context.names, context.nodes, show_hex=show_hex):
         output.line(line)
     if packets:
         output.line("")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from dissectors.layout import Layout
 
 
 class Embedded(NamedTuple):
@@ -15,6 +19,8 @@ class Embedded(NamedTuple):
     """JSON-like: dicts, lists, text, numbers, bytes, uuids."""
     note: str = ""
     """A remark: a newer version than we know, bytes left over, why it could not be read."""
+    layouts: Mapping[str, Layout] = MappingProxyType({})
+    """Of parts of the body that are messages, by their names in it (header, body)."""
 
 
 @dataclass(frozen=True, slots=True)

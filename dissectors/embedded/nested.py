@@ -7,9 +7,9 @@ import struct
 
 from dissectors.embedded.model import Embedded
 from dissectors.errors import Truncated
-from dissectors.layout import resolve
+from dissectors.layout import Layout, resolve
 from dissectors.masking import masked
-from dissectors.registry import decode_request, decode_response, message, read_layout
+from dissectors.registry import Decoded, decode_request, decode_response, message, read_layout
 
 
 def request(value: bytes) -> Embedded:
@@ -19,7 +19,7 @@ def request(value: bytes) -> Embedded:
     if found.end < len(value):
         note = f"{len(value) - found.end} bytes left over"
     body = {"header": found.header, "body": masked(found.layout, found.body)}
-    return Embedded(f"{found.message} v{found.version}", body, note)
+    return Embedded(f"{found.message} v{found.version}", body, note, _layouts(found))
 
 
 def response(value: bytes, asked: tuple[int, int] | None) -> Embedded:
@@ -28,7 +28,14 @@ def response(value: bytes, asked: tuple[int, int] | None) -> Embedded:
         return Embedded("response", {"bytes": len(value)}, "the request inside is not known")
     found = decode_response(value, *asked)
     body = {"header": found.header, "body": masked(found.layout, found.body)}
-    return Embedded(f"{found.message} v{found.version}", body, found.note)
+    note = found.note
+    if found.end < len(value):
+        note = f"{len(value) - found.end} bytes left over"
+    return Embedded(f"{found.message} v{found.version}", body, note, _layouts(found))
+
+
+def _layouts(found: Decoded) -> dict[str, Layout]:
+    return {"header": found.header_layout, "body": found.layout}
 
 
 def principal(value: bytes) -> Embedded:

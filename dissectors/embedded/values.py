@@ -10,6 +10,9 @@ import orjson
 JSON_LIMIT: Final = 1 << 20
 """Longer values are not parsed: they are shown as text all the same."""
 
+MOST_LEVELS: Final = 64
+"""JSON that is nested deeper is shown as text."""
+
 MOST_IDS: Final = 1 << 24
 """Schema Registry counts its ids from 1; bigger numbers behind a zero byte are something else."""
 
@@ -49,14 +52,27 @@ def schema_id_of(data: bytes) -> int | None:
 def _payload(data: bytes) -> Shown:
     if data[:1] in (b"{", b"[", b'"') and len(data) <= JSON_LIMIT:
         try:
-            return Shown("json", orjson.loads(data))
+            value = orjson.loads(data)
         except orjson.JSONDecodeError:
-            pass
+            value = None
+        if value is not None and not _too_deep(value):
+            return Shown("json", value)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return Shown("bytes", data)
     return Shown("text", text) if _printable(text) else Shown("bytes", data)
+
+
+def _too_deep(value: Any) -> bool:
+    """Whether writers that call themselves for each level would fail."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MOST_LEVELS):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [each for some in inner for each in some if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _printable(text: str) -> bool:

@@ -1,0 +1,127 @@
+"""Addresses of nodes by id: one map for a whole session, as brokers told it to whoever asked.
+
+Metadata, DescribeCluster, FindCoordinator, the NodeEndpoints of Produce and Fetch, DescribeQuorum
+and LeaderAndIsr pair ids with hosts and ports. Listeners differ: the address is the one that was
+told last.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from dissectors.layout import ArrayWire, StructWire
+
+if TYPE_CHECKING:
+    from dissectors.layout import Layout, Slot
+
+MAX_NODES: Final = 100_000
+"""Far more than any cluster has; the limit keeps hostile input from filling the memory."""
+
+IDS: Final = ("node_id", "broker_id", "id")
+HOSTS: Final = ("host", "host_name", "v0_host")
+PORTS: Final = ("port", "v0_port")
+
+
+class NodeAddresses:
+    """Node ids to `host:port`, as far as messages told."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[int, str] = {}
+
+    def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
+        """Take note of an address; negative ids and empty hosts say that there is none."""
+        if node < 0 or not host or port <= 0 or (node in self._addresses and not replace):
+            return
+        if node in self._addresses or len(self._addresses) < MAX_NODES:
+            self._addresses[node] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def get(self, node: int) -> str | None:
+        """The address, None while it is not known."""
+        return self._addresses.get(node)
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+
+class _Place(NamedTuple):
+    """Names of the fields that make an address."""
+
+    node: str
+    listeners: str
+    """The array in which host and port stand; empty when they stand beside the id."""
+    host: str
+    port: str
+
+
+class _Plan(NamedTuple):
+    """What of a struct is to be visited."""
+
+    place: _Place | None
+    inside: tuple[tuple[str, bool, _Plan], ...]
+    """Name of a field, whether it is an array, and what of its structs is to be visited."""
+
+
+@cache
+def _plan_of(layout: Layout) -> _Plan | None:
+    return _plan(layout.body)
+
+
+def _plan(wire: StructWire) -> _Plan | None:
+    inside = []
+    for slot in (*wire.slots, *wire.tags):
+        inner = _struct_of(slot)
+        plan = None if inner is None else _plan(inner)
+        if plan is not None:
+            inside.append((slot.name, isinstance(slot.wire, ArrayWire), plan))
+    place = _place(wire)
+    return _Plan(place, tuple(inside)) if place or inside else None
+
+
+def _struct_of(slot: Slot) -> StructWire | None:
+    wire = slot.wire.element if isinstance(slot.wire, ArrayWire) else slot.wire
+    return wire if isinstance(wire, StructWire) else None
+
+
+def _first(names: tuple[str, ...], wire: StructWire) -> str:
+    there = {slot.name for slot in (*wire.slots, *wire.tags)}
+    return next((name for name in names if name in there), "")
+
+
+def _place(wire: StructWire) -> _Place | None:
+    node, host, port = (_first(names, wire) for names in (IDS, HOSTS, PORTS))
+    if not node or (host and port):
+        return _Place(node, "", host, port) if node else None
+    for slot in (*wire.slots, *wire.tags):
+        inner = _struct_of(slot)
+        if inner is not None and isinstance(slot.wire, ArrayWire) and not _first(IDS, inner):
+            host, port = _first(HOSTS, inner), _first(PORTS, inner)
+            if host and port:
+                return _Place(node, slot.name, host, port)
+    return None
+
+
+def teaches(layout: Layout) -> bool:
+    """Whether a body may hold addresses of nodes."""
+    return _plan_of(layout) is not None
+
+
+def learn(layout: Layout, body: dict[str, Any], nodes: NodeAddresses) -> None:
+    """Take note of all addresses that a body tells."""
+    plan = _plan_of(layout)
+    if plan is not None:
+        _learn(plan, body, nodes)
+
+
+def _learn(plan: _Plan, value: dict[str, Any], nodes: NodeAddresses) -> None:
+    place = plan.place
+    if place is not None:
+        # Of several listeners nobody knows which one clients see.
+        sure = not place.listeners
+        for each in [value] if sure else (value[place.listeners] or [])[:1]:
+            nodes.learn(value[place.node], each[place.host], each[place.port], replace=sure)
+    for name, many, inner in plan.inside:
+        found = value[name]
+        if found:
+            for each in found if many else (found,):
+                _learn(inner, each, nodes)
