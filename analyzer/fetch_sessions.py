@@ -8,6 +8,7 @@ unknown, and says so. Sans-I/O.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from dissectors.values import Uuid
@@ -34,13 +35,22 @@ Partition: TypeAlias = tuple[str | bytes, int]
 """Topic, by name or id, and number."""
 
 
+class Implied(tuple[Partition, ...]):
+    """Partitions; shared by all requests between two changes of their session."""
+
+    @cached_property
+    def topics(self) -> tuple[str | bytes, ...]:
+        """Their topics, each once."""
+        return tuple(dict.fromkeys(topic for topic, _ in self))
+
+
 class FetchSession(NamedTuple):
     """The session that a request belongs to, after its changes."""
 
     id: int | None
     """None in share sessions: they are named by group and member."""
     epoch: int
-    partitions: tuple[Partition, ...] | None
+    partitions: Implied | None
     """All partitions that are fetched; None when the session began before the capture."""
     incremental: bool
     """The request lists only what changed."""
@@ -51,7 +61,7 @@ class FetchSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[Any, dict[Partition, None] | None] = {}
-        self._shown: dict[Any, tuple[Partition, ...] | None] = {}
+        self._shown: dict[Any, Implied | None] = {}
         """The same as tuples, made anew only when a session changed."""
 
     def request(self, key: int, body: dict[str, Any]) -> FetchSession | None:
@@ -83,7 +93,7 @@ class FetchSessions:
             return FetchSession(None, epoch, self._shown[name], incremental=False)
         return FetchSession(None, epoch, self._change(name, body), incremental=True)
 
-    def _change(self, name: Any, body: dict[str, Any]) -> tuple[Partition, ...] | None:
+    def _change(self, name: Any, body: dict[str, Any]) -> Implied | None:
         """All partitions of a session after an incremental request."""
         known = self._sessions.get(name)
         if known is None:
@@ -117,9 +127,9 @@ class FetchSessions:
     def _keep(self, name: Any, partitions: dict[Partition, None]) -> None:
         held = partitions if len(partitions) <= MAX_PARTITIONS else None
         self._sessions[name] = held
-        self._shown[name] = None if held is None else tuple(held)
+        self._shown[name] = None if held is None else Implied(held)
 
-    def _close(self, name: Any) -> tuple[Partition, ...] | None:
+    def _close(self, name: Any) -> Implied | None:
         self._sessions.pop(name, None)
         return self._shown.pop(name, None)
 
@@ -129,16 +139,16 @@ def _topic(topic: dict[str, Any]) -> str | bytes:
     return name
 
 
-def _listed(body: dict[str, Any]) -> tuple[Partition, ...]:
-    return tuple(
+def _listed(body: dict[str, Any]) -> Implied:
+    return Implied(
         (
             _topic(topic),
             partition["partition"] if "partition" in partition else partition["partition_index"],
         )
         for topic in body["topics"] or ()
         for partition in topic["partitions"]
-        # In ShareFetch 0: acknowledged, not fetched.
-        if partition.get("partition_max_bytes") != 0
+        # In ShareFetch 0, none means: acknowledged, not fetched.
+        if "partition" in partition or partition.get("partition_max_bytes") != 0
     )
 
 

@@ -19,6 +19,7 @@ from dissectors.registry import APIS
 from dissectors.values import Uuid
 
 if TYPE_CHECKING:
+    from analyzer.fetch_sessions import FetchSession
     from analyzer.model import Exchange
     from analyzer.topics import TopicNames
 
@@ -93,6 +94,8 @@ class Row:
     """Packets with the first byte of request and response."""
     undecoded: tuple[Undecoded, ...]
     notes: tuple[Note, ...]
+    implied_topics: tuple[str, ...] = ()
+    """What an incremental Fetch or ShareFetch asks for without naming it (KIP-227), as `topics`."""
 
     @property
     def excess_ns(self) -> int | None:
@@ -166,7 +169,21 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         frames=tuple(frames),
         undecoded=exchange.undecoded,
         notes=exchange.notes + contents.notes if contents.notes else exchange.notes,
+        implied_topics=_implied(exchange.fetch_session, topics, names),
     )
+
+
+def _implied(
+    session: FetchSession | None, listed: tuple[str, ...], names: TopicNames
+) -> tuple[str, ...]:
+    """Topics of a fetch session that the request itself does not list."""
+    if session is None or not session.incremental or session.partitions is None:
+        return ()
+    found = dict.fromkeys(
+        each if isinstance(each, str) else names.get(each) or short_id(each)
+        for each in session.partitions.topics
+    )
+    return tuple(topic for topic in found if topic not in listed)
 
 
 def _is_flexible(exchange: Exchange) -> bool:
@@ -234,6 +251,7 @@ def to_json(row: Row) -> dict[str, Any]:
         "reason": row.reason,
         "errors": [_error_json(error) for error in row.errors],
         "topics": row.topics,
+        "implied_topics": row.implied_topics,
         "topic_ids": [str(topic_id) for topic_id in row.topic_ids],
         "partitions": row.partitions,
         "groups": row.groups,

@@ -18,6 +18,7 @@ from analyzer.fetch_sessions import (
     by_topic,
 )
 from analyzer.model import Exchange
+from analyzer.rows import row_of, to_json
 from analyzer.topics import TopicNames
 from dissectors.registry import api_of, layout_of
 from tests.analyzer.wire import Wire, request, response, told
@@ -205,7 +206,29 @@ def test_exchanges_of_a_connection_carry_their_session() -> None:
     wire.broker(response("Fetch", 11, 2, session_id=77))
     wire.client(request("Fetch", 11, 3, session_id=5, session_epoch=9, topics=[]))
     wire.broker(response("Fetch", 11, 3, session_id=5))
-    assert sessions_of(told(wire.events)) == [None, (("a", 4),), None]
+    found = told(wire.events)
+    assert sessions_of(found) == [None, (("a", 4),), None]
+    rows = [row_of(each, TopicNames()) for each in found]
+    assert [(row.topics, row.implied_topics) for row in rows] == [
+        (("a",), ()),
+        ((), ("a",)),
+        ((), ()),
+    ]
+    assert to_json(rows[1])["implied_topics"] == ("a",)
+
+
+def test_a_fetch_of_no_bytes_is_one_all_the_same() -> None:
+    asked = fetch(0, 0)
+    asked["topics"] = [{"topic": "a", "partitions": [_partition(0) | {"partition_max_bytes": 0}]}]
+    sessions = FetchSessions()
+    sessions.response(FETCH, asked, {"error_code": 0, "session_id": 9})
+    assert implied(sessions, fetch(9, 1)) == {("a", 0)}
+
+
+def test_a_share_fetch_of_no_bytes_acknowledges_only() -> None:
+    asked = share(0, (TOPIC_ID, 0), (TOPIC_ID, 1))
+    asked["topics"][1]["partitions"][0]["partition_max_bytes"] = 0
+    assert implied(FetchSessions(), asked, SHARE_FETCH) == {(TOPIC_ID, 0)}
 
 
 def _partition(number: int) -> dict[str, Any]:
