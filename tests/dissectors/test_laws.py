@@ -113,6 +113,7 @@ def test_damaged_bytes_give_a_body_or_a_dissect_error(layout: Layout) -> None:
             with pytest.raises(REFUSALS):
                 read(damaged, 0)
         else:
-            assert read(damaged, 0) == expected
+            # As text: a NaN is not equal to itself.
+            assert repr(read(damaged, 0)) == repr(expected)
 
     law()
