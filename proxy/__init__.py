@@ -1,4 +1,4 @@
-"""The proxy: live bytes between clients and brokers, watched, recorded and, when asked, tampered with.
+"""The proxy: live bytes between clients and brokers, watched, recorded, tampered with when asked.
 
 Five nouns. A **Stream** is a TCP connection. The **Relay** stands between a client's and a broker's
 stream and knows where frames begin; it passes bytes on untouched unless somebody has to see them. A

@@ -30,7 +30,7 @@ SAME: Final = {"coordinator_keys": "key", "groups_names": "groupId", "keys": "ke
 
 
 def answer(request: Decoded, code: int, level: str | None = None) -> bytes | None:
-    """The payload of a response to that request with an error; None when it has no place for one."""
+    """The payload of a response to that request with an error; None when it has no place."""
     from dissectors.registry import api_named
 
     api = api_named(request.message.removesuffix("Request"))
@@ -45,7 +45,7 @@ def answer(request: Decoded, code: int, level: str | None = None) -> bytes | Non
 
 
 def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = None) -> bool:
-    """Put an error into a response, at a level or where it belongs; False when there is no place."""
+    """Put an error into a response, at a level or where it belongs; False without a place."""
     places: dict[str, list[dict[str, Any]]] = {}
     for kind, struct_ in _places(layout.body, body, True):
         places.setdefault(kind, []).append(struct_)

@@ -74,7 +74,7 @@ class Handler(LiveConnectionHandler):
     def dispatch(self, event: events.Event) -> None:
         """Tell the layers of an event and obey them. Never waits, never re-enters."""
         if self._busy:
-            if isinstance(event, events.DataReceived) and type(event.data) is memoryview:
+            if isinstance(event, events.DataReceived):
                 event.data = bytes(event.data)
             self._queue.append(event)
             return

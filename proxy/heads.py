@@ -57,7 +57,7 @@ def read_head(data: Bytes, at: int, end: int) -> Head | int:
         raise ValueError(f"a client id of {length} bytes")
     body = at + FIXED_BYTES + max(length, 0)
     if body > end:
-        return body - at
+        return int(body - at)
     client_id = str(data[at + FIXED_BYTES : body], "utf-8", "replace") if length >= 0 else None
     answered = True
     if key == PRODUCE:
@@ -65,7 +65,7 @@ def read_head(data: Bytes, at: int, end: int) -> Head | int:
             answered = _acks(data, body, end, version) != 0
         except _Short:
             if have < size + 4:
-                return min(size + 4, max(2 * have, 64))
+                return int(min(size + 4, max(2 * have, 64)))
     return Head(size, key, version, correlation_id, client_id, answered)
 
 

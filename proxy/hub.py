@@ -55,6 +55,8 @@ class Hub:
         self.recording: Recording | None = None
         self.held: Held | None = None
         self.clamp = True
+        self.with_secrets = False
+        """Recordings keep secrets."""
         self.numbers = itertools.count(1)
         self._said: set[str] = set()
 

@@ -1,5 +1,5 @@
-"""A filter held against frames that pass: first by the head alone, then, if that does not settle it,
-by the whole frame. The language is the one of everywhere (analyzer.filter)."""
+"""A filter held against frames that pass: first by the head alone, then, if that does not settle
+it, by the whole frame. The language is the one of everywhere (analyzer.filter)."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class Relay:
     def woken(self, token: Any, now_ns: int) -> list[Action]:
         """The time of a `WakeUp` is over."""
         way = self.ways[token[0]]
-        if self.over or way.stop is not token[1]:
+        if self.over or way.stop is None or way.stop is not token[1]:
             return NOTHING
         self._now = now_ns
         out: list[Action] = []
@@ -149,7 +149,8 @@ class Relay:
 
     def awaited(self, token: Any, verdict: Any, now_ns: int) -> list[Action]:
         """A rule that took its time has decided."""
-        side, stop, message, rules, whole = token
+        side, message, rules, whole = token[0], token[2], token[3], token[4]
+        stop: Stop = token[1]
         way = self.ways[side]
         if self.over or way.stop is not stop:
             return NOTHING
@@ -413,7 +414,7 @@ class Relay:
         tap = self.tap is not None
         if (
             (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
-            or (tap and secrets.in_request(key, version))
+            or (tap and not hub.with_secrets and secrets.in_request(key, version))
             or (tap and hub.rewriter is not None and hub.rewriter.whole(key))
         ):
             way.mode = COLLECT
@@ -477,7 +478,7 @@ class Relay:
         if not 0 <= size <= MAX_TOKEN:
             self._tokens = False
             return None
-        need = min(size + 4, 16)
+        need: int = min(size + 4, 16)
         if end - at < need:
             return need
         if size >= 10 and self._tokens:
@@ -563,7 +564,7 @@ class Relay:
         key, version = entry.key, entry.version
         if way.mode == COLLECT:
             return
-        if self.tap is not None and secrets.in_response(key, version):
+        if self.tap is not None and not self.hub.with_secrets and secrets.in_response(key, version):
             way.mode = COLLECT
             return
         if rewriter is None:
@@ -916,6 +917,9 @@ class Relay:
 
     def _tap_frame(self, side: int, entry: Entry, frame: bytes, comment: str = "") -> None:
         if self.tap is None:
+            return
+        if self.hub.with_secrets:
+            self.tap.client(side, frame, self._now, comment)
             return
         masked = secrets.masked_request if side == CLIENT else secrets.masked_response
         self.tap.client(side, masked(entry, frame), self._now, comment)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from proxy.addresses import Rewriter
 from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
@@ -52,8 +52,8 @@ class KafkaProxy:
         upstream_tls: UpstreamTls | None = None,
         folder: Path | None = None,
     ) -> None:
-        """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with port 0
-        takes any free one. `folder` keeps the certificate authority of generated certificates."""
+        """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
+        port 0 takes any free one. `folder` keeps the CA of generated certificates."""
         parts = upstream.split(",") if isinstance(upstream, str) else upstream
         upstreams = [parse_address(part) for part in parts if part.strip()]
         if mode == "reverse" and not upstreams:
@@ -62,7 +62,8 @@ class KafkaProxy:
         self.mode: Mode = mode
         self.hub = Hub()
         self.hub.clamp = clamp
-        self.hub.held = Held(self)
+        self.held = Held(self)
+        self.hub.held = self.held
         self.chain = Chain(rules, self.hub.metrics)
         self.chain.attach(self.hub)
         self.nodes = Nodes(
@@ -81,6 +82,9 @@ class KafkaProxy:
         self.tls.on_failure = lambda text: self.hub.once(text, text)
         self.recorder = recorder
         self.hub.recording = recorder
+        if recorder is not None:
+            recorder.hub = self.hub
+            self.hub.with_secrets = recorder.secrets
         self.handlers: set[Handler] = set()
         self.upstream_ports: deque[int] = deque(maxlen=100_000)
         """Local ports of the connections to brokers, oldest first: what the brokers see of us."""
@@ -125,7 +129,7 @@ class KafkaProxy:
             self.recorder.start()
 
     async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
-        """Take no new connections, let answers that are on their way come, then close everything."""
+        """Take no new connections, let answers on their way come, then close everything."""
         self._stopping = True
         for server in self._servers:
             server.close()
@@ -162,6 +166,33 @@ class KafkaProxy:
     def bootstrap(self) -> str:
         """What clients use in place of the brokers' addresses."""
         return str(self.address)
+
+    def status(self) -> dict[str, Any]:
+        """How it goes, for people and programs."""
+        self.count_sinks()
+        recorder = self.recorder
+        return {
+            "bootstrap": self.bootstrap,
+            "mode": self.mode,
+            "nodes": {
+                str(node_id): {
+                    "broker": str(self.nodes.known[node_id]),
+                    "listener": str(listener.address),
+                }
+                for node_id, listener in self.nodes.listeners.items()
+            },
+            "connections": len(self.handlers),
+            "held": len(self.held),
+            "files": [str(path) for path in recorder.files] if recorder is not None else [],
+        }
+
+    def count_sinks(self) -> None:
+        """Take the recorder's losses into the counters."""
+        if self.recorder is not None:
+            dropped = self.hub.metrics.counters["recorder_dropped_total"]
+            dropped["queue"] = self.recorder.dropped
+            for sink in self.recorder.sinks:
+                dropped[sink.name] = sink.dropped
 
     # --- rules
 

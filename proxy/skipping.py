@@ -128,7 +128,7 @@ class Walk:
     def _run(self, steps: Program) -> Iterator[None]:
         for kind, what in steps:
             if kind == FIXED:
-                self._at += what
+                self._at += what  # type: ignore[operator]
             elif kind == SIZED:
                 length = yield from self._uvarint()
                 if length:

@@ -165,12 +165,11 @@ class Tls:
 
         context = SSL.Context(SSL.TLS_SERVER_METHOD if server else SSL.TLS_CLIENT_METHOD)
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
-        context.set_mode(SSL._lib.SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER)  # type: ignore[attr-defined]
         if server and self.client is not None and self.client.ca is not None:
             context.load_verify_locations(str(self.client.ca))
             context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _as_openssl)
         if server:
-            # Without a session id context, resumption fails where client certificates are asked for.
+            # Without one, resumption fails where client certificates are asked for.
             context.set_session_id(b"kafkascope")
         return context
 
@@ -200,7 +199,7 @@ class Tls:
         connection = SSL.Connection(self._upstream_context())
         name = upstream.server_name or data.conn.address[0]
         data.conn.sni = name
-        lib, ffi = SSL._lib, SSL._ffi  # type: ignore[attr-defined]
+        lib: Any = SSL._lib  # type: ignore[attr-defined]
         parameters = lib.SSL_get0_param(connection._ssl)
         try:
             packed = ipaddress.ip_address(name).packed
@@ -211,7 +210,7 @@ class Tls:
         else:
             done = lib.X509_VERIFY_PARAM_set1_ip(parameters, packed, len(packed))
         if done != 1:
-            raise ValueError(f"{name!r} cannot be verified ({ffi})")
+            raise ValueError(f"{name!r} cannot be verified by OpenSSL")
         connection.set_connect_state()
         return connection
 

@@ -17,7 +17,7 @@ class DropAction(Action):
 
     word = "drop"
     usage = "drop"
-    doc = "the response never arrives, though the broker did what was asked; `on request`: the request"
+    doc = "the response never arrives, though the broker did its part; `on request`: the request"
     sides = (BROKER, CLIENT)
 
     def act(self, message: Message) -> Drop:

@@ -1,0 +1,243 @@
+"""`kafkascope proxy` and `kafkascope faults`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from proxy.options import Wish, proxy_options
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from proxy.faults import Fault
+    from proxy.recorder import Recorder
+    from proxy.server import KafkaProxy
+    from proxy.sinks import PipeSink
+
+_log = logging.getLogger("kafkascope.proxy")
+OPEN_HOOK: Final = "open_proxy"
+
+
+@click.command()
+@proxy_options
+@click.pass_context
+def proxy(context: click.Context, wish: Wish) -> int:
+    """Stand between clients and brokers: watch, record, tamper.
+
+    Point clients at the address that is printed. Every broker of the cluster gets a listener of its
+    own, and addresses in responses are replaced, so that clients stay. One line per exchange is
+    printed, as `ls` does.
+
+    \b
+      kafkascope proxy --upstream broker:9092
+      kafkascope proxy --upstream broker:9092 -w session.pcapng --quiet
+      kafkascope proxy --upstream broker:9092 --fault 'api == Fetch -> delay 200ms p=0.1'
+    """
+    logging.basicConfig(
+        level=logging.DEBUG if wish.verbose else logging.WARNING,
+        format="kafkascope: %(message)s",
+        stream=sys.stderr,
+    )
+    if wish.open:
+        hook = (context.find_root().meta or {}).get(OPEN_HOOK)
+        if hook is None:
+            raise click.UsageError("--open needs the terminal interface, which is not installed")
+        return int(hook(wish.arguments))
+    rules = wish.rules()
+    return _run(Running(wish, rules))
+
+
+def _run(running: Running) -> int:
+    try:
+        import uvloop  # type: ignore[import-not-found,unused-ignore]
+
+        runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    except ImportError:
+        runner = asyncio.Runner()
+    with runner:
+        return runner.run(running.main())
+
+
+class Running:
+    """A proxy as a command: from the options to the exit code."""
+
+    def __init__(self, wish: Wish, rules: list[Fault]) -> None:
+        self.wish = wish
+        self.rules = rules
+        self._signals = 0
+        self._wanted: asyncio.Event
+        self._watcher: subprocess.Popen[bytes] | None = None
+        self._pipe: PipeSink | None = None
+
+    async def main(self) -> int:
+        """Run until a signal comes."""
+        from proxy.control import Control, socket_path
+        from proxy.exposition import Exposition
+        from proxy.recorder import Recorder
+        from proxy.server import KafkaProxy
+
+        wish = self.wish
+        self._wanted = asyncio.Event()
+        recorder = None
+        if wish.record is not None or not wish.quiet:
+            recorder = Recorder(
+                wish.record,
+                rotate_bytes=wish.rotate_bytes,
+                rotate_s=wish.rotate_s,
+                keep_bytes=wish.keep_bytes,
+                secrets=wish.with_secrets,
+            )
+        try:
+            made = KafkaProxy(
+                wish.upstream,
+                listen=wish.listen,
+                mode=wish.mode,
+                port_base=wish.port_base,
+                advertise=wish.advertise,
+                clamp=wish.clamp,
+                rules=self.rules,
+                recorder=recorder,
+                tls=wish.tls,
+                upstream_tls=wish.upstream_tls,
+                folder=wish.folder,
+            )
+            if recorder is not None and not wish.quiet:
+                self._watch(recorder)
+            await made.start()
+        except (OSError, ValueError) as error:
+            self._end_watch()
+            raise click.ClickException(str(error)) from error
+        self._catch(made)
+        control = Control(made, self._wanted.set)
+        exposition = Exposition(made)
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            if wish.control == "-":
+                tasks.append(asyncio.create_task(control.serve_pipe()))
+            elif wish.control != "none":
+                await control.listen(Path(wish.control) if wish.control else socket_path())
+            if wish.metrics is not None:
+                await exposition.listen(wish.metrics)
+        except OSError as error:
+            await made.stop(0)
+            self._end_watch()
+            raise click.ClickException(str(error)) from error
+        self._ready(made)
+        await self._wanted.wait()
+        await made.stop(wish.grace_s)
+        for task in tasks:
+            task.cancel()
+        await control.close()
+        await exposition.close()
+        self._end_watch()
+        self._farewell(made)
+        return 0
+
+    def _watch(self, recorder: Recorder) -> None:
+        from proxy import watch
+
+        arguments = ("--json",) if self.wish.json else ()
+        self._watcher = watch.start(*arguments)
+        assert self._watcher.stdin is not None
+        descriptor = os.dup(self._watcher.stdin.fileno())
+        self._watcher.stdin.close()
+        self._pipe = recorder.add_pipe(descriptor, "lines")
+
+    def _end_watch(self) -> None:
+        """Its input has ended; let it print the rest."""
+        if self._watcher is None:
+            return
+        try:
+            self._watcher.wait(5)
+        except Exception:
+            self._watcher.kill()
+            self._watcher.wait()
+
+    def _catch(self, made: KafkaProxy) -> None:
+        def asked() -> None:
+            self._signals += 1
+            if self._signals == 1:
+                self._wanted.set()
+            else:
+                made.kill()
+
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, asked)
+
+    def _ready(self, made: KafkaProxy) -> None:
+        wish = self.wish
+        say = _say
+        what = {"reverse": "bootstrap.servers", "socks5": "SOCKS5 proxy", "transparent": "listener"}
+        say(f"{what[made.mode]} {made.bootstrap}")
+        if made.tls.ca_file is not None:
+            say(f"clients have to trust {made.tls.ca_file}")
+        if wish.record is not None:
+            say(f"recording to {wish.record}")
+        for rule in made.rules:
+            say(f"rule: {rule}")
+        if wish.ready_file is not None:
+            wish.ready_file.write_text(made.bootstrap + "\n")
+
+    def _farewell(self, made: KafkaProxy) -> None:
+        metrics = made.hub.metrics
+        requests = sum(metrics.requests.values())
+        connections = metrics.get("connections_total")
+        _say(
+            f"{requests} requests on {connections} connections, "
+            f"{metrics.bytes[0]} bytes of clients, {metrics.bytes[1]} of brokers"
+        )
+        for rule in made.rules:
+            trigger = getattr(rule, "trigger", None)
+            if trigger is not None:
+                _say(f"rule {rule.name}: matched {trigger.matched}, fired {trigger.fired}")
+        recorder = made.recorder
+        if recorder is None:
+            return
+        for sink in recorder.sinks:
+            if sink.dropped or sink.failed:
+                why = f" ({sink.failed})" if sink.failed else " (too slow)"
+                _say(f"{sink.name}: {sink.dropped} packets were left out{why}")
+        if recorder.dropped:
+            _say(f"recording: {recorder.dropped} reads were left out (too slow)")
+        if recorder.files:
+            _say("capture: " + ", ".join(map(str, recorder.files)))
+
+
+def _say(text: str) -> None:
+    click.echo(f"kafkascope: {text}", err=True)
+
+
+@click.command()
+def faults() -> None:
+    """Print the grammar of --fault and all actions."""
+    from proxy.actions import BROKER, CLIENT
+    from proxy.faults import FAULTS
+    from proxy.triggers import USAGE
+
+    click.echo("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
+    click.echo("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")
+    click.echo("ACTION")
+    names: dict[tuple[int, ...], str] = {(CLIENT,): "requests", (BROKER,): "responses"}
+    for action in FAULTS.values():
+        acts = names.get(action.sides)
+        if acts is None:
+            acts = "requests, responses" if action.sides[0] == CLIENT else "responses, requests"
+        click.echo(f"  {action.usage}\n      {action.doc}\n      acts on {acts}")
+    click.echo("\nTRIGGER")
+    for usage, meaning in USAGE:
+        click.echo(f"  {usage:20}{meaning}")
+    click.echo(
+        "\nExamples\n"
+        "  api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER first 3\n"
+        "  api == Fetch and client ~ '^billing' -> delay 50ms..200ms p=0.1 seed=7\n"
+        "  group == orders and api == JoinGroup -> stamp REBALANCE_IN_PROGRESS once"
+    )

@@ -1,0 +1,237 @@
+"""The options of `kafkascope proxy`, and what they say together."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from analyzer.filter_values import duration, size
+from proxy.directory import Address, parse_address
+
+if TYPE_CHECKING:
+    from proxy.faults import Fault
+    from proxy.route import Mode
+    from proxy.tls import ClientTls, UpstreamTls
+
+WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
+DEFAULT_LISTEN: Final = "127.0.0.1:19092"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user wants of a proxy."""
+
+    upstream: str
+    listen: str
+    mode: Mode
+    record: Path | None
+    rotate_bytes: int
+    rotate_s: float
+    keep_bytes: int
+    with_secrets: bool
+    rule_files: tuple[Path, ...]
+    faults: tuple[str, ...]
+    hold: tuple[str, ...]
+    open: bool
+    quiet: bool
+    json: bool
+    verbose: bool
+    port_base: int | None
+    advertise: str | None
+    clamp: bool
+    tls: ClientTls | None
+    upstream_tls: UpstreamTls | None
+    folder: Path
+    metrics: Address | None
+    control: str
+    """A path, "-" for stdin and stdout, "none"; empty: the usual place."""
+    ready_file: Path | None
+    grace_s: float
+    arguments: tuple[str, ...]
+    """The command line again, for the process that `--open` starts."""
+
+    def rules(self) -> list[Fault]:
+        """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
+        from analyzer.filter import FilterError
+        from proxy.control import hold_rules
+        from proxy.faults import FaultError, parse_fault
+        from proxy.ruleset import load_rules
+
+        found: list[Fault] = []
+        try:
+            for path in self.rule_files:
+                found += load_rules(path)
+            found += [parse_fault(text) for text in self.faults]
+            for text in self.hold:
+                found += hold_rules(text)
+        except (FaultError, FilterError, OSError) as error:
+            raise click.UsageError(str(error)) from None
+        return found
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A size or a duration with its unit."""
+
+    def __init__(self, name: str, read: Callable[[str], int]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_PATH: Final = click.Path(path_type=Path)
+_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+_OPTIONS: Final = (
+    click.option("--upstream", default="", metavar="HOST:PORT[,...]", help="Tried in order."),
+    click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="[HOST]:PORT"),
+    click.option(
+        "--expose", is_flag=True, help="Allow --listen on all interfaces: everybody may connect."
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(["reverse", "transparent", "socks5"]),
+        default="reverse",
+        show_default=True,
+        help="transparent: connections that the firewall redirects; no address is replaced.",
+    ),
+    click.option("--port-base", type=int, help="A broker's listener has port N + node id."),
+    click.option("--advertise", metavar="HOST", help="What clients are told as our address."),
+    click.option("--no-clamp", is_flag=True, help="Pass on versions that are not known."),
+    click.option("-w", "--write", "record", type=_PATH, help="Record to this pcapng file."),
+    click.option("--rotate-bytes", type=Quantity("size", size), default=0, help="Size of a file."),
+    click.option(
+        "--rotate-time", type=Quantity("duration", duration), default=0, help="Age of a file."
+    ),
+    click.option(
+        "--keep-bytes",
+        type=Quantity("size", size),
+        default=0,
+        help="Of all files.",
+    ),
+    click.option("--with-secrets", is_flag=True, help="Record passwords and tokens as they are."),
+    click.option("--rules", "rule_files", type=_FILE, multiple=True, help="Faults, in TOML."),
+    click.option(
+        "--fault", "faults", multiple=True, metavar="RULE", help="See `kafkascope faults`."
+    ),
+    click.option("--hold", multiple=True, metavar="FILTER", help="Hold what matches."),
+    click.option("--tls", is_flag=True, help="Clients speak TLS."),
+    click.option("--tls-cert", type=_FILE, help="PEM certificate chain to show to clients."),
+    click.option("--tls-key", type=_FILE, help="Its key; else in the same file."),
+    click.option("--tls-client-ca", type=_FILE, help="CAs of client certificates."),
+    click.option("--upstream-tls", is_flag=True, help="Brokers speak TLS."),
+    click.option("--upstream-ca", type=_FILE, help="PEM of CAs to trust."),
+    click.option("--upstream-cert", type=_FILE, help="PEM of our certificate for brokers."),
+    click.option("--upstream-key", type=_FILE, help="Its key; else in the same file."),
+    click.option("--upstream-name", help="Name to verify instead of the host."),
+    click.option("--upstream-insecure", is_flag=True, help="Believe any certificate."),
+    click.option("--confdir", type=_PATH, help="Where our certificate authority is kept."),
+    click.option("--metrics", metavar="[HOST]:PORT", help="Counters for Prometheus; loopback."),
+    click.option(
+        "--control", default="", metavar="PATH", help='A socket; "-": stdin and stdout; "none".'
+    ),
+    click.option("--ready-file", type=_PATH, help="Written when clients may connect."),
+    click.option(
+        "--grace",
+        type=Quantity("duration", duration),
+        default="5s",
+        show_default=True,
+        help="For answers that are on their way at the end.",
+    ),
+    click.option("--open", is_flag=True, help="Open the terminal interface on it."),
+    click.option("--json", is_flag=True, help="One JSON object per exchange."),
+    click.option("-q", "--quiet", is_flag=True, help="Print no exchanges."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell what happens inside."),
+)
+
+
+def proxy_options(function: Callable[..., int]) -> Callable[..., int]:
+    """All options, given to the command as `wish`."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, **told: Any) -> int:
+        return function(*arguments, wish=_wish(told))
+
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _wish(told: dict[str, Any]) -> Wish:
+    try:
+        listen = parse_address(told["listen"], port=0)
+        metrics = parse_address(told["metrics"], port=0) if told["metrics"] else None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if listen.host in WILDCARDS and not told["expose"]:
+        raise click.UsageError(
+            f"--listen {told['listen']} lets everybody in; add --expose if that is meant"
+        )
+    if told["mode"] == "reverse" and not told["upstream"]:
+        raise click.UsageError("--upstream HOST:PORT is missing")
+    if told["control"] == "-" and not told["quiet"]:
+        raise click.UsageError("--control - uses stdout: add --quiet")
+    return Wish(
+        upstream=told["upstream"],
+        listen=told["listen"],
+        mode=told["mode"],
+        record=told["record"],
+        rotate_bytes=told["rotate_bytes"],
+        rotate_s=told["rotate_time"] / 1e9,
+        keep_bytes=told["keep_bytes"],
+        with_secrets=told["with_secrets"],
+        rule_files=told["rule_files"],
+        faults=told["faults"],
+        hold=told["hold"],
+        open=told["open"],
+        quiet=told["quiet"],
+        json=told["json"],
+        verbose=told["verbose"],
+        port_base=told["port_base"],
+        advertise=told["advertise"],
+        clamp=not told["no_clamp"],
+        tls=_client_tls(told),
+        upstream_tls=_upstream_tls(told),
+        folder=told["confdir"] or Path.home() / ".kafkascope",
+        metrics=metrics,
+        control=told["control"],
+        ready_file=told["ready_file"],
+        grace_s=told["grace"] / 1e9,
+        arguments=tuple(each for each in sys.argv[2:] if each != "--open"),
+    )
+
+
+def _client_tls(told: dict[str, Any]) -> ClientTls | None:
+    from proxy.tls import ClientTls
+
+    if not (told["tls"] or told["tls_cert"] or told["tls_client_ca"]):
+        return None
+    return ClientTls(told["tls_cert"], told["tls_key"], told["tls_client_ca"])
+
+
+def _upstream_tls(told: dict[str, Any]) -> UpstreamTls | None:
+    from proxy.tls import UpstreamTls
+
+    names = ("tls", "ca", "cert", "key", "name", "insecure")
+    if not any(told[f"upstream_{name}"] for name in names):
+        return None
+    return UpstreamTls(
+        told["upstream_ca"],
+        told["upstream_cert"],
+        told["upstream_key"],
+        told["upstream_insecure"],
+        told["upstream_name"],
+    )

@@ -1,0 +1,221 @@
+"""Frames, a broker and a client for the tests of the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from captures.model import Endpoint
+from dissectors.registry import (
+    APIS,
+    decode_request,
+    encode_body,
+    example,
+    request_header_version,
+    response_header_version,
+)
+from proxy.actions import Action, Send
+from proxy.addresses import Rewriter
+from proxy.directory import Address, Listener, Nodes
+from proxy.hub import Hub
+from proxy.relay import Relay
+
+PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
+TOPIC_ID = bytes(range(16))
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+def request(
+    key: int,
+    version: int,
+    body: dict[str, Any] | None = None,
+    *,
+    correlation_id: int = 1,
+    client_id: str | None = "test",
+) -> bytes:
+    """A whole request."""
+    name = f"{APIS[key].name}Request"
+    head = struct.pack(">hhi", key, version, correlation_id)
+    head_version = request_header_version(key, version)
+    if head_version:
+        encoded = b"" if client_id is None else client_id.encode()
+        head += struct.pack(">h", -1 if client_id is None else len(encoded)) + encoded
+    if head_version == 2:
+        head += b"\0"
+    return frame(head + encode_body(name, version, example(name, version) | (body or {})))
+
+
+def response(
+    key: int, version: int, body: dict[str, Any] | None = None, *, correlation_id: int = 1
+) -> bytes:
+    """A whole response."""
+    name = f"{APIS[key].name}Response"
+    head = struct.pack(">i", correlation_id) + bytes(response_header_version(key, version))
+    return frame(head + encode_body(name, version, example(name, version) | (body or {})))
+
+
+def produce(acks: int = 1, size: int = 100, topic: str = "orders", **more: Any) -> bytes:
+    data = [{"index": 0, "records": bytes(size)}]
+    body = {
+        "acks": acks,
+        "timeout_ms": 1000,
+        "topic_data": [{"name": topic, "partition_data": data}],
+    }
+    return request(PRODUCE, 9, body, **more)
+
+
+def endpoint(node_id: int = 2, host: str = "10.9.8.7", port: int = 9092) -> dict[str, Any]:
+    return {"node_id": node_id, "host": host, "port": port, "rack": None}
+
+
+def fetched(version: int, endpoints: list[dict[str, Any]], records: int = 10, **more: Any) -> bytes:
+    """A Fetch response with one partition."""
+    part = example("FetchResponse", version)
+    filled = {
+        "partition_index": 0,
+        "error_code": 6 if endpoints else 0,
+        "high_watermark": 5,
+        "last_stable_offset": 5,
+        "log_start_offset": 0,
+        "diverging_epoch": {"epoch": -1, "end_offset": -1},
+        "current_leader": {"leader_id": 2, "leader_epoch": 3},
+        "snapshot_id": {"end_offset": -1, "epoch": -1},
+        "aborted_transactions": [{"producer_id": 1, "first_offset": 2}],
+        "preferred_read_replica": -1,
+        "records": bytes(records),
+    }
+    topic: dict[str, Any] = {"partitions": [filled]}
+    topic["topic" if version < 13 else "topic_id"] = "orders" if version < 13 else TOPIC_ID
+    part["responses"] = [topic]
+    if version >= 16:
+        part["node_endpoints"] = endpoints
+    return response(FETCH, version, part, **more)
+
+
+class Listening:
+    """Stands in for sockets: notes the listeners that were asked for."""
+
+    def __init__(self) -> None:
+        self.opened: list[Listener] = []
+
+    def __call__(self, listener: Listener) -> None:
+        self.opened.append(listener)
+
+    def close(self) -> None:
+        for listener in self.opened:
+            listener.socket.close()
+
+
+class Bench:
+    """A relay without a network: what goes in, what comes out."""
+
+    def __init__(self, *, rewrite: bool = True) -> None:
+        self.hub = Hub()
+        self.listening = Listening()
+        self.nodes = Nodes([Address("b", 9092)], self.listening, host="127.0.0.1")
+        if rewrite:
+            self.hub.rewriter = Rewriter(self.nodes)
+        self.relay = Relay(self.hub, 1, Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092))
+        self.relay.advertise_host = "127.0.0.1"
+        self.now_ns = 1_000_000_000
+        self.actions: list[Action] = []
+
+    def feed(self, side: int, data: bytes) -> list[Action]:
+        """All actions; bytes that pass as they are as a Send of them."""
+        self.now_ns += 1000
+        out = self.relay.feed(side, data, self.now_ns)
+        actions: list[Action] = [Send(1 - side, data)] if out is None else list(out)
+        # A view is valid during the call only: what the caller keeps has to be a copy.
+        actions = [Send(a.side, bytes(a.data)) if isinstance(a, Send) else a for a in actions]
+        self.actions += actions
+        return actions
+
+    def sent(self, to: int) -> bytes:
+        """All bytes for a side so far."""
+        return b"".join(bytes(a.data) for a in self.actions if isinstance(a, Send) and a.side == to)
+
+    def others(self) -> list[Action]:
+        """What else was wanted."""
+        return [a for a in self.actions if not isinstance(a, Send)]
+
+
+Answering = Callable[[int, int, bytes], "bytes | None"]
+
+
+@asynccontextmanager
+async def broker(answer: Answering) -> AsyncIterator[Address]:
+    """A server that answers each request by a function of key, version and the whole frame."""
+    writers: set[asyncio.StreamWriter] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.add(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            while True:
+                head = await reader.readexactly(4)
+                payload = await reader.readexactly(struct.unpack(">i", head)[0])
+                key, version = struct.unpack_from(">hh", payload)
+                answered = answer(key, version, head + payload)
+                if answered is not None:
+                    writer.write(answered)
+                    await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
+@asynccontextmanager
+async def sink(
+    handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[Address]:
+    """A server that does what it is told with each connection."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await handle(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def connect(bootstrap: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = bootstrap.rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def read_frame(reader: asyncio.StreamReader, seconds: float = 5.0) -> bytes:
+    """The next whole frame; fails when none comes."""
+    async with asyncio.timeout(seconds):
+        head = await reader.readexactly(4)
+        return head + await reader.readexactly(struct.unpack(">i", head)[0])
+
+
+def echo(key: int, version: int, asked: bytes) -> bytes:
+    """An empty response of the right API, version and id."""
+    if key == PRODUCE and decode_request(asked[4:]).body["acks"] == 0:
+        return b""
+    (correlation_id,) = struct.unpack_from(">i", asked, 8)
+    return response(key, version, correlation_id=correlation_id)
