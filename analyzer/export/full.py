@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from analyzer.contained import embedded_of
 from analyzer.records import (
     FETCH,
     FETCH_SNAPSHOT,
@@ -40,8 +41,11 @@ ARRAYS: Final = {
 
 def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> dict[str, Any]:
     """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
-    decoded. Each records field is an object of base64 and batches."""
+    decoded. Each records field is an object of base64 and batches. `embedded`: what other bytes
+    fields hold, where that is known."""
     out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
+    if found := _embedded(exchange):
+        out["embedded"] = found
     place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
     if place is None or out[place[0]] is None:
         return out
@@ -61,6 +65,15 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
         ]
     }
     return out
+
+
+def _embedded(exchange: Exchange) -> list[dict[str, Any]]:
+    return [
+        {"side": name, "path": path, "kind": inside.kind, "value": inside.body}
+        | ({"note": inside.note} if inside.note else {})
+        for name, side in (("request", exchange.request), ("response", exchange.response))
+        for path, inside in embedded_of(exchange, side)
+    ]
 
 
 def _clean(side: Request | Response | None) -> Any:

@@ -207,6 +207,9 @@ def test_secrets_are_masked() -> None:
     wire = Wire().client(request("SaslAuthenticate", 1, 1, auth_bytes=b"\0bob\0pw"))
     (line,) = map(json.loads, exported("jsonl", [wire], full=True).splitlines())
     assert base64.b64decode(line["request"]["auth_bytes"]) == b"*" * 7
+    (inside,) = line["embedded"]
+    assert (inside["side"], inside["path"]) == ("request", "auth_bytes")
+    assert inside["value"] == {"authzid": "", "username": "bob", "password": "***"}
 
 
 def test_csv_of_records() -> None:
