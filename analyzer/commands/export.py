@@ -36,7 +36,9 @@ def export(wish: Wish, full: bool, table: Table) -> int:
     with Reading(wish) as reading:
         shown = write_all(reading, wish, form, table=table, full=full)
         if wish.output not in (None, "-") and not wish.quiet:
-            click.echo(f"kafkascope: {shown} exchanges written to {wish.output}", err=True)
+            what = "records of " if table == "records" else ""
+            said = f"kafkascope: {what}{shown} exchanges written to {wish.output}"
+            click.echo(said, err=True)
         return reading.finish()
 
 
