@@ -16,10 +16,11 @@ import orjson
 
 from analyzer.rows import short_id
 from analyzer.times import iso_ms
+from dissectors.embedded import embedded_in
+from dissectors.embedded.values import schema_id_of
 from dissectors.errors import DissectError
 from dissectors.internal import Content, decode, is_internal, masked_content, without_secrets
 from dissectors.jsonform import dumps
-from dissectors.masking import secrets_of
 from dissectors.records import Batch, Partial, aligned, batches, crc_ok, open_batch
 from dissectors.values import Uuid
 
@@ -222,6 +223,8 @@ def batch_objects(
         meaning = b""
         if internal:
             value, meaning = _meaning(field, batch, key, value)
+        elif (value and not value[0]) or (key and not key[0]):
+            meaning = _schemas(key, value)
         if value is None:
             shown = b"null"
         else:
@@ -237,25 +240,31 @@ def batch_objects(
         else:
             ending = closing
         if meaning:
-            ending = b"".join(
-                (ending[: -1 - len(separator)], b',"decoded":', meaning, b"}", separator)
-            )
+            ending = b"".join((ending[: -1 - len(separator)], b",", meaning, b"}", separator))
         parts += (head, at, time, shown_key, b',"value":', shown, ending)
     return b"".join(parts)
+
+
+def _schemas(key: bytes | None, value: bytes | None) -> bytes:
+    """Members of the object for ids of schemas in Schema Registry's framing."""
+    ids = {"key_schema_id": key, "value_schema_id": value}
+    found = {name: schema_id_of(data) for name, data in ids.items() if data}
+    shown = {name: number for name, number in found.items() if number is not None}
+    return dumps(shown)[1:-1] if shown else b""
 
 
 def _meaning(
     field: Field, batch: Batch, key: bytes | None, value: bytes | None
 ) -> tuple[bytes | None, bytes]:
-    """The value without secrets, and what key and value of one of Kafka's own records say, as
-    JSON."""
+    """The value without secrets, and what key and value of one of Kafka's own records say, as a
+    member of the object."""
     found = decode(field.topic, key, value, topic_id=field.topic_id, control=batch.control)
     if found is None:
         return value, b""
     shown: dict[str, Any] = {"key": _content(found.key), "value": _content(found.value)}
     if found.error is not None:
         shown["error"] = str(found.error)
-    return without_secrets(found, value), dumps(shown)
+    return without_secrets(found, value), b'"decoded":' + dumps(shown)
 
 
 def shareable(field: Field) -> bytes | None:
@@ -269,21 +278,21 @@ def shareable(field: Field) -> bytes | None:
             if isinstance(batch, Partial) or batch.control:
                 continue
             for record in open_batch(field.data, batch).records:
-                for secret in _secrets_of(field, record):
+                hidden = _hidden(field, record)
+                if hidden != record.value and record.value is not None and hidden is not None:
                     if batch.codec:
                         return None
-                    data = data.replace(secret, b"*" * len(secret))
+                    # The whole value is looked for: a password may be a single letter.
+                    data = data.replace(record.value, hidden)
     except DissectError:
         # What cannot be read cannot be searched for secrets either.
         return None
     return data
 
 
-def _secrets_of(field: Field, record: Record) -> Iterator[bytes]:
+def _hidden(field: Field, record: Record) -> bytes | None:
     found = decode(field.topic, record.key, record.value, topic_id=field.topic_id)
-    content = None if found is None else found.value
-    if content is not None and content.layout is not None:
-        yield from secrets_of(content.layout, content.body)
+    return record.value if found is None else without_secrets(found, record.value)
 
 
 def _content(content: Content | None) -> dict[str, Any] | None:
@@ -291,6 +300,14 @@ def _content(content: Content | None) -> dict[str, Any] | None:
         return None
     out: dict[str, Any] = {"message": content.message, "version": content.version}
     out["body"] = masked_content(content)
+    if content.layout is not None:
+        inside = [
+            {"path": path, "kind": each.kind, "value": each.body}
+            | ({"note": each.note} if each.note else {})
+            for path, each in embedded_in(content.layout, content.body)
+        ]
+        if inside:
+            out["embedded"] = inside
     if content.note:
         out["note"] = content.note
     if content.surplus:

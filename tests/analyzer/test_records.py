@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import json
+import struct
 from typing import Any
 
 from hypothesis import given
@@ -18,6 +19,7 @@ from analyzer.records import Problem, record_lines
 from analyzer.rows import row_of
 from dissectors.record_writer import encode_batch
 from dissectors.records import Record
+from dissectors.registry import encode_body
 from dissectors.values import Uuid
 from tests.analyzer.batches import Pair, batch
 from tests.analyzer.test_rows import produced
@@ -210,6 +212,38 @@ def test_secrets_are_masked() -> None:
     (inside,) = line["embedded"]
     assert (inside["side"], inside["path"]) == ("request", "auth_bytes")
     assert inside["value"] == {"authzid": "", "username": "bob", "password": "***"}
+
+
+def test_ids_of_schemas_stand_beside_framed_values() -> None:
+    data = batch([(b"k", b'\0\0\0\0\x2a{"a":1}'), (struct.pack(">q", 1), b"\0\0\0\0\7\2\xff")])
+    wire = Wire().client(produce(1, records=data)).broker(produced())
+    text = exported("jsonl", [wire], table="records")
+    first, second = map(json.loads, text.splitlines())
+    assert (first["value_schema_id"], first["value"]) == (42, '\0\0\0\0*{"a":1}')
+    assert second["value_schema_id"] == 7
+    assert "key_schema_id" not in first | second
+    assert "decoded" not in first
+
+
+def config(name: str, value: str) -> Pair:
+    """A record of the metadata log: frame version, type, version, message."""
+    body = {"resource_type": 4, "resource_name": "1", "name": name, "value": value}
+    return None, b"\1\4\0" + encode_body("ConfigRecord", 0, body)
+
+
+def test_passwords_in_the_metadata_log_are_masked_and_nothing_else() -> None:
+    data = batch([config("ssl.key.password", "s"), config("segment.ms", "s")])
+    partition = {"partition_index": 0, "error_code": 0, "high_watermark": 2, "records": data}
+    topic = {"topic": "__cluster_metadata", "partitions": [partition]}
+    wire = Wire().client(request("Fetch", 0, 1)).broker(response("Fetch", 0, 1, responses=[topic]))
+    (line,) = map(json.loads, exported("jsonl", [wire], full=True).splitlines())
+    records = line["response"]["responses"][0]["partitions"][0]["records"]
+    shown = base64.b64decode(records["base64"])
+    assert shown == data.replace(b"\x11ssl.key.password\2s", b"\x11ssl.key.password\2*")
+    values = [
+        each["decoded"]["value"]["body"]["value"] for each in records["batches"][0]["records"]
+    ]
+    assert values == ["*", "s"]
 
 
 def test_csv_of_records() -> None:

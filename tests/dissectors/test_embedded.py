@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import struct
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from dissectors.embedded.groups import (
     STICKY_USER_DATA,
 )
 from dissectors.embedded.table import TABLE
+from dissectors.embedded.telemetry import LIMIT
 from dissectors.embedded.values import describe
 from dissectors.layout import resolve
 from dissectors.masking import masked
@@ -360,3 +362,24 @@ def test_values_tell_what_they_are(
     data: bytes | None, kind: str, value: object, schema_id: int | None
 ) -> None:
     assert describe(data) == (kind, value, schema_id)
+
+
+def test_metrics_that_expand_to_too_much_are_a_remark() -> None:
+    raw = compress(1, bytes(LIMIT + 1))
+    found = decode("PushTelemetryRequest", "metrics", raw, Around({"compression_type": 1}))
+    assert found is not None
+    assert (found.kind, found.body) == ("undecoded", {"bytes": len(raw)})
+    assert found.note
+
+
+def test_metrics_without_the_package_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    found = decode("PushTelemetryRequest", "metrics", b"\x0a\0", Around({"compression_type": 0}))
+    assert found is not None
+    assert found.body == {"bytes": 2}
+    assert "kafkascope[telemetry]" in found.note
+
+
+def test_json_that_is_nested_too_deep_is_text() -> None:
+    deep = b"[" * 500 + b"]" * 500
+    assert describe(deep) == ("text", deep.decode(), None)
