@@ -78,11 +78,14 @@ class Held:
 
     def body(self, number: int) -> dict[str, Any] | None:
         """The frame as JSON, secrets hidden; None when it cannot be decoded."""
-        from dissectors.jsonform import plain
+        from dissectors.jsonform import dumps, loads
         from dissectors.masking import masked
 
         decoded = self.message(number).decoded
-        return None if decoded is None else plain(masked(decoded.layout, decoded.body))
+        if decoded is None:
+            return None
+        body: dict[str, Any] = loads(dumps(masked(decoded.layout, decoded.body)))
+        return body
 
     def release(self, number: int) -> None:
         """Let it go on as it is."""

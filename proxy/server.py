@@ -121,12 +121,17 @@ class KafkaProxy:
             if platform.init_transparent_mode is not None:
                 platform.init_transparent_mode()
         self._stopping = False
-        sock = open_socket(self._listen_at)
+        if self.recorder is not None:
+            self.recorder.start()
+        try:
+            sock = open_socket(self._listen_at)
+        except OSError:
+            if self.recorder is not None:
+                self.recorder.stop()
+            raise
         name = sock.getsockname()
         self.address = Address(name[0], name[1])
         await self._serve(Listener(None, sock, self.address))
-        if self.recorder is not None:
-            self.recorder.start()
 
     async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
         """Take no new connections, let answers on their way come, then close everything."""

@@ -124,11 +124,14 @@ class FileSink(Sink):
 
     def _open(self, head: bytes) -> None:
         self._head = head
-        self._next()
+        try:
+            self._next()
+        except OSError:
+            self._close()
+            raise
 
     def _next(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._close()
         self._number += 1
         path = self.path
         if self._rotates:

@@ -1,0 +1,304 @@
+"""Recordings: what the client saw, readable by us and by Wireshark, without secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer.offline import open_capture
+from proxy import KafkaProxy, Recorder
+from proxy.faults import parse_fault
+from tests.proxy.kit import (
+    HEARTBEAT,
+    METADATA,
+    broker,
+    connect,
+    echo,
+    endpoint,
+    frame,
+    produce,
+    read_frame,
+    request,
+    response,
+)
+
+SECRET = b"hunter2-hunter2"
+
+
+def answer(key: int, version: int, asked: bytes) -> bytes:
+    correlation_id = int.from_bytes(asked[8:12], "big")
+    if key == METADATA:
+        body = {"brokers": [endpoint(1), endpoint(2)]}
+        return response(METADATA, version, body, correlation_id=correlation_id)
+    return echo(key, version, asked)
+
+
+async def session(recorder: Recorder, *, rules: Any = ()) -> None:
+    """Some traffic of one client."""
+    async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder, rules=rules) as proxy:
+        reader, writer = await connect(proxy.bootstrap)
+        for data in (
+            request(18, 3, {"client_software_name": "kit", "client_software_version": "1"}),
+            request(17, 1, {"mechanism": "PLAIN"}, correlation_id=2),
+            request(36, 2, {"auth_bytes": b"\0alice\0" + SECRET}, correlation_id=3),
+            request(METADATA, 12, correlation_id=4),
+            produce(size=200_000, correlation_id=5),
+            request(HEARTBEAT, 4, correlation_id=6),
+        ):
+            writer.write(data)
+            await read_frame(reader)
+        writer.close()
+        await asyncio.sleep(0.05)
+
+
+def exchanges(path: Path, legs: Any = "client") -> list[Any]:
+    with open_capture([path], legs=legs) as capture:
+        found = list(capture.exchanges())
+        assert capture.damage is None
+    return found
+
+
+def test_our_reader_sees_what_passed(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    asyncio.run(session(Recorder(path)))
+    told = exchanges(path)
+    assert [(e.api, e.state) for e in told] == [
+        ("ApiVersions", "answered"),
+        ("SaslHandshake", "answered"),
+        ("SaslAuthenticate", "answered"),
+        ("Metadata", "answered"),
+        ("Produce", "answered"),
+        ("Heartbeat", "answered"),
+    ]
+    assert not any(e.undecoded for e in told)
+    assert told[3].response.body["brokers"][0]["host"] == "127.0.0.1"
+    assert told[4].request_bytes > 200_000
+    assert oct(path.stat().st_mode & 0o777) == "0o600"
+
+
+def test_the_brokers_leg_holds_what_was_changed(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    asyncio.run(session(Recorder(path)))
+    both = exchanges(path, "both")
+    assert len(both) == 7
+    hosts = {e.response.body["brokers"][0]["host"] for e in both if e.api == "Metadata"}
+    assert hosts == {"127.0.0.1", "10.9.8.7"}
+    assert b"addresses: node 1 10.9.8.7:9092" in path.read_bytes()
+
+
+def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    asyncio.run(session(Recorder(path)))
+    assert SECRET not in path.read_bytes()
+    asyncio.run(session(Recorder(path, secrets=True)))
+    assert SECRET in path.read_bytes()
+
+
+def test_raw_tokens_are_hidden(tmp_path: Path) -> None:
+    async def main() -> None:
+        def old(key: int, version: int, asked: bytes) -> bytes:
+            return echo(17, 0, asked) if key == 17 else frame(b"")
+
+        async with (
+            broker(old) as upstream,
+            KafkaProxy(str(upstream), recorder=Recorder(tmp_path / "old.pcapng")) as proxy,
+        ):
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(17, 0, {"mechanism": "PLAIN"}))
+            await read_frame(reader)
+            writer.write(frame(b"\0alice\0" + SECRET))
+            await read_frame(reader)
+            writer.close()
+
+    asyncio.run(main())
+    assert SECRET not in (tmp_path / "old.pcapng").read_bytes()
+
+
+def test_a_version_of_a_secret_that_is_not_known_is_hidden_whole(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            broker(lambda *_: None) as upstream,
+            KafkaProxy(str(upstream), recorder=Recorder(tmp_path / "new.pcapng")) as proxy,
+        ):
+            _, writer = await connect(proxy.bootstrap)
+            head = bytes.fromhex("0024 0063 00000001 ffff".replace(" ", ""))
+            writer.write(frame(head + b"\0" + SECRET))
+            await asyncio.sleep(0.1)
+            writer.close()
+
+    asyncio.run(main())
+    assert SECRET not in (tmp_path / "new.pcapng").read_bytes()
+
+
+@pytest.mark.tshark
+def test_wireshark_has_nothing_to_complain_about(tmp_path: Path) -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("needs tshark")
+    path = tmp_path / "session.pcapng"
+    asyncio.run(session(Recorder(path)))
+    done = subprocess.run(
+        [
+            *("tshark", "-r", str(path), "-o", "tcp.check_checksum:TRUE"),
+            *("-o", "ip.check_checksum:TRUE", "-Y", "_ws.expert.severity >= 0x400000"),
+            *("-T", "fields", "-e", "frame.number", "-e", "_ws.expert.message"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    mine = [line for line in done.stdout.splitlines() if "kafka" not in line.lower()]
+    assert mine == []
+
+
+def test_a_fault_is_told_in_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    rules = [parse_fault("api == Heartbeat -> error REBALANCE_IN_PROGRESS")]
+    asyncio.run(session(Recorder(path), rules=rules))
+    (heartbeat,) = [e for e in exchanges(path) if e.api == "Heartbeat"]
+    assert heartbeat.response.body["error_code"] == 27
+    assert b"fault: error REBALANCE_IN_PROGRESS" in path.read_bytes()
+
+
+def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=300_000, keep_bytes=900_000)
+
+    async def main() -> None:
+        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            for number in range(30):
+                writer.write(produce(size=100_000, correlation_id=number))
+                await read_frame(reader)
+                await asyncio.sleep(0.03)
+            writer.close()
+
+    asyncio.run(main())
+    files = sorted(tmp_path.iterdir())
+    assert files == recorder.files
+    assert 1 < len(files) <= 4
+    assert sum(f.stat().st_size for f in files) <= 1_000_000
+    for path in files:
+        exchanges(path)
+
+
+def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
+    pipe = tmp_path / "slow.pcapng"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # opened, never read
+    recorder = Recorder(pipe)
+
+    async def main() -> float:
+        async with broker(answer) as upstream:
+            proxy = KafkaProxy(str(upstream), recorder=recorder)
+            await proxy.start()
+            reader, writer = await connect(proxy.bootstrap)
+            began = time.monotonic()
+            for number in range(60):
+                writer.write(produce(size=1_000_000, correlation_id=number))
+                await read_frame(reader)
+            took = time.monotonic() - began
+            writer.close()
+            await asyncio.sleep(0.2)
+            proxy.count_sinks()
+            assert recorder.dropped + sum(s.dropped for s in recorder.sinks) > 0
+            os.set_blocking(reading, False)
+            draining = asyncio.create_task(drain())
+            await proxy.stop()
+            draining.cancel()
+            return took
+
+    async def drain() -> None:
+        while True:
+            try:
+                os.read(reading, 1 << 20)
+            except BlockingIOError:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
+
+    assert asyncio.run(main()) < 20
+    os.close(reading)
+
+
+def test_a_full_disk_is_said_and_traffic_goes_on() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    recorder = Recorder(Path("/dev/full"))
+
+    async def main() -> None:
+        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            await read_frame(reader)
+            writer.close()
+
+    with pytest.raises(OSError, match="No space"):
+        asyncio.run(main())
+
+
+def run_cli(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "tui.cli", "proxy", *arguments], **more)
+
+
+async def through_cli(
+    process: subprocess.Popen[bytes], ready: Path, how: signal.Signals, count: int = 20
+) -> None:
+    for _ in range(300):
+        if ready.exists() and ready.read_text():
+            break
+        await asyncio.sleep(0.05)
+    reader, writer = await connect(ready.read_text().strip())
+    for number in range(count):
+        writer.write(request(HEARTBEAT, 4, correlation_id=number))
+        await read_frame(reader)
+    await asyncio.sleep(0.5)
+    process.send_signal(how)
+    writer.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_command_records_and_a_kill_loses_at_most_the_last_moments(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    path, ready = tmp_path / "cli.pcapng", tmp_path / "ready"
+
+    async def main() -> tuple[bytes, bytes]:
+        async with broker(echo) as upstream:
+            process = run_cli(
+                *("--upstream", str(upstream), "--listen", "127.0.0.1:0", "-w", str(path)),
+                *("--ready-file", str(ready), "--json", "--control", str(tmp_path / "control")),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            try:
+                await through_cli(process, ready, how)
+                return await asyncio.to_thread(process.communicate, None, 20)
+            finally:
+                process.kill()
+                process.wait()
+
+    output, said = asyncio.run(main())
+    assert len(exchanges(path)) == 20
+    if how is signal.SIGTERM:
+        lines = [json.loads(line) for line in output.splitlines()]
+        assert [line["api"] for line in lines] == ["Heartbeat"] * 20
+        assert str(path) in said.decode()
+        assert not (tmp_path / "control").exists()
+
+
+def test_recording_loads_no_scapy() -> None:
+    code = (
+        "import sys, proxy.recorder, proxy.server, proxy.handler, proxy.route\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('scapy', 'pyspark', 'textual')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
