@@ -11,6 +11,7 @@ from typing import Final
 from analyzer.statistics.clients import Clients
 from analyzer.statistics.connections import Connections
 from analyzer.statistics.errors import Errors
+from analyzer.statistics.groups import Groups
 from analyzer.statistics.latency import Latency
 from analyzer.statistics.model import Column, Line, Statistic, WrongState
 from analyzer.statistics.rates import Rates
@@ -27,6 +28,7 @@ STATISTICS: Final[dict[str, type[Statistic]]] = {
     "sizes": SizesOf,
     "rates": Rates,
     "clients": Clients,
+    "groups": Groups,
 }
 """Name of the state -> accumulator."""
 
@@ -36,6 +38,7 @@ __all__ = [
     "Column",
     "Connections",
     "Errors",
+    "Groups",
     "Latency",
     "Line",
     "Rates",

@@ -20,7 +20,7 @@ MAX_KEYS: Final = 10_000
 MAX_NAMES: Final = 64
 """Of one set of names beside a key."""
 MANY: Final = 1_024
-MAX_EVENTS: Final = 20_000
+MAX_EVENTS: Final = 4_000
 OTHERS: Final = "(others)"
 """Stands for the keys beyond the limit."""
 

@@ -1,0 +1,140 @@
+"""`kafkascope groups`: rebalances and their causes, members, and the timeline of a group."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from analyzer.commands.counting import count
+from analyzer.commands.grid import print_lines
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+from analyzer.commands.reading import Reading
+from analyzer.render_times import Times
+from analyzer.statistics.groups import Groups
+from analyzer.statistics.model import Line
+from analyzer.statistics.timeline import timeline
+
+LANE_WIDTH: Final = 72
+"""In a pipe."""
+MARGIN: Final = 28
+NOTE: Final = 30
+"""What stands beside the lanes."""
+
+
+@click.command()
+@click.option("--group", "wanted", multiple=True, metavar="NAME", help="As a GROUP behind INPUT.")
+@click.option("--timeline", "lanes", is_flag=True, help="One lane per member over time.")
+@click.option("--members", "only", flag_value="members", help="Only the members.")
+@click.option("--rebalances", "only", flag_value="rebalances", help="Only the rebalances.")
+@input_options
+def groups(wish: Wish, wanted: tuple[str, ...], lanes: bool, only: str | None) -> int:
+    """Groups: how often they rebalance, why, and how long it takes.
+
+    With a GROUP behind INPUT (or --group) its rebalances and members; without, one line per group.
+
+    \b
+      kafkascope groups prod.pcapng
+      kafkascope groups prod.pcapng orders-app
+      kafkascope groups prod.pcapng orders-app --timeline
+      kafkascope groups prod.pcapng --rebalances --json | jq -r 'select(.cause=="expired") | .text'
+    """
+    inputs, named = split_names(wish.inputs)
+    wish, wanted = replace(wish, inputs=inputs), (*wanted, *named)
+    with Reading(wish) as reading:
+        found = Groups()
+        count(reading, found)
+        times = Times(wish.time_format)
+        times.saw(reading.first_ns)
+        missing = [name for name in wanted if name not in found.names()]
+        for name in missing:
+            click.echo(
+                f'kafkascope: no traffic of a group "{name}"{_nearest(name, found)}', err=True
+            )
+        chosen = [name for name in wanted if name not in missing] or (
+            [] if wanted else found.names()
+        )
+        names = reading.capture.context.names
+        with Output(wish) as output:
+            if lanes:
+                _print_lanes(found, chosen, times, output, wish)
+            elif not wanted and only is None:
+                print_lines(found.rows(names), Groups.COLUMNS, "group/1", wish, output, times)
+            else:
+                _print_details(found, chosen, only, wish, output, times, names)
+        return reading.finish()
+
+
+def split_names(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Inputs, and the words behind the first one that name no file."""
+    files = [inputs[0]]
+    names: list[str] = []
+    for word in inputs[1:]:
+        (files if word == "-" or Path(word).exists() or os.sep in word else names).append(word)
+    return tuple(files), tuple(names)
+
+
+def _nearest(name: str, found: Groups) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, found.names(), n=1)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def _print_lanes(found: Groups, names: list[str], times: Times, output: Output, wish: Wish) -> None:
+    if wish.form not in ("table", "tsv"):
+        raise click.UsageError("--timeline is text; --rebalances and --members have other formats")
+    width = LANE_WIDTH if output.width is None else output.width - MARGIN - NOTE
+
+    def clock(time_ns: int) -> str:
+        text = times.text(time_ns)
+        return text[:-4] if text[-4:-3] == "." and ":" in text else text
+
+    for index, name in enumerate(names):
+        story = found.story(name)
+        if story is None:
+            continue
+        if index:
+            output.line("")
+        for line in timeline(story, width, clock):
+            output.line(line)
+
+
+def _print_details(
+    found: Groups,
+    chosen: list[str],
+    only: str | None,
+    wish: Wish,
+    output: Output,
+    times: Times,
+    names: object,
+) -> None:
+    rebalances: list[Line] = [line for name in chosen for line in found.rebalances(name)]
+    members: list[Line] = [
+        line
+        for name in chosen
+        for line in found.members(name, names)  # type: ignore[arg-type]
+    ]
+    several = len(chosen) > 1
+    tables = (
+        ("rebalances", "rebalance/1", Groups.REBALANCE_COLUMNS, rebalances),
+        ("members", "group-member/1", Groups.MEMBER_COLUMNS, members),
+    )
+    both = only is None
+    if both and wish.form in ("csv", "tsv", "json"):
+        # One table of one shape: the rebalances, unless the members are asked for.
+        both, only = False, "rebalances"
+    for what, schema, columns, lines in tables:
+        if only not in (None, what):
+            continue
+        if several:
+            columns = tuple(
+                each._replace(wide=False) if each.name == "group" else each for each in columns
+            )
+        if both and what == "members" and wish.form == "table" and lines:
+            output.line("")
+        print_lines(lines, columns, schema, wish, output, times)

@@ -1,0 +1,120 @@
+"""The nouns of a group's story: who was there when, and the rebalances. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from analyzer.statistics.mergeable import Measures, least, most, total
+
+Cause: TypeAlias = Literal[
+    "formed", "joined", "left", "expired", "replaced", "fenced", "metadata", "rejoined", "unknown"
+]
+
+FENCING: Final = frozenset({82, 110, 111})
+"""FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID."""
+UNKNOWN_MEMBER: Final = 25
+
+
+@dataclass(slots=True)
+class Presence(Measures):
+    """A member in a generation (or epoch): when it was alive."""
+
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+    beats: int = total()
+    commits: int = total()
+    client_id: str | None = most()
+    host: str | None = most()
+    instance: str | None = most()
+    session_ms: int | None = most()
+    rebalance_ms: int | None = most()
+
+
+class Mark(NamedTuple):
+    """A stretch or point in a member's life, for its lane."""
+
+    begin_ns: int
+    end_ns: int
+    sign: str
+    """`=` stable, `J` joining, `S` syncing (or a new assignment), `.` waiting, `x` gone silent,
+    `l` left."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A member over its whole life."""
+
+    id: str
+    client_id: str | None = None
+    host: str = ""
+    instance: str | None = None
+    first_ns: int | None = None
+    last_ns: int | None = None
+    beats: int = 0
+    commits: int = 0
+    session_ms: int | None = None
+    rebalance_ms: int | None = None
+    epochs: set[int] = field(default_factory=set)
+    assigned: list[Any] | None = None
+    """The last assignment: [topic, partitions]; None when none was seen."""
+    state: Literal["active", "left", "expired", "fenced"] = "active"
+    text: str = ""
+    marks: list[Mark] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """What to call it."""
+        return self.client_id or self.host or self.id
+
+    @property
+    def generations(self) -> str:
+        """From the first to the last."""
+        return span_of(self.epochs)
+
+
+@dataclass(slots=True)
+class Rebalance:
+    """A change of generation (or of the epoch of the group)."""
+
+    generation: int
+    begin_ns: int
+    end_ns: int | None
+    cause: Cause
+    text: str
+    """A sentence: who did what."""
+    members: int
+    slowest: str
+    """Who was last to be ready."""
+    number: int
+    """Of the first exchange."""
+
+    @property
+    def duration_ns(self) -> int | None:
+        """From the first request to the last answer; None when the end was not seen."""
+        return None if self.end_ns is None else max(0, self.end_ns - self.begin_ns)
+
+
+@dataclass(slots=True)
+class Story:
+    """What happened to a group."""
+
+    group: str
+    protocol: str
+    type: str
+    assignor: str
+    generations: str
+    rebalances: list[Rebalance]
+    members: list[Member]
+    first_ns: int
+    last_ns: int
+    dropped: int = 0
+    """Events that were too many to be kept."""
+
+
+def span_of(numbers: set[int]) -> str:
+    """`41 -> 47`"""
+    if not numbers:
+        return ""
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} -> {high}"

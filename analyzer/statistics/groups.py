@@ -1,0 +1,263 @@
+"""Groups: their members, generations and rebalances, classic ones and those of KIP-848 and later.
+
+Members who are only alive are counted; what happens is kept as events, the latest ones of each
+group. `group_story` finds the rebalances and their causes in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from analyzer.identity import host_of
+from analyzer.statistics.group_events import OFFSET_COMMIT, Alive, told
+from analyzer.statistics.group_story import Presence, Story, story_of
+from analyzer.statistics.mergeable import (
+    EVENTS,
+    NAMES,
+    OTHERS,
+    Events,
+    Keyed,
+    Measures,
+    Names,
+    least,
+    most,
+    total,
+)
+from analyzer.statistics.model import Column, Line, checked, stated, topic_label
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+MAX_GROUPS: Final = 1_000
+MAX_PRESENCES: Final = 20_000
+"""Members times generations."""
+
+
+@dataclass(slots=True)
+class Group(Measures):
+    """What is known of a group."""
+
+    beats: int = total()
+    commits: int = total()
+    errors: int = total()
+    protocols: Names = field(default_factory=Names, metadata=NAMES)
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+class Groups:
+    """All groups of the traffic."""
+
+    NAME: ClassVar[str] = "groups"
+    VERSION: ClassVar[int] = 1
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group"),
+        Column("protocol", "protocol"),
+        Column("type", "type", wide=True),
+        Column("assignor", "assignor"),
+        Column("members", "members", "count"),
+        Column("active", "active", "count"),
+        Column("generations", "generations"),
+        Column("rebalances", "rebalances", "count"),
+        Column("median", "median", "duration"),
+        Column("longest", "longest", "duration"),
+        Column("causes", "causes", "list"),
+        Column("commits", "commits", "count"),
+        Column("errors", "errors", "count"),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+    )
+    REBALANCE_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group", wide=True),
+        Column("time", "Time", "time"),
+        Column("generation", "generation", "count"),
+        Column("cause", "cause"),
+        Column("duration", "duration", "duration"),
+        Column("members", "members", "count"),
+        Column("slowest", "last one"),
+        Column("number", "No", "count"),
+        Column("text", "what happened"),
+    )
+    MEMBER_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group", wide=True),
+        Column("member", "Member", wide=True),
+        Column("client", "Client"),
+        Column("host", "Address"),
+        Column("instance", "instance", wide=True),
+        Column("state", "state"),
+        Column("generations", "generations"),
+        Column("assigned", "assigned", "list"),
+        Column("beats", "heartbeats", "count"),
+        Column("commits", "commits", "count"),
+        Column("session", "session", "duration", wide=True),
+        Column("first", "first", "time"),
+        Column("last", "last", "time"),
+        Column("text", "what happened"),
+    )
+
+    def __init__(self, limit: int = MAX_GROUPS) -> None:
+        self.limit = limit
+        self._groups: Keyed[Group] = Keyed(Group, limit)
+        self._presences: Keyed[Presence] = Keyed(Presence, MAX_PRESENCES)
+        """By group, member and generation."""
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        found = told(row, exchange)
+        if found is None:
+            return
+        group = self._groups[(found.group,)]
+        group.beats += 1
+        group.commits += row.api_key == OFFSET_COMMIT
+        group.errors += bool(row.errors)
+        if found.protocol:
+            group.protocols.add(found.protocol)
+        group.first_ns = row.time_ns if group.first_ns is None else min(group.first_ns, row.time_ns)
+        group.last_ns = row.time_ns if group.last_ns is None else max(group.last_ns, row.time_ns)
+        for event in found.events:
+            group.events.add(event)
+        if found.alive is not None:
+            self._saw(found.group, found.alive, row)
+
+    def _saw(self, group: str, alive: Alive, row: Row) -> None:
+        commit = row.api_key == OFFSET_COMMIT
+        # A broker hears of a member when the request is there, and answers a join late.
+        seen = row.time_ns + (row.latency_ns or 0)
+        here = Presence(
+            first_ns=row.time_ns,
+            last_ns=seen,
+            beats=not commit,
+            commits=commit,
+            client_id=row.client_id,
+            host=host_of(row.client_address),
+            instance=alive.instance,
+            session_ms=alive.session_ms,
+            rebalance_ms=alive.rebalance_ms,
+        )
+        self._presences[(group, alive.member, alive.generation)].merge(here)
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        self._groups.merge(other._groups)
+        self._presences.merge(other._presences)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        return stated(self, [self._groups.dump(), self._presences.dump()])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        groups, presences = checked(cls, state)
+        new = cls()
+        new._groups = Keyed.load(Group, groups, new.limit)
+        new._presences = Keyed.load(Presence, presences, MAX_PRESENCES)
+        return new
+
+    def names(self) -> list[str]:
+        """The groups that are known."""
+        return [str(key[0]) for key, _ in self._groups.items()]
+
+    def story(self, name: str) -> Story | None:
+        """What happened to a group; None when it is not known."""
+        group = self._groups.get((name,))
+        if group is None:
+            return None
+        return self._story(name, group, self._by_group().get(name, {}))
+
+    def _story(self, name: str, group: Group, presences: dict[tuple[str, int], Presence]) -> Story:
+        return story_of(name, tuple(group.protocols), list(group.events), presences)
+
+    def _by_group(self) -> dict[str, dict[tuple[str, int], Presence]]:
+        found: dict[str, dict[tuple[str, int], Presence]] = {}
+        for (name, member, generation), presence in self._presences.items():
+            here = found.setdefault(str(name), {})
+            here[str(member), int(str(generation))] = presence
+        return found
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per group, the one with the most rebalances first."""
+        presences = self._by_group()
+        lines = []
+        for key, group in self._groups.items():
+            name = str(key[0])
+            lines.append(_line(name, group, self._story(name, group, presences.get(name, {}))))
+        lines.sort(key=lambda line: -line["rebalances"])
+        if self._groups.others is not None:
+            lines.append({**_line(OTHERS, self._groups.others, None), "rebalances": None})
+        return lines
+
+    def rebalances(self, name: str) -> list[Line]:
+        """One line per rebalance of a group, in order."""
+        story = self.story(name)
+        return [
+            {
+                "group": name,
+                "time": each.begin_ns,
+                "generation": each.generation,
+                "cause": each.cause,
+                "duration": each.duration_ns,
+                "members": each.members,
+                "slowest": each.slowest,
+                "number": each.number,
+                "text": each.text,
+            }
+            for each in (story.rebalances if story else ())
+        ]
+
+    def members(self, name: str, names: TopicNames | None = None) -> list[Line]:
+        """One line per member of a group, by the time it came."""
+        story = self.story(name)
+        return [
+            {
+                "group": name,
+                "member": each.id,
+                "client": each.client_id,
+                "host": each.host,
+                "instance": each.instance,
+                "state": each.state,
+                "generations": each.generations,
+                "assigned": [
+                    f"{topic_label(topic, names)}-{number}"
+                    for topic, numbers in each.assigned or ()
+                    for number in numbers
+                ],
+                "beats": each.beats,
+                "commits": each.commits,
+                "session": None if each.session_ms is None else each.session_ms * 1_000_000,
+                "first": each.first_ns,
+                "last": each.last_ns,
+                "text": each.text,
+            }
+            for each in (story.members if story else ())
+        ]
+
+
+def _line(name: str, group: Group, story: Story | None) -> Line:
+    rebalances = [] if story is None else story.rebalances
+    spent = [each.duration_ns for each in rebalances if each.duration_ns is not None]
+    causes: dict[str, int] = {}
+    for each in rebalances:
+        causes[each.cause] = causes.get(each.cause, 0) + 1
+    return {
+        "group": name,
+        "protocol": "/".join(group.protocols),
+        "type": None if story is None else story.type,
+        "assignor": None if story is None else story.assignor,
+        "members": 0 if story is None else len(story.members),
+        "active": 0 if story is None else sum(m.state == "active" for m in story.members),
+        "generations": "" if story is None else story.generations,
+        "rebalances": len(rebalances),
+        "median": int(median(spent)) if spent else None,
+        "longest": max(spent, default=None),
+        "causes": [f"{count} {cause}" for cause, count in causes.items()],
+        "commits": group.commits,
+        "errors": group.errors,
+        "first": group.first_ns,
+        "last": group.last_ns,
+    }
