@@ -30,7 +30,9 @@ def subscription(raw: bytes) -> Body:
         raise Truncated("the version is missing")
     (version,) = struct.unpack_from(">i", raw)
     versions = message("SubscriptionInfoData").versions
-    if version not in versions:
+    if version < versions.low:
+        raise Malformed(f"there is no version {version}")
+    if version > versions.high:
         return {"version": version}
     body, end = decode_body("SubscriptionInfoData", version, raw)
     if end < len(raw):
@@ -101,7 +103,9 @@ def assignment(raw: bytes) -> Body:
     cursor = _Cursor(raw)
     version = cursor.number()
     body: Body = {"version": version}
-    if not 1 <= version <= NEWEST:
+    if version < 1:
+        raise Malformed(f"there is no version {version}")
+    if version > NEWEST:
         return body
     if version >= 3:
         body["common_version"] = cursor.number()

@@ -383,3 +383,105 @@ def test_metrics_without_the_package_say_what_to_install(monkeypatch: pytest.Mon
 def test_json_that_is_nested_too_deep_is_text() -> None:
     deep = b"[" * 500 + b"]" * 500
     assert describe(deep) == ("text", deep.decode(), None)
+
+
+def streams_user_data(raw: bytes) -> object:
+    body = registry.example("ConsumerProtocolAssignment", 0) | {"user_data": raw}
+    value = versioned(registry.message("ConsumerProtocolAssignment"), 0, body)
+    around = Around({"protocol_type": "consumer", "protocol_name": "stream"})
+    found = decode("SyncGroupResponse", "assignment", value, around)
+    assert found is not None
+    return found.body["user_data"]
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_a_streams_assignment_that_is_cut_or_too_long_stays_bytes(version: int) -> None:
+    whole = streams_assignment(version)
+    assert isinstance(streams_user_data(whole), dict)
+    for raw in (*(whole[:end] for end in range(1, len(whole))), whole + b"\0"):
+        assert streams_user_data(raw) == raw
+
+
+def test_newer_streams_versions_tell_their_number_only() -> None:
+    newer = struct.pack(">i", 12) + b"whatever comes then"
+    assert streams_user_data(newer) == {"version": 12}
+    around = Around({"protocol_type": "consumer", "name": "stream"})
+    found = decode("JoinGroupRequest", "metadata", subscription(newer), around)
+    assert found is not None
+    assert found.body["user_data"] == {"version": 12}
+
+
+def test_a_task_of_a_named_topology() -> None:
+    name = "größe".encode("utf-16-be")
+    raw = struct.pack(">iiiii", 10, 10, 1, 0, 1) + struct.pack(">i", len(name) // 2) + name
+    raw += struct.pack(">iiiiiq", 0, 0, 0, 0, 0, 5)
+    shown = streams_user_data(raw)
+    assert isinstance(shown, dict), "not read"
+    assert shown["active_tasks"] == [{"subtopology": 0, "partition": 1, "named_topology": "größe"}]
+
+
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky", "stream"])
+def test_user_data_that_does_not_fit_its_assignor_is_a_remark(assignor: str) -> None:
+    around = Around({"protocol_type": "consumer", "name": assignor})
+    for raw in (b"\xff\xff", b"\0\0\0\0\0\0\0\x01\xff", b"\0\0\0\1\xff\0"):
+        found = decode("JoinGroupRequest", "metadata", subscription(raw), around)
+        assert found is not None
+        assert found.body["user_data"] == raw
+        assert assignor in found.note
+
+
+def test_a_negative_version_is_a_remark() -> None:
+    around = Around({"protocol_type": "consumer"})
+    for raw, reason in ((b"\xff\xff", "no version -1"), (b"\0", "version is missing")):
+        found = decode("JoinGroupRequest", "metadata", raw, around)
+        assert found is not None
+        assert reason in found.note
+
+
+def test_bytes_behind_a_nested_message_are_told() -> None:
+    header = {"request_api_key": 19, "request_api_version": 7, "correlation_id": 3}
+    asked = registry.encode_body("RequestHeader", 2, {**header, "client_id": "admin"})
+    example = registry.example("CreateTopicsRequest", 7)
+    asked += registry.encode_body("CreateTopicsRequest", 7, example)
+    found = decode("EnvelopeRequest", "request_data", asked + b"\0\0", Around())
+    assert found is not None
+    assert found.note == "2 bytes left over"
+    answer = registry.encode_body("ResponseHeader", 1, {"correlation_id": 3})
+    example = registry.example("CreateTopicsResponse", 7)
+    answer += registry.encode_body("CreateTopicsResponse", 7, example)
+    found = decode("EnvelopeResponse", "response_data", answer + b"\0", Around(request=(19, 7)))
+    assert found is not None
+    assert found.note == "1 bytes left over"
+    found = decode("EnvelopeResponse", "response_data", answer, Around())
+    assert found is not None
+    assert found.note == "the request inside is not known"
+    found = decode("EnvelopeRequest", "request_principal", b"\0", Around())
+    assert found is not None
+    assert found.note
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "side", "token", "body"),
+    [
+        ("", "Request", b"\x60\x01", {"kind": "initial context token", "bytes": 2}),
+        ("GSSAPI", "Response", b"\5\4", {"kind": "token", "bytes": 2}),
+        ("", "Response", b"\0\1\2", {"bytes": 3}),
+        ("OAUTHBEARER", "Request", b"\1", {"kind": "the error is acknowledged"}),
+        ("OAUTHBEARER", "Request", b"n,a=al=2Cice,\1auth=Bearer x.!!!!.y\1\1",
+         {"authzid": "al,ice", "auth": "Bearer ***"}),
+        ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer x.eA.y\1\1", {"auth": "Bearer ***"}),
+        ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer x.WzFd.y\1\1", {"auth": "Bearer ***"}),
+        ("OAUTHBEARER", "Request", b"n,,\1auth=Bearer x.eyJhIjoxfQ.y\1\1",
+         {"auth": "Bearer ***"}),
+        ("OAUTHBEARER", "Response", b"eyJzdGF0dXMiOjF9", {"error": '{"status":1}'}),
+        ("OAUTHBEARER", "Response", b"\xff", {"bytes": 1}),
+        ("AWS_MSK_IAM", "Request", b"[1]", {"bytes": 3}),
+        ("AWS_MSK_IAM", "Request", b"{", {"bytes": 1}),
+        ("AWS_MSK_IAM", "Response", b'{"request-id":"x"}', {"request-id": "***"}),
+    ],
+)  # fmt: skip
+def test_odd_tokens(mechanism: str, side: str, token: bytes, body: dict[str, object]) -> None:
+    around = Around(mechanism=mechanism)
+    found = decode(f"SaslAuthenticate{side}", "auth_bytes", token, around)
+    assert found is not None
+    assert found.body == body

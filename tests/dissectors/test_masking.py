@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dissectors import registry
+from dissectors.internal import decode, without_secrets
 from dissectors.layout import ArrayWire, StructWire, Wire
 from dissectors.masking import has_secrets, is_sensitive, masked, secrets_of
 from dissectors.schema import Array, Field, Message
@@ -126,6 +127,37 @@ def test_the_value_of_a_config_of_such_a_name_is_masked(name: str) -> None:
     assert list(secrets_of(layout, body)) == ["hüsh".encode()]
     sizes = {len(registry.write_layout(layout, each)) for each in (body, hidden)}
     assert len(sizes) == 1
+
+
+def scram(salt: bytes) -> bytes:
+    """A record of the metadata log, behind frame version, type and version of the message."""
+    body = {"name": "alice", "mechanism": 1, "salt": salt, "stored_key": b"stored"}
+    body |= {"server_key": b"served", "iterations": 4096}
+    return b"\1\x0b\0" + registry.encode_body("UserScramCredentialRecord", 0, body)
+
+
+def test_secrets_of_a_record_are_masked_at_their_places() -> None:
+    # The salt is a byte that other fields have, too.
+    value = scram(b"a")
+    found = decode("__cluster_metadata", None, value)
+    assert found is not None
+    hidden = without_secrets(found, value)
+    assert hidden == value.replace(b"\2a", b"\2*").replace(b"stored", b"*" * 6).replace(
+        b"served", b"*" * 6
+    )
+
+
+def test_secrets_of_a_record_with_odd_varints_are_masked_wherever_they_are() -> None:
+    # The length of the name as a varint of two bytes.
+    value = scram(b"pepper").replace(b"\6alice", b"\x86\0alice")
+    found = decode("__cluster_metadata", None, value)
+    assert found is not None
+    assert found.value is not None
+    hidden = without_secrets(found, value)
+    assert hidden is not None
+    assert len(hidden) == len(value)
+    assert b"alice" in hidden
+    assert not any(secret in hidden for secret in (b"pepper", b"stored", b"served"))
 
 
 def test_other_configs_stay() -> None:

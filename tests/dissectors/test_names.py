@@ -54,6 +54,7 @@ def test_every_enum_that_a_field_names_exists_and_every_set_is_used_or_known() -
         (schema.Int64("t", "0+", unit="time_ms"), 1_700_000_000_001, "2023-11-14T22:13:20.001Z"),
         (schema.Int64("t", "0+", unit="time_ms"), -1, ""),
         (schema.Int32("plain", "0+"), 5, ""),
+        (schema.Int32("operations", "0+", enum="AuthorizedOperations"), 1 << 3, "READ"),
         (schema.Int16("request_api_key", "0+", enum="ApiKey"), 1, "Fetch"),
         (schema.Int16("request_api_key", "0+", enum="ApiKey"), 999, ""),
         (schema.Bool("plain", "0+"), True, ""),
