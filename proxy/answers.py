@@ -10,7 +10,16 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire, Wire, implied_default
+from dissectors.layout import (
+    ArrayWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    Slot,
+    StructWire,
+    Wire,
+    implied_default,
+)
 from dissectors.registry import APIS, layout_of, response_header_version, write_layout
 
 if TYPE_CHECKING:
@@ -26,7 +35,7 @@ TOP_ERRORS: Final = frozenset({31, 33, 34, 35, 41, 42, 49, 51, 52, 53, 54, 58, 7
 """Errors of sessions, versions, transactions, the cluster."""
 COPIED: Final = frozenset({"resource_type", "resource_name", "key", "name", "topic_id"})
 NEVER_COPIED: Final = frozenset({"error_code", "error_message", "throttle_time_ms"})
-SAME: Final = {"coordinator_keys": "key", "groups_names": "groupId", "keys": "key"}
+SAME: Final = {"user": "name", "coordinator_keys": "key", "groups_names": "groupId", "keys": "key"}
 
 
 def answer(request: Decoded, code: int, level: str | None = None) -> bytes | None:
@@ -128,6 +137,9 @@ def _plain(wire: StructWire) -> dict[str, str]:
 
 def _echo(wire: StructWire, asked: StructWire, request: dict[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = implied_default(wire)
+    for slot in wire.slots:
+        if isinstance(slot.wire, BytesWire) and not slot.wire.nullable:
+            body[slot.name] = b""
     theirs = _plain(asked)
     for meaning, name in _plain(wire).items():
         if meaning in theirs and _fits(wire, name, request[theirs[meaning]]):
@@ -158,6 +170,13 @@ def _echo_array(
         if shared and (best is None or shared > best[0]):
             best = shared, source
     if best is None:
+        # AlterReplicaLogDirs: asked by folder, answered by topic.
+        for source in arrays:
+            inner = _element(source.wire)
+            if isinstance(inner, StructWire):
+                below = [_echo_array(slot, element, inner, e) for e in request[source.name]]
+                if any(below):
+                    return [each for part in below for each in part]
         structs = [s for s in arrays if isinstance(_element(s.wire), StructWire)]
         names = {s.name for s in element.slots}
         # CreateAcls: results in the order of what was asked, without saying what.

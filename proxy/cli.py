@@ -238,6 +238,6 @@ def faults() -> None:
     click.echo(
         "\nExamples\n"
         "  api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER first 3\n"
-        "  api == Fetch and client ~ '^billing' -> delay 50ms..200ms p=0.1 seed=7\n"
+        '  api == Fetch and client ~ "^billing" -> delay 50ms..200ms p=0.1 seed=7\n'
         "  group == orders and api == JoinGroup -> stamp REBALANCE_IN_PROGRESS once"
     )

@@ -38,6 +38,7 @@ class Message:
         "relay",
         "side",
         "size",
+        "uncounted",
         "whole",
     )
 
@@ -65,6 +66,8 @@ class Message:
         self.original: bytes | None = None
         """The frame as the broker sent it."""
         self.whole: bytes | None = None
+        self.uncounted = False
+        """A fault did something to it, but not yet what it is for."""
 
     @property
     def key(self) -> int:

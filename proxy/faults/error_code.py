@@ -9,7 +9,7 @@ from dissectors.codes import ERRORS, error_name
 from dissectors.errors import DissectError
 from dissectors.registry import encode_body, example, response_header_version, write_layout
 from proxy.actions import BROKER, CLIENT
-from proxy.answers import LEVELS, answer, stamp
+from proxy.answers import LEVELS, TOP_ERRORS, answer, stamp
 from proxy.faults.fault import Action, FaultError
 from proxy.verdicts import Answer, Replace, Verdict
 
@@ -72,9 +72,10 @@ class ErrorAction(_ErrorAction):
         if request is None:
             return None
         try:
-            payload = answer(request, self.code, self.level)
-            if payload is None and message.key == FETCH and not request.body.get("topics"):
+            partly = self.level is None and self.code not in TOP_ERRORS
+            if message.key == FETCH and partly and not request.body["topics"]:
                 return _full_fetch(message)
+            payload = answer(request, self.code, self.level)
             if payload is not None and message.key == METADATA:
                 payload = _with_brokers(message, payload)
         except DissectError:
@@ -94,6 +95,7 @@ def _full_fetch(message: Message) -> Verdict | None:
     body = example("FetchResponse", version) | {"error_code": FETCH_SESSION_ID_NOT_FOUND}
     head = struct.pack(">i", message.entry.correlation_id)
     head += bytes(response_header_version(FETCH, version))
+    message.uncounted = True
     message.comment = "fault: the client shall name its partitions"
     return Answer(head + encode_body("FetchResponse", version, body))
 

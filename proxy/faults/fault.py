@@ -107,6 +107,9 @@ class Fault:
         if verdict is None:
             self.trigger.take_back()
             return None
+        if message.uncounted:
+            self.trigger.take_back()
+            return verdict
         message.relay.hub.metrics.add("faults_total", self.name)
         if not message.comment:
             message.comment = f"fault: {self.action}"

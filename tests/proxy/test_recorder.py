@@ -32,6 +32,7 @@ from tests.proxy.kit import (
     response,
 )
 
+COMPLAINTS = "tcp.analysis.flags or tcp.checksum.status == 0 or ip.checksum.status == 0"
 SECRET = b"hunter2-hunter2"
 
 
@@ -149,16 +150,14 @@ def test_wireshark_has_nothing_to_complain_about(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *("tshark", "-r", str(path), "-o", "tcp.check_checksum:TRUE"),
-            *("-o", "ip.check_checksum:TRUE", "-Y", "_ws.expert.severity >= 0x400000"),
-            *("-T", "fields", "-e", "frame.number", "-e", "_ws.expert.message"),
+            *("-o", "ip.check_checksum:TRUE", "-Y", COMPLAINTS),
         ],
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    mine = [line for line in done.stdout.splitlines() if "kafka" not in line.lower()]
-    assert mine == []
+    assert done.stdout == ""
 
 
 def test_a_fault_is_told_in_a_comment(tmp_path: Path) -> None:
