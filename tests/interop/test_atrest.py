@@ -51,6 +51,8 @@ def produce(bootstrap: str, topic: str, codec: str, *, headers: bool, times: boo
             "compression.type": codec,
             "linger.ms": 5,
             "batch.num.messages": 20,
+            # A batch that is sent again must not come behind those sent after it.
+            "max.in.flight.requests.per.connection": 1,
         }
     )
     rows = []
