@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from analyzer.contained import embedded_of
+from analyzer.fetch_sessions import by_topic
 from analyzer.records import (
     FETCH,
     FETCH_SNAPSHOT,
@@ -26,6 +27,7 @@ from dissectors.masking import masked
 from dissectors.records import crc_ok
 
 if TYPE_CHECKING:
+    from analyzer.fetch_sessions import FetchSession
     from analyzer.model import Exchange, Request, Response
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
@@ -42,10 +44,12 @@ ARRAYS: Final = {
 def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> dict[str, Any]:
     """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
     decoded. Each records field is an object of base64 and batches. `embedded`: what other bytes
-    fields hold, where that is known."""
+    fields hold, where that is known. `fetch_session`: what the request implies."""
     out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
     if found := _embedded(exchange):
         out["embedded"] = found
+    if exchange.fetch_session is not None:
+        out["fetch_session"] = _session(exchange.fetch_session, names)
     place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
     if place is None or out[place[0]] is None:
         return out
@@ -65,6 +69,16 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
         ]
     }
     return out
+
+
+def _session(session: FetchSession, names: TopicNames) -> dict[str, Any]:
+    implied = session.partitions
+    return {
+        "id": session.id,
+        "epoch": session.epoch,
+        "incremental": session.incremental,
+        "partitions": None if implied is None else by_topic(implied, names),
+    }
 
 
 def _embedded(exchange: Exchange) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer import fetch_sessions
+from analyzer.export.full import full_line
 from analyzer.fetch_sessions import (
     FETCH,
     SHARE_ACKNOWLEDGE,
@@ -215,6 +217,17 @@ def test_exchanges_of_a_connection_carry_their_session() -> None:
         ((), ()),
     ]
     assert to_json(rows[1])["implied_topics"] == ("a",)
+
+
+def test_full_lines_tell_the_session() -> None:
+    wire = Wire().client(request("ShareFetch", 1, 1, **share(0)))
+    wire.client(request("Fetch", 11, 3, session_id=5, session_epoch=9))
+    first, second = (
+        json.loads(full_line(row_of(each, TopicNames()), each, TopicNames()))["fetch_session"]
+        for each in told(wire.events)
+    )
+    assert first == {"id": None, "epoch": 0, "incremental": False, "partitions": {}}
+    assert second == {"id": 5, "epoch": 9, "incremental": True, "partitions": None}
 
 
 def test_a_fetch_of_no_bytes_is_one_all_the_same() -> None:
