@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "records": Home("analyzer.commands.records:records", "One line per record."),
     "clients": Home("analyzer.commands.clients:clients", "Who, library, versions, what breaks."),
     "groups": Home("analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."),
+    "cluster": Home("analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."),
     "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
     "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
     "grammar": Home("analyzer.commands.grammar:grammar", "The layout of a message."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.statistics.clients import Clients
+from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.connections import Connections
 from analyzer.statistics.errors import Errors
 from analyzer.statistics.groups import Groups
@@ -29,12 +30,14 @@ STATISTICS: Final[dict[str, type[Statistic]]] = {
     "rates": Rates,
     "clients": Clients,
     "groups": Groups,
+    "cluster": Cluster,
 }
 """Name of the state -> accumulator."""
 
 __all__ = [
     "STATISTICS",
     "Clients",
+    "Cluster",
     "Column",
     "Connections",
     "Errors",

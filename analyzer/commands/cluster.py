@@ -1,0 +1,63 @@
+"""`kafkascope cluster`: nodes, leaders and coordinators as they were told to the clients."""
+
+from __future__ import annotations
+
+import click
+
+from analyzer.commands.counting import count
+from analyzer.commands.grid import print_lines
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+from analyzer.commands.reading import Reading
+from analyzer.render_times import Times
+from analyzer.statistics.cluster import Cluster
+
+PARTS = ("nodes", "coordinators", "leaders")
+
+
+@click.command()
+@click.option("--only", type=click.Choice(PARTS), help="One of the three tables.")
+@input_options
+def cluster(wish: Wish, only: str | None) -> int:
+    """The cluster as clients were told: nodes with their addresses, and whether anybody reached
+    them; coordinators of groups and transactions; leaders of partitions.
+
+    \b
+      kafkascope cluster prod.pcapng
+      kafkascope cluster prod.pcapng --only nodes --json | jq -r 'select(.contacted=="no")'
+      kafkascope cluster prod.pcapng --only leaders --sort errors -n 10
+    """
+    if wish.form in ("csv", "tsv", "json") or wish.columns or wish.sort:
+        # One table of one shape.
+        only = only or "nodes"
+    with Reading(wish) as reading:
+        found = Cluster()
+        count(reading, found, watch=not wish.filter_text)
+        times = Times(wish.time_format)
+        times.saw(reading.first_ns)
+        names = reading.capture.context.names
+        tables = (
+            ("nodes", "node/1", Cluster.COLUMNS, found.rows(names)),
+            ("coordinators", "coordinator/1", Cluster.COORDINATOR_COLUMNS, found.coordinators()),
+            ("leaders", "leader/1", Cluster.LEADER_COLUMNS, found.leaders(names)),
+        )
+        with Output(wish) as output:
+            if wish.form == "table" and only is None:
+                _print_whole(found, output)
+            blank = only is None and wish.form == "table"
+            for what, schema, columns, lines in tables:
+                if only in (None, what) and lines:
+                    if blank:
+                        output.line("")
+                    print_lines(lines, columns, schema, wish, output, times)
+                elif only == what:
+                    print_lines(lines, columns, schema, wish, output, times)
+        return reading.finish()
+
+
+def _print_whole(found: Cluster, output: Output) -> None:
+    ids, controller = list(found.whole.ids), found.whole.controller
+    words = [f"cluster {', '.join(ids)}"] if ids else ["cluster id not told"]
+    if controller is not None:
+        words.append(f"controller {controller[1]}, as told last")
+    output.line("   ".join(words))

@@ -1,0 +1,74 @@
+"""Addresses of nodes as answers hand them out, and what can be said of an address by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
+
+METADATA: Final = 3
+FIND_COORDINATOR: Final = 10
+DESCRIBE_CLUSTER: Final = 60
+LEADING: Final = frozenset({0, 1, 78, 79})
+"""APIs whose answers may name other leaders, with their addresses."""
+
+
+class Given(NamedTuple):
+    """An address as an answer gives it."""
+
+    node: int
+    host: str
+    port: int
+    rack: str | None
+    role: str
+
+
+def given(key: int | None, answer: dict[str, Any]) -> Iterator[Given]:
+    """All addresses that an answer hands out."""
+    if key == METADATA:
+        for each in answer["brokers"]:
+            yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
+    elif key == DESCRIBE_CLUSTER:
+        role = "controller" if answer.get("endpoint_type", 1) == 2 else "broker"
+        for each in answer["brokers"]:
+            yield Given(each["broker_id"], each["host"], each["port"], each.get("rack"), role)
+    elif key == FIND_COORDINATOR:
+        found = answer.get("coordinators")
+        for each in (answer,) if found is None else found:
+            if not each["error_code"] and each["node_id"] >= 0:
+                yield Given(each["node_id"], each["host"], each["port"], None, "broker")
+    elif key in LEADING:
+        for each in answer.get("node_endpoints") or ():
+            yield Given(each["node_id"], each["host"], each["port"], each.get("rack"), "broker")
+
+
+def is_address(host: Any) -> bool:
+    """Whether it is no name."""
+    try:
+        ip_address(str(host).partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """`localhost`, or an address that never leaves the machine."""
+    return host == "localhost" or (
+        is_address(host) and ip_address(host.partition("%")[0]).is_loopback
+    )
+
+
+def same_host(told: str, reached: str) -> bool:
+    """Whether a told host may be the one of a connection."""
+    if told == "localhost":
+        return is_loopback(reached)
+    if not is_address(told):
+        return True
+    return is_address(reached) and ip_address(told.partition("%")[0]) == ip_address(
+        reached.partition("%")[0]
+    )
+
+
+def address_text(host: str, port: int) -> str:
+    """As people write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
