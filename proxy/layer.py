@@ -36,6 +36,8 @@ class KafkaLayer(layer.Layer):
         self.relay: Relay | None = None
         self._tls = tls
         self._open: commands.OpenConnection | None = None
+        self._early: list[bytes] = []
+        """What the client sent before the broker's connection is there: a read at most."""
 
     def _handle_event(self, event: events.Event) -> Any:
         yield from self.handle_event(event)
@@ -45,6 +47,8 @@ class KafkaLayer(layer.Layer):
         if type(event) is events.DataReceived:
             relay = self.relay
             if relay is None:
+                # Behind TLS the first request may come with the end of the handshake.
+                self._early.append(bytes(event.data))
                 return NONE
             side = CLIENT if event.connection is self.context.client else BROKER
             actions = relay.feed(side, event.data, time.time_ns())
@@ -98,6 +102,13 @@ class KafkaLayer(layer.Layer):
         if self.hub.recording is not None:
             relay.tap = self.hub.recording.tap(relay.number, relay.client, relay.broker, now_ns)
         out: list[commands.Command] = [Reading(CLIENT, True)]
+        early, self._early = self._early, []
+        for data in early:
+            actions = relay.feed(CLIENT, data, now_ns)
+            if actions is None:
+                out.append(commands.SendData(server, data))
+            else:
+                out += self._commands(actions)
         if not client.state & ConnectionState.CAN_READ:
             out += self._commands(relay.eof(CLIENT, now_ns))
         return out

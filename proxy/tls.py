@@ -234,14 +234,15 @@ def _load(context: SSL.Context, certificate: Path, key: Path | None) -> None:
 
 
 def _use(context: SSL.Context, entry: Any) -> None:
-    """A generated certificate and its key. pyOpenSSL changed what it takes between mitmproxy 11
-    and 12."""
-    import OpenSSL
+    """A generated certificate and its key, by whatever of pyOpenSSL's types its release takes."""
+    from cryptography.x509 import load_pem_x509_certificate
     from OpenSSL import crypto
 
-    if int(OpenSSL.__version__.split(".")[0]) >= 25:
-        context.use_certificate(entry.cert.to_cryptography())
-        context.use_privatekey(entry.privatekey)
-    else:
-        context.use_certificate(entry.cert.to_pyopenssl())
-        context.use_privatekey(crypto.PKey.from_cryptography_key(entry.privatekey))
+    certificate: Any = load_pem_x509_certificate(entry.cert.to_pem())
+    key: Any = entry.privatekey
+    try:
+        context.use_certificate(certificate)
+        context.use_privatekey(key)
+    except TypeError:  # before 24.3
+        context.use_certificate(crypto.X509.from_cryptography(certificate))
+        context.use_privatekey(crypto.PKey.from_cryptography_key(key))

@@ -1,0 +1,190 @@
+"""TLS on both legs: two proxies in a row, one that speaks TLS to clients, one to brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from proxy import ClientTls, KafkaProxy, Recorder, UpstreamTls
+from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, response
+
+
+class Authority:
+    """A CA for the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.key = rsa.generate_private_key(65537, 2048)
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
+        self.certificate = folder / "ca.pem"
+        self.certificate.write_bytes(self._sign(self.name, self.key.public_key(), True))
+
+    def _sign(self, name: x509.Name, key: Any, ca: bool, *alternatives: str) -> bytes:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self.name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=2))
+            .add_extension(x509.BasicConstraints(ca, None), critical=True)
+        )
+        if alternatives:
+            import ipaddress
+
+            names: list[x509.GeneralName] = [
+                x509.IPAddress(ipaddress.ip_address(each)) for each in alternatives
+            ]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        signed = builder.sign(self.key, hashes.SHA256())
+        return signed.public_bytes(serialization.Encoding.PEM)
+
+    def issue(self, name: str, *alternatives: str) -> Path:
+        """A PEM with certificate and key."""
+        key = rsa.generate_private_key(65537, 2048)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        path = self.folder / f"{name}.pem"
+        path.write_bytes(
+            self._sign(subject, key.public_key(), False, *alternatives)
+            + key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return path
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+async def ask(bootstrap: str, data: bytes, context: ssl.SSLContext | None = None) -> bytes:
+    host, _, port = bootstrap.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    try:
+        writer.write(data)
+        return await read_frame(reader)
+    finally:
+        writer.close()
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 60))
+
+
+ANSWER = response(HEARTBEAT, 4)
+
+
+def test_a_generated_certificate_is_trusted_with_our_ca(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with broker(echo) as up:
+            proxy = KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path / "conf")
+            async with proxy:
+                context = ssl.create_default_context(cafile=str(proxy.tls.ca_file))
+                assert await ask(proxy.bootstrap, request(HEARTBEAT, 4), context) == ANSWER
+
+    run(main())
+    key = tmp_path / "conf" / "kafkascope-ca.pem"
+    assert oct(key.stat().st_mode & 0o777) == "0o600"
+
+
+def test_plain_to_tls_and_tls_to_plain_with_client_certificates(
+    authority: Authority, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        server = ClientTls(authority.issue("server", "127.0.0.1"), ca=authority.certificate)
+        ours = UpstreamTls(ca=authority.certificate, certificate=authority.issue("client"))
+        path = tmp_path / "tls.pcapng"
+        async with (
+            broker(echo) as up,
+            KafkaProxy(str(up), tls=server, recorder=Recorder(path)) as inner,
+            KafkaProxy(inner.bootstrap, upstream_tls=ours) as outer,
+        ):
+            assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
+            big = produce(size=3_000_000)
+            assert (await ask(outer.bootstrap, big))[4:8] == b"\0\0\0\1"
+        from analyzer.offline import open_capture
+
+        with open_capture([path]) as capture:
+            told = list(capture.exchanges())
+        assert [e.api for e in told] == ["Heartbeat", "Produce"]  # decrypted
+
+    run(main())
+
+
+def test_a_client_without_the_certificate_is_sent_away(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        server = ClientTls(authority.issue("server2", "127.0.0.1"), ca=authority.certificate)
+        async with broker(echo) as up, KafkaProxy(str(up), tls=server) as proxy:
+            context = ssl.create_default_context(cafile=str(authority.certificate))
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                await ask(proxy.bootstrap, request(HEARTBEAT, 4), context)
+            assert proxy.hub.metrics.requests[HEARTBEAT] == 0
+        assert "TLS" in caplog.text
+
+    run(main())
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+def test_a_broker_is_verified_unless_that_is_not_wanted(
+    authority: Authority, insecure: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        # A certificate for another address.
+        wrong = ClientTls(authority.issue("wrong", "10.1.1.1"))
+        upstream = UpstreamTls(ca=authority.certificate, insecure=insecure)
+        async with (
+            broker(echo) as up,
+            KafkaProxy(str(up), tls=wrong) as inner,
+            KafkaProxy(inner.bootstrap, upstream_tls=upstream) as outer,
+        ):
+            if insecure:
+                assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
+                return
+            with pytest.raises((OSError, asyncio.IncompleteReadError)):
+                await ask(outer.bootstrap, request(HEARTBEAT, 4))
+        assert "ertificate" in caplog.text
+
+    run(main())
+
+
+def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with (
+            broker(echo) as up,
+            KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy,
+        ):
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+        assert "does not speak TLS" in caplog.text
+
+    run(main())
+
+
+def test_a_certificate_without_its_key_is_refused_at_the_start(authority: Authority) -> None:
+    async def main() -> None:
+        with pytest.raises(ValueError, match="do not fit"):
+            await KafkaProxy("127.0.0.1:1", tls=ClientTls(authority.certificate)).start()
+        with pytest.raises(OSError, match="no file"):
+            await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path("nowhere.pem"))).start()
+
+    run(main())
