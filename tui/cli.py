@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "clients": Home("analyzer.commands.clients:clients", "Who, library, versions, what breaks."),
     "groups": Home("analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."),
     "cluster": Home("analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."),
+    "producers": Home("analyzer.commands.producers:producers", "Sequences and transactions."),
     "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
     "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
     "grammar": Home("analyzer.commands.grammar:grammar", "The layout of a message."),
@@ -46,6 +47,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "errors": Home("analyzer.commands.errors:errors", "Error codes and what they mean."),
     "proxy": Home("proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."),
     "faults": Home("proxy.cli:faults", "What `proxy --fault` can do."),
+    "doctor": Home("analyzer.commands.doctor:doctor", "What this machine lacks for what."),
     "completion": Home("analyzer.commands.completion:completion", "Shell completion."),
 }
 

@@ -15,6 +15,7 @@ from analyzer.statistics.errors import Errors
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.latency import Latency
 from analyzer.statistics.model import Column, Line, Statistic, WrongState
+from analyzer.statistics.producers import Producers
 from analyzer.statistics.rates import Rates
 from analyzer.statistics.sizes import SizesOf
 from analyzer.statistics.throughput import Throughput
@@ -31,6 +32,7 @@ STATISTICS: Final[dict[str, type[Statistic]]] = {
     "clients": Clients,
     "groups": Groups,
     "cluster": Cluster,
+    "producers": Producers,
 }
 """Name of the state -> accumulator."""
 
@@ -44,6 +46,7 @@ __all__ = [
     "Groups",
     "Latency",
     "Line",
+    "Producers",
     "Rates",
     "SizesOf",
     "Statistic",

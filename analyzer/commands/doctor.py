@@ -1,0 +1,202 @@
+"""`kafkascope doctor`: what this machine lacks for what, and the command that gives it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import locale
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import click
+
+from analyzer.commands.tables import TableFormat, plain_text, print_table, table_options
+
+LEAST_PYTHON: Final = (3, 11)
+NET_RAW: Final = 13
+"""Bit of CAP_NET_RAW among the capabilities of Linux."""
+
+Word = Literal["ok", "missing", "note"]
+
+
+class Check(NamedTuple):
+    """One line of the table."""
+
+    what: str
+    word: Word
+    text: str
+    """What was found."""
+    advice: str = ""
+    """One command or sentence, where something is missing."""
+
+
+EXTRAS: Final = (
+    ("tui", "textual", "the terminal UI"),
+    ("proxy", "mitmproxy", "kafkascope proxy"),
+    ("parquet", "pyarrow", "Parquet export"),
+    ("spark", "pyspark", "the batch pipeline"),
+    ("telemetry", "opentelemetry.proto", "metrics inside PushTelemetry"),
+)
+TOOLS: Final = (
+    ("dumpcap", "captures without root, for members of its group"),
+    ("tcpdump", "captures"),
+    ("tshark", "only for comparing with Wireshark"),
+)
+
+
+@click.command()
+@table_options
+def doctor(how: TableFormat) -> int:
+    """Look at Python, the terminal, the right to capture, and what is installed.
+
+    Nothing is changed. What is missing is named with what it is needed for; only a program that
+    cannot work at all is an error.
+    """
+    checks = list(all_checks())
+    if how.name == "table" and how.fit is not None:
+        width = max(len(check.what) for check in checks)
+        signs = {"ok": "ok ", "missing": "!  ", "note": "-  "}
+        for check in checks:
+            line = f"{signs[check.word]} {check.what:<{width}}  {plain_text(check.text)}"
+            click.echo(f"{line}{': ' + check.advice if check.advice else ''}")
+    else:
+        rows = [(check.what, check.word, check.text, check.advice) for check in checks]
+        print_table(("what", "state", "found", "advice"), rows, how)
+    return 0
+
+
+def all_checks() -> Iterator[Check]:
+    """Every check, in the order of the table."""
+    yield from _program()
+    yield from _terminal()
+    yield from _capturing()
+    yield from _extras()
+
+
+def _program() -> Iterator[Check]:
+    yield Check("kafkascope", "ok", _version("kafkascope"))
+    version = platform.python_version()
+    if sys.version_info < LEAST_PYTHON:
+        yield Check("Python", "missing", version, "3.11 or newer is needed")
+    else:
+        yield Check("Python", "ok", f"{version} ({platform.system()} {platform.machine()})")
+    private = sys.prefix != sys.base_prefix
+    where = "an environment of its own" if private else "the system's environment"
+    advice = "" if private else "pipx install . keeps its packages apart"
+    yield Check("environment", "ok" if private else "note", where, advice)
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _terminal() -> Iterator[Check]:
+    term = os.environ.get("TERM", "")
+    if not sys.stdout.isatty():
+        yield Check("terminal", "note", "stdout is no terminal")
+    elif term in ("", "dumb"):
+        yield Check("terminal", "missing", f'TERM is "{term}"', "export TERM=xterm-256color")
+    else:
+        size = shutil.get_terminal_size()
+        yield Check("terminal", "ok", f"{term}, {size.columns} x {size.lines}")
+    yield _colours(term)
+    encoding = (sys.stdout.encoding or locale.getpreferredencoding(False)).lower()
+    if encoding.replace("-", "") == "utf8":
+        yield Check("characters", "ok", "UTF-8")
+    else:
+        advice = "export LC_ALL=C.UTF-8, or use --plain"
+        yield Check("characters", "note", encoding, advice)
+    yield _clipboard()
+
+
+def _colours(term: str) -> Check:
+    if os.environ.get("NO_COLOR"):
+        return Check("colours", "note", "off: NO_COLOR is set")
+    if os.environ.get("COLORTERM", "") in ("truecolor", "24bit"):
+        return Check("colours", "ok", "16 million")
+    if "256" in term:
+        return Check("colours", "ok", "256")
+    return Check("colours", "note", "16 or fewer, as far as TERM and COLORTERM tell")
+
+
+def _clipboard() -> Check:
+    program = os.environ.get("TERM_PROGRAM", "")
+    if program == "Apple_Terminal":
+        advice = "copies go to a file; iTerm2 and others take them"
+        return Check("clipboard", "note", "macOS Terminal has no OSC 52", advice)
+    if os.environ.get("TMUX"):
+        return Check("clipboard", "note", "tmux", "set -g set-clipboard on, in tmux.conf")
+    return Check("clipboard", "ok", "OSC 52: the terminal decides")
+
+
+def _capturing() -> Iterator[Check]:
+    found = {name: shutil.which(name) for name, _ in TOOLS}
+    for name, use in TOOLS:
+        if found[name]:
+            yield Check(name, "ok", str(found[name]))
+        elif name == "tshark":
+            yield Check(name, "note", "not installed", use)
+        else:
+            yield Check(name, "note", "not installed", f"the system's package {name}: {use}")
+    yield _rights(found["dumpcap"])
+
+
+def _rights(dumpcap: str | None) -> Check:
+    """Whether packets can be captured by who runs this."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        return Check("capture rights", "ok", "root")
+    if _capabilities() >> NET_RAW & 1:
+        return Check("capture rights", "ok", "CAP_NET_RAW")
+    if dumpcap is not None and os.access(dumpcap, os.X_OK) and _privileged(Path(dumpcap)):
+        return Check("capture rights", "ok", "through dumpcap")
+    advice = "sudo tcpdump -i any -s 0 -U -w - port 9092 | kafkascope -"
+    if dumpcap is not None:
+        advice = "sudo usermod -aG wireshark $USER, and log in again"
+    return Check("capture rights", "note", "none; files and pipes are read all the same", advice)
+
+
+def _capabilities() -> int:
+    """The effective capabilities of this process; 0 where there are none."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    for line in status.splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _privileged(path: Path) -> bool:
+    """Whether a program has rights of its own: the setuid bit, or file capabilities."""
+    try:
+        if path.stat().st_mode & 0o4000:
+            return True
+        return hasattr(os, "getxattr") and bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
+
+
+def _extras() -> Iterator[Check]:
+    for extra, module, use in EXTRAS:
+        if _there(module):
+            yield Check(f"extra {extra}", "ok", use)
+        else:
+            advice = f'pip install "kafkascope[{extra}]"'
+            yield Check(f"extra {extra}", "note", f"not installed, for {use}", advice)
+
+
+def _there(module: str) -> bool:
+    """Whether a module is installed; it is not imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,31 @@
+"""`kafkascope producers`: producer ids, their sequences, and transactions."""
+
+from __future__ import annotations
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.stats import shown
+from analyzer.statistics.producers import Producers
+
+
+@click.command()
+@click.option("--partitions", "what", flag_value="lanes", help="Sequences by partition.")
+@click.option("--transactions", "what", flag_value="transactions", help="Transactions by time.")
+@input_options
+def producers(wish: Wish, what: str | None) -> int:
+    """Idempotent and transactional producers: what they sent, sent again, or left out; how their
+    transactions ended.
+
+    \b
+      kafkascope producers prod.pcapng
+      kafkascope producers prod.pcapng --transactions -Y 'txn == "orders-1"'
+      kafkascope producers prod.pcapng --partitions --sort missing -n 5
+    """
+    found = Producers()
+    if what == "lanes":
+        return shown(wish, found, "producer-partition", Producers.LANE_COLUMNS, found.lanes)
+    if what == "transactions":
+        columns = Producers.TRANSACTION_COLUMNS
+        return shown(wish, found, "transaction", columns, found.transactions)
+    return shown(wish, found, "producer", Producers.COLUMNS, found.rows)

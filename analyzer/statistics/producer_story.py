@@ -1,0 +1,203 @@
+"""Sequences of producers and lives of transactions, from their events in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from analyzer.statistics.mergeable import Event
+from dissectors.codes import error_name
+
+SEQUENCES: Final = 1 << 31
+"""Sequence numbers begin again at 0 after this many."""
+DUPLICATE: Final = 46
+FENCING: Final = frozenset({47, 49, 90})
+"""INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
+
+BEGAN: Final = "began before the capture, or held nothing"
+
+Outcome: TypeAlias = Literal["committed", "aborted", "open", "fenced", "superseded", "failed"]
+
+
+@dataclass(slots=True)
+class Lane:
+    """What a producer sent to a partition in one epoch."""
+
+    producer: int
+    epoch: int
+    topic: Any
+    partition: int
+    batches: int = 0
+    records: int = 0
+    repeats: int = 0
+    """Batches that were sent before, with the same sequence."""
+    missing: int = 0
+    """Sequence numbers between the first and the last that no accepted batch has."""
+    failed: int = 0
+    errors: set[int] = field(default_factory=set)
+    first: int | None = None
+    last: int | None = None
+    repeated: int | None = None
+    """Number of the first exchange that repeats one."""
+    gap: int | None = None
+    """Number of the first exchange behind a gap."""
+
+
+def lanes_of(events: Sequence[Event]) -> list[Lane]:
+    """One lane per epoch and partition; events in order."""
+    found: dict[tuple[Any, ...], tuple[Lane, list[Event]]] = {}
+    for event in events:
+        if event.kind != "batch" or event.about["sequence"] < 0:
+            continue
+        about = event.about
+        key = (about["producer"], about["epoch"], about["topic"] or "", about["partition"])
+        if key not in found:
+            found[key] = Lane(*key), []
+        found[key][1].append(event)
+    for lane, here in found.values():
+        _follow(lane, here)
+    return [found[key][0] for key in sorted(found)]
+
+
+def _follow(lane: Lane, events: list[Event]) -> None:
+    seen: set[int] = set()
+    taken: list[tuple[int, int, int]] = []
+    """(place, records, number of the exchange) of what was not refused"""
+    base = events[0].about["sequence"]
+    for event in events:
+        about = event.about
+        sequence, count, error = about["sequence"], about["records"], about["error"]
+        lane.batches += 1
+        lane.records += count
+        if error:
+            lane.failed += 1
+            lane.errors.add(error)
+        if sequence in seen:
+            lane.repeats += 1
+            lane.repeated = lane.repeated or event.number
+        seen.add(sequence)
+        if not error or error == DUPLICATE:
+            # Counted from the first one, so that the wrap at 2^31 is none.
+            place = (sequence - base + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
+            taken.append((place, count, event.number))
+    if not taken:
+        lane.first = lane.last = base
+        return
+    taken.sort()
+    end = taken[0][0]
+    for place, count, number in taken:
+        if place > end:
+            lane.missing += place - end
+            lane.gap = lane.gap or number
+        end = max(end, place + count)
+    lane.first = (taken[0][0] + base) % SEQUENCES
+    lane.last = (end - 1 + base) % SEQUENCES
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transaction."""
+
+    transactional_id: str
+    producer: int
+    epoch: int
+    begin_ns: int
+    number: int
+    end_ns: int | None = None
+    outcome: Outcome = "open"
+    partitions: set[tuple[Any, int]] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+    records: int = 0
+    text: str = ""
+
+
+def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
+    """The transactions of an id; events in order."""
+    out: list[Transaction] = []
+    current: Transaction | None = None
+    for event in events:
+        about = event.about
+        if event.kind == "init":
+            if current is not None and about["error"] == 0:
+                _end(current, "superseded", event, "a producer with its id started anew")
+                current = None
+            continue
+        if event.kind == "end":
+            current = _ended(current, event, out, name)
+            continue
+        if current is None or (about["producer"], about["epoch"]) != (
+            current.producer,
+            current.epoch,
+        ):
+            if about["error"] in FENCING:
+                # A producer that was fenced before tries in vain: no transaction of its own.
+                continue
+            if current is not None:
+                _end(current, "superseded", event, "another epoch goes on")
+            current = _begin(name, event)
+            out.append(current)
+        _goes_on(current, event)
+        if about["error"] in FENCING:
+            _end(current, "fenced", event, f"told {error_name(about['error'])}")
+            current = None
+    return out
+
+
+def _begin(name: str, event: Event) -> Transaction:
+    about = event.about
+    return Transaction(name, about["producer"], about["epoch"], event.time_ns, event.number)
+
+
+def _goes_on(current: Transaction, event: Event) -> None:
+    about = event.about
+    if event.kind == "batch":
+        current.partitions.add((about["topic"], about["partition"]))
+        if not about["error"]:
+            current.records += about["records"]
+    elif event.kind == "partitions":
+        current.partitions.update((topic, number) for topic, number in about["partitions"])
+    else:
+        current.groups.add(about["group"])
+
+
+def _ended(
+    current: Transaction | None, event: Event, out: list[Transaction], name: str
+) -> Transaction | None:
+    about = event.about
+    if current is None:
+        if about["error"] != 0 or (out and _again(out, event)):
+            return None
+        # It began before the capture did.
+        current = _begin(name, event)
+        current.text = BEGAN
+        out.append(current)
+    error = about["error"]
+    if error is None:
+        current.text = f"{'commit' if about['committed'] else 'abort'} was asked, no answer seen"
+        return current
+    if error in FENCING:
+        _end(current, "fenced", event, f"told {error_name(error)}")
+        return None
+    if error:
+        # Asked again later, as after CONCURRENT_TRANSACTIONS.
+        current.text = f"told {error_name(error)}"
+        return current
+    text = current.text if current.text == BEGAN else ""
+    _end(current, "committed" if about["committed"] else "aborted", event, text)
+    return None
+
+
+def _again(out: list[Transaction], event: Event) -> bool:
+    """Whether it repeats the end of the transaction before."""
+    last = out[-1]
+    if last.producer != event.about["producer"]:
+        return False
+    word = "committed" if event.about["committed"] else "aborted"
+    return last.outcome == word and last.epoch == event.about["epoch"] and last.text != BEGAN
+
+
+def _end(current: Transaction, outcome: Outcome, event: Event, text: str) -> None:
+    current.outcome = outcome
+    current.end_ns = event.about["end_ns"] or event.time_ns
+    current.text = text
