@@ -74,7 +74,7 @@ def _records(value: object) -> list[dict[str, str]]:
     if isinstance(value, list):
         return [found for each in value for found in _records(each)]
     if isinstance(value, dict):
-        if "batches" in value:
+        if isinstance(value.get("batches"), list):
             return [record for batch in value["batches"] for record in batch["records"]]
         return [found for each in value.values() for found in _records(each)]
     return []
