@@ -81,10 +81,11 @@ class Visitors:
 
 @contextmanager
 def visitors(ports: list[int]) -> Iterator[Visitors]:
-    """Note every connection attempt to these ports while something runs."""
+    """Note every connection to these ports while something runs."""
     seen = Visitors()
-    which = " or ".join(f"dst port {port}" for port in ports)
-    condition = f"tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn and ({which})"
+    which = " or ".join(f"src port {port}" for port in ports)
+    # The broker's SYN-ACK: attempts that it refuses are no visits.
+    condition = f"tcp[tcpflags] & (tcp-syn|tcp-ack) == (tcp-syn|tcp-ack) and ({which})"
     command = ["tcpdump", "-i", "lo", "-n", "-l", condition]
     if os.geteuid() == 0:
         command[1:1] = ["-Z", "root"]
@@ -105,5 +106,5 @@ def visitors(ports: list[int]) -> Iterator[Visitors]:
     finally:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=30)
-        for found in re.finditer(r"\.(\d+) > ", output):
+        for found in re.finditer(r" > [\d.]+\.(\d+): ", output):
             seen.ports.add(int(found[1]))
