@@ -97,8 +97,9 @@ def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes,
         stream = inner
         try:
             head = _head(stream)
-        except CutShort:
-            head = b""
+        except CutShort as error:
+            stream.close()
+            raise NotACapture(str(error)) from None
     return stream, head, True
 
 

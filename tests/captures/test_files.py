@@ -114,6 +114,13 @@ def test_a_cut_file_gives_all_that_is_whole(tmp_path: Path, how: str) -> None:
     assert len(source.statistics.damage) == 1
 
 
+@pytest.mark.parametrize("how", ["gz", "zst"])
+def test_a_file_cut_before_its_first_block_is_not_called_empty(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(PACKED[how](WHOLE.pcap())[:12])
+    assert "cut.pcap is cut short after byte 12" in refusal(path)
+
+
 def test_damage_names_its_place_and_spares_other_files(tmp_path: Path) -> None:
     data = WHOLE.pcap()
     records = 24 + 16 + len(WHOLE.frames[0][1])
