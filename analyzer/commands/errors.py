@@ -9,7 +9,7 @@ import click
 from analyzer.commands.tables import TableFormat, print_table, table_options
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})  # -1 is a code
 @click.argument("wanted", metavar="[CODE|NAME]", required=False)
 @table_options
 def errors(wanted: str | None, how: TableFormat) -> int:

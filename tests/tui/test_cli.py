@@ -214,3 +214,8 @@ def test_raw_bytes_come_and_go(tmp_path: Path) -> None:
     file = tmp_path / "body.bin"
     file.write_bytes(b"\xff" + done.stdout)
     assert run("decode", "HeartbeatRequest", "0", str(file))[0] in (2, 4)
+
+
+def test_a_negative_error_code_is_no_option() -> None:
+    code, out, _ = run("errors", "-1")
+    assert (code, out.split()[0]) == (0, "UNKNOWN_SERVER_ERROR")
