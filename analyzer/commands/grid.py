@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 from typing import Any, Final
 
 import click
@@ -19,6 +20,10 @@ from analyzer.times import iso_ns
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
 MS: Final = 1_000_000
+GAP: Final = "  "
+INDENT: Final = "    "
+LEAST_LAST: Final = 24
+"""Columns that a sentence at the end of a row needs at least to stay there."""
 LIST_WIDTH: Final = 40
 """Of a list on a terminal; the last column takes what is left."""
 
@@ -98,23 +103,45 @@ def _order(value: Any) -> tuple[int, Any]:
 def _print_table(lines: list[Line], columns: list[Column], times: Times, output: Output) -> None:
     cells = [[cell(column, line, times) for column in columns] for line in lines]
     titles = [column.title for column in columns]
-    width = output.width
-    if width is None:
+    if output.width is None:
         output.line("\t".join(titles), "header")
         for each in cells:
             output.line("\t".join(each))
         return
+    for text, style in fitted(titles, cells, columns, output.width):
+        output.line(text, style)
+
+
+def fitted(
+    titles: list[str], cells: list[list[str]], columns: list[Column], width: int
+) -> Iterator[tuple[str, str]]:
+    """(line, style) of a table in so many columns of a terminal: without the columns that are
+    empty, and with sentences below their rows where no room is left beside them."""
+    kept = [
+        index
+        for index in range(len(columns))
+        if not index or any(row[index] not in ("", "-") for row in cells)
+    ]
+    columns = [columns[index] for index in kept]
+    table = [[row[index] for index in kept] for row in (titles, *cells)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     last = len(columns) - 1
-    widths = [max(len(text) for text in column) for column in zip(titles, *cells, strict=True)]
     for index, column in enumerate(columns):
         if index < last and column.kind in ("list", "text"):
             widths[index] = min(widths[index], LIST_WIDTH)
-    for index, each in enumerate((titles, *cells)):
+    room = width - sum(widths[:last]) - len(GAP) * last
+    below = columns[last].kind in ("list", "text") and widths[last] > max(room, LEAST_LAST)
+    for number, row in enumerate(table):
+        shown = row[:last] if below else row
         padded = [
             cut(text, size).rjust(size) if column.kind in RIGHT else cut(text, size).ljust(size)
-            for text, size, column in zip(each, widths, columns, strict=True)
+            for text, size, column in zip(shown, widths, columns, strict=False)
         ]
-        output.line(cut("  ".join(padded).rstrip(), width), "header" if not index else "")
+        style = "" if number else "header"
+        yield cut(GAP.join(padded).rstrip(), width), style
+        if below and number and row[last]:
+            for part in wrap(row[last], width - len(INDENT), break_long_words=False):
+                yield cut(INDENT + part, width), style
 
 
 def cell(column: Column, line: Line, times: Times) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -17,10 +18,12 @@ from analyzer.commands.reading import Reading
 from analyzer.render_times import Times
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Line
-from analyzer.statistics.timeline import timeline
+from analyzer.statistics.timeline import TICK, timeline
 
 LANE_WIDTH: Final = 72
 """In a pipe."""
+SHORT_NS: Final = 1_500_000_000
+"""Between two times of the scale."""
 MARGIN: Final = 28
 NOTE: Final = 30
 """What stands beside the lanes."""
@@ -90,18 +93,25 @@ def _print_lanes(found: Groups, names: list[str], times: Times, output: Output, 
         raise click.UsageError("--timeline is text; --rebalances and --members have other formats")
     width = LANE_WIDTH if output.width is None else output.width - MARGIN - NOTE
 
-    def clock(time_ns: int) -> str:
-        text = times.text(time_ns)
-        return text[:-4] if text[-4:-3] == "." and ":" in text else text
-
     for index, name in enumerate(names):
         story = found.story(name)
         if story is None:
             continue
         if index:
             output.line("")
-        for line in timeline(story, width, clock):
+        short = (story.last_ns - story.first_ns) * TICK < SHORT_NS * width
+        for line in timeline(story, width, _clock(times, short=short)):
             output.line(line)
+
+
+def _clock(times: Times, *, short: bool) -> Callable[[int], str]:
+    """Writes times of a scale, with milliseconds where seconds would not do."""
+
+    def clock(time_ns: int) -> str:
+        text = times.text(time_ns)
+        return text[:-4] if not short and text[-4:-3] == "." and ":" in text else text
+
+    return clock
 
 
 def _print_details(
