@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 Data: TypeAlias = bytes | memoryview
 
-READ_BYTES: Final = 256 * 1024
+READ_BYTES: Final = 512 * 1024
 """One read. Larger ones fall out of the cache, smaller ones cost more calls."""
 WRITE_HIGH: Final = 0
 """Unsent bytes above which the other side is no longer read: none, for the next write shall go
@@ -78,8 +78,6 @@ class Stream(asyncio.BufferedProtocol):
         self.error: Exception | None = None
         self.left = False
         """The other end closed while we did not read: what it had sent before is not wanted."""
-        self.received = 0
-        self.sent = 0
 
     # --- protocol
 
@@ -103,7 +101,6 @@ class Stream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Hand over what came."""
-        self.received += nbytes
         data = self._arena.view[:nbytes]
         if self.on_data is None or self._why & STARTING:
             self._early.append(bytes(data))  # uvloop reads on when told to pause too early
@@ -186,7 +183,6 @@ class Stream(asyncio.BufferedProtocol):
 
     def write(self, data: Data) -> None:
         """Send, or keep what the kernel does not take."""
-        self.sent += len(data)
         self.transport.write(data)
         # In a pile even a full send is kept: the transport sends in order.
         if self._views and type(data) is memoryview and self.transport.get_write_buffer_size():

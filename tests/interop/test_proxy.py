@@ -119,6 +119,16 @@ def test_new_groups_share_groups_and_every_admin_call(clusters: Any, tmp_path: P
     assert {"ConsumerGroupHeartbeat", "ShareFetch", "ShareGroupHeartbeat"} <= apis
 
 
+def _elect(cluster: Cluster) -> None:
+    """Make the preferred replicas leaders again."""
+    from confluent_kafka import ElectionType
+    from confluent_kafka.admin import AdminClient
+
+    # By way of the other listener: the visits to the clients' one are counted.
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
+    admin.elect_leaders(ElectionType.PREFERRED, None).result(30)
+
+
 def _journey(bootstrap: str, topic: str, count: int, pause_ms: int, protocol: str) -> Any:
     classes = compiled(jars("client-4.4.0", CLIENTS["4.4.0"]), ["Journey"])
     command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", classes.path, "Journey"]
@@ -138,7 +148,7 @@ def test_a_leader_that_moves_and_a_broker_that_restarts(
         visitors(cluster.ports("PLAINTEXT")) as seen,
         Proxied(cluster, folder, ("PLAINTEXT",)) as proxied,
     ):
-        process = _journey(proxied.bootstrap(), topic, 300, 50, protocol)
+        process = _journey(proxied.bootstrap(), topic, 400, 50, protocol)
         try:
             time.sleep(3)
             node = cluster.nodes[1]
@@ -146,16 +156,19 @@ def test_a_leader_that_moves_and_a_broker_that_restarts(
             time.sleep(2)
             node.start()
             node.wait(("INTERNAL", "CONTROLLER"))  # probes of the others would count as visits
+            time.sleep(3)
+            _elect(cluster)  # leaders move back while all brokers live: they tell where to
             output, errors = process.communicate(timeout=120)
         finally:
             process.kill()
             process.wait()
         rewrites = proxied.proxies["PLAINTEXT"].hub.metrics.snapshot()["rewrites_total"]
     assert process.returncode == 0, errors[-3000:]
-    assert json.loads(output) == {"written": 300, "read": 300, "same": True}
+    assert json.loads(output) == {"written": 400, "read": 400, "same": True}
     assert seen.ports <= proxied.own_ports(), "a client went past the proxy"
     checked(folder, Story())
     assert rewrites["Metadata"] > 0
+    assert rewrites.get("Produce", 0) + rewrites.get("Fetch", 0) > 0, "no node endpoints came"
 
 
 OTHERS = {"franz-go": ("go",), "kafkajs": ("node", "npm")}
@@ -219,3 +232,56 @@ def test_clients_in_other_languages(
     recording = checked(folder, Story())
     records = Counter(r["topic"] for r in recording.records if r["source"] == "produce")
     assert records == dict.fromkeys(names, 500)
+
+
+# Faults after which a client has to come through, as its documentation says.
+SURVIVED = (
+    "api == Produce -> error NOT_LEADER_OR_FOLLOWER first 2",
+    "api == Produce -> stamp REQUEST_TIMED_OUT once",
+    "api == Produce -> reset once",
+    "api == Produce -> truncate 20 once",
+    "api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 2",
+    "api == Fetch -> close once",
+    "api == Fetch -> delay 50ms..100ms on response",
+    "api == Fetch -> throttle 20KB/s on response",
+    "api == Metadata -> stamp LEADER_NOT_AVAILABLE at topic once",
+    "api == Metadata -> stale-metadata",
+    "api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE first 2",
+    "api == JoinGroup -> half-close once",
+    "api == SyncGroup -> stamp REBALANCE_IN_PROGRESS once",
+    "api == OffsetFetch -> error COORDINATOR_LOAD_IN_PROGRESS once",
+)
+
+
+@pytest.mark.parametrize(
+    "client",
+    ["java-4.4.0", "librdkafka", *(pytest.param(c, marks=pytest.mark.soak) for c in ("aiokafka",))],
+)
+def test_a_client_survives_each_fault_and_the_capture_tells(
+    clusters: Any, tmp_path: Path, client: str
+) -> None:
+    from proxy.faults import parse_fault
+
+    cluster = clusters("4.4.0")
+    names = [f"fault.{client}.{number}" for number in range(len(SURVIVED))]
+    topics(cluster, tmp_path / "admin.log", *names)
+    folder = tmp_path / "recorded"
+    failures = []
+    with Proxied(cluster, folder, ("PLAINTEXT",)) as proxied:
+        common = {"bootstrap": proxied.bootstrap(), "client": client}
+        chain = proxied.proxies["PLAINTEXT"].rules
+        with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:
+            for text, topic in zip(SURVIVED, names, strict=True):
+                fault = parse_fault(text)
+                chain.clear()
+                chain.add(fault)
+                driver.step("Produce", topic=topic, count=20)
+                told = driver.step("Consume", topic=topic, count=20, group=f"{topic}.group")
+                read = {tuple(map(str, row[:3])) for row in told["consumed"]}
+                if len(read) < 20 or not fault.trigger.fired:
+                    failures.append(f"{text}: {len(read)} read, fired {fault.trigger.fired}")
+        chain.clear()
+    assert failures == []
+    recording = checked(folder, Story())
+    errors = {error["name"] for e in recording.exchanges for error in e["errors"]}
+    assert {"NOT_LEADER_OR_FOLLOWER", "COORDINATOR_NOT_AVAILABLE", "REQUEST_TIMED_OUT"} <= errors
