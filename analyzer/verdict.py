@@ -48,6 +48,9 @@ def verdict_of(usage: Usage, release: str) -> Verdict:
     releases.release_key(release)
     if set(usage.total.roles) == {"broker"}:
         return Verdict("broker", ())
+    if not usage.works:
+        text = "nothing but the first steps of its connections is in the capture"
+        return Verdict("unclear", (Reason("unclear", "", text),))
     found = [
         reason
         for api, versions in sorted(usage.versions.items())

@@ -120,9 +120,14 @@ def partitions(wish: Wish) -> int:
 
 
 @stats.command()
+@click.option("--by", type=click.Choice(["connection", "client"]), default="connection")
 @input_options
-def connections(wish: Wish) -> int:
+def connections(wish: Wish, by: str) -> int:
     """Connections: who, how long, how far they came, how they ended, how the network was."""
+    if by == "client":
+        found = Connections()
+        columns = Connections.CLIENT_COLUMNS
+        return shown(wish, found, "client-connections", columns, found.by_client)
     return _show(wish, Connections(), "connections", Connections.COLUMNS)
 
 

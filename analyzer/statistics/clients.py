@@ -39,6 +39,7 @@ CONSUMING: Final = frozenset({8, 9, 11, 12, 13, 14, 68, 76, 78, 79})
 """Offsets, groups, share groups."""
 STREAMS: Final = frozenset({88, 89})
 TRANSACTIONS: Final = frozenset({24, 25, 26, 28})
+FIRST_STEPS: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 BROKERS: Final = frozenset(
     {4, 5, 6, 7, 27, 52, 53, 54, 55, 56, 58, 59, 62, 63, 67, 70, 73, 82, 83, 84, 85, 86, 87}
 )
@@ -86,7 +87,13 @@ class Usage:
         seen."""
         if "ApiVersions" in self.versions:
             return True
-        return False if self.total.fresh else None
+        # Before SASL is through, old clients ask nothing.
+        return False if self.total.fresh and self.works else None
+
+    @property
+    def works(self) -> bool:
+        """Whether it came to more than the first steps of a connection."""
+        return not self.versions.keys() <= FIRST_STEPS
 
 
 class Clients(ByKey[Used]):

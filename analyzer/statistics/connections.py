@@ -7,10 +7,11 @@ Also takes the beginnings and ends of connections (`saw`), for those without any
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.statistics.mergeable import Key, Measures, least, most, total
-from analyzer.statistics.model import Column, Line
+from analyzer.statistics.model import Column, Line, per_second
 from analyzer.statistics.simple import ByKey
 from captures.model import Closed, Connection, Opened
 
@@ -87,6 +88,20 @@ class Connections(ByKey[Wire]):
         Column("end", "end"),
     )
 
+    CLIENT_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("client", "Client"),
+        Column("connections", "conns", "count"),
+        Column("open", "open at end", "count"),
+        Column("per_minute", "per min", "rate"),
+        Column("life", "median life", "duration"),
+        Column("requests", "n", "count"),
+        Column("per_connection", "n per conn", "rate"),
+        Column("idle", "without work", "count"),
+        Column("unanswered", "unanswered", "count"),
+        Column("retransmissions", "retrans", "count"),
+        Column("resets", "resets", "count"),
+    )
+
     def __init__(self, limit: int | None = None) -> None:
         super().__init__(*(() if limit is None else (limit,)))
         self._live: dict[Key, Connection] = {}
@@ -153,6 +168,35 @@ class Connections(ByKey[Wire]):
         self._settle()
         self._live = live
         return [_line(key["connection"], wire) for key, wire in self.grouped(self.KEY)]
+
+    def by_client(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per client (its address where it has no id), most connections first."""
+        found: dict[str, list[Line]] = {}
+        for line in self.rows(names):
+            host = line["client_address"].rpartition(":")[0]
+            found.setdefault(line["client_id"] or host, []).append(line)
+        lines = [_client_line(client, here) for client, here in sorted(found.items())]
+        return sorted(lines, key=lambda line: -line["connections"])
+
+
+def _client_line(client: str, lines: list[Line]) -> Line:
+    opened = [line["opened"] for line in lines if line["opened"] is not None]
+    lives = [line["life"] for line in lines if line["life"] is not None]
+    rate = per_second(len(opened) - 1, min(opened, default=None), max(opened, default=None))
+    requests = sum(line["requests"] for line in lines)
+    return {
+        "client": client,
+        "connections": len(lines),
+        "open": sum(not line["end"] for line in lines),
+        "per_minute": None if rate is None else 60 * rate,
+        "life": int(median(lives)) if lives else None,
+        "requests": requests,
+        "per_connection": requests / len(lines),
+        "idle": sum(line["phase"] != "work" for line in lines),
+        "unanswered": sum(line["unanswered"] for line in lines),
+        "retransmissions": sum(line["retransmissions"] or 0 for line in lines),
+        "resets": sum("rst" in line["end"] for line in lines),
+    }
 
 
 def _key(connection: Connection) -> Key:

@@ -29,6 +29,7 @@ TABLES = (
     ("stats", "topics"),
     ("stats", "partitions"),
     ("stats", "connections"),
+    ("stats", "connections", "--by", "client"),
     ("stats", "sizes"),
     ("stats", "rates"),
     ("clients",),
@@ -129,6 +130,16 @@ def test_topics_hold_the_records_of_the_capture() -> None:
     for topic in lines:
         shares = [line["share"] for line in parts if line["topic"] == topic["topic"]]
         assert sum(share for share in shares if share is not None) in (0, pytest.approx(1))
+
+
+def test_connections_are_those_of_the_capture() -> None:
+    lines = objects("stats", "connections", DEMO)
+    seen = {e["connection"] for e in objects("ls", DEMO)}
+    assert {line["connection"] for line in lines} == seen
+    assert {line["phase"] for line in lines} <= {"work", "sasl", "versions", "connected"}
+    clients = objects("stats", "connections", DEMO, "--by", "client")
+    assert sum(line["connections"] for line in clients) == len(lines)
+    assert sum(line["requests"] for line in clients) == len(objects("ls", DEMO))
 
 
 def test_rates_hold_every_exchange_once() -> None:

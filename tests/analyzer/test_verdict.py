@@ -49,7 +49,9 @@ def why(found: Usage, release: str) -> str:
         (silent(JoinGroup=[1]), "4.0", "ok"),
         (silent(JoinGroup=[1]), "4.1", "ok"),
         # A version of ApiVersions that is not there is answered, and asked again.
-        (usage(ApiVersions=[99]), "2.0", "ok"),
+        (usage(ApiVersions=[99], Metadata=[1]), "2.0", "ok"),
+        # Nothing was seen that could break.
+        (usage(SaslHandshake=[1]), "4.0", "unclear"),
         (usage(ControlledShutdown=[1]), "4.0", "breaks"),
         (usage(ConsumerGroupHeartbeat=[0]), "2.8", "unclear"),
         (usage(PushTelemetry=[0]), "2.8", "ok"),
@@ -76,6 +78,11 @@ def test_a_capture_that_starts_in_the_middle_tells_less() -> None:
     found.total.fresh = None
     assert found.negotiates is None
     assert verdict_of(found, "4.0").word == "unclear"
+
+
+def test_who_did_not_get_through_sasl_was_not_seen_asking() -> None:
+    assert silent(SaslHandshake=[0]).negotiates is None
+    assert silent(SaslHandshake=[0], Metadata=[0]).negotiates is False
 
 
 def test_traffic_between_brokers_is_not_judged() -> None:
