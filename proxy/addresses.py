@@ -32,7 +32,7 @@ from proxy.skipping import Program, Unwalkable, Walk, program
 
 if TYPE_CHECKING:
     from proxy.entries import Entry
-    from proxy.relay import Relay
+    from proxy.state import State
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
 DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 60, 78, 79
@@ -87,11 +87,11 @@ class Directory(Protocol):
     generation: int
     """Changes whenever an answer of `advertise` may."""
 
-    def advertise(self, relay: Relay, node_id: int, host: str, port: int) -> tuple[str, int]:
+    def advertise(self, relay: State, node_id: int, host: str, port: int) -> tuple[str, int]:
         """The address under which that broker is reached through us; `OSError` if there is none.
         The listener accepts connections when this returns."""
 
-    def brokers(self, relay: Relay) -> list[tuple[int, str, int]]:
+    def brokers(self, relay: State) -> list[tuple[int, str, int]]:
         """All brokers that are known: node id and our address for it."""
 
 
@@ -132,7 +132,7 @@ class Rewriter:
     # --- whole responses
 
     def response(
-        self, relay: Relay, entry: Entry, frame: bytes, *, clamp: bool
+        self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
     ) -> tuple[bytes, str]:
         """The frame with our addresses (and versions that we know), and what was changed; the
         very same frame when nothing is."""
@@ -159,7 +159,7 @@ class Rewriter:
         return changed_before[:4] + frame[4:8] + changed_before[8:], comment
 
     def _response(
-        self, relay: Relay, entry: Entry, frame: bytes, *, clamp: bool
+        self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
     ) -> tuple[bytes, str]:
         key, version = entry.key, entry.version
         hub = relay.hub
@@ -178,7 +178,7 @@ class Rewriter:
         hub.metrics.add("rewrites_total", APIS[key].name)
         return _encoded(frame, decoded), "addresses: " + "; ".join(changes)
 
-    def _change(self, relay: Relay, key: int, body: Body) -> list[str]:
+    def _change(self, relay: State, key: int, body: Body) -> list[str]:
         """Change the addresses in a body, in place."""
         if key == DESCRIBE_CLUSTER and body.get("endpoint_type") == CONTROLLERS:
             return []
@@ -199,7 +199,7 @@ class Rewriter:
 
     # --- ends of responses whose start is gone
 
-    def tail(self, relay: Relay, entry: Entry, tail: bytes) -> tuple[bytes, str]:
+    def tail(self, relay: State, entry: Entry, tail: bytes) -> tuple[bytes, str]:
         """The end of a response with our addresses, of the very same length, and what changed.
 
         Spare bytes go into an unknown tag. What does not fit is left out: the client asks for
@@ -241,7 +241,7 @@ class Rewriter:
         ]
         return _SIZE.pack(correlation_id) + encode_body("ApiVersionsResponse", 0, body)
 
-    def _versions(self, relay: Relay, entry: Entry, frame: bytes) -> tuple[bytes, str]:
+    def _versions(self, relay: State, entry: Entry, frame: bytes) -> tuple[bytes, str]:
         """Cap the versions of those APIs whose addresses have to be replaced to what we know."""
         decoded = decode_response(frame[4:], entry.key, entry.version)
         capped = []

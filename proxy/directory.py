@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from proxy.relay import Relay
+    from proxy.state import State
 
 MAX_NODES: Final = 2_000
 """Listeners that a cluster may make us open; large clusters have some hundreds of brokers."""
@@ -93,7 +93,7 @@ class Nodes:
         self._port_base = port_base
         self._advertise = advertise
 
-    def advertise(self, relay: Relay, node_id: int, host: str, port: int) -> tuple[str, int]:
+    def advertise(self, relay: State, node_id: int, host: str, port: int) -> tuple[str, int]:
         """See `addresses.Directory`."""
         if self.known.get(node_id) != (host, port):
             self.known[node_id] = Address(host, port)
@@ -103,7 +103,7 @@ class Nodes:
             listener = self._open(node_id)
         return self._advertise or relay.advertise_host or self._host, listener.address.port
 
-    def brokers(self, relay: Relay) -> list[tuple[int, str, int]]:
+    def brokers(self, relay: State) -> list[tuple[int, str, int]]:
         """See `addresses.Directory`."""
         return [
             (node_id, *self.advertise(relay, node_id, *known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 MAX_WAITING: Final = 65_536
 """Clients keep 5 to 1000 in flight. More means that no answers come (a Produce of an unknown
 version with acks=0): the oldest are forgotten."""
+
+
+SIZE: Final = struct.Struct(">i")
+"""Of a frame: bytes that follow the field."""
 
 
 class Entry:

@@ -10,8 +10,8 @@ from proxy.verdicts import Drop, Forward, Replace, Verdict
 
 if TYPE_CHECKING:
     from proxy.message import Message
-    from proxy.relay import Relay
     from proxy.server import KafkaProxy
+    from proxy.state import State
     from proxy.way import Stop
 
 
@@ -28,9 +28,9 @@ class Held:
     def __init__(self, proxy: KafkaProxy) -> None:
         self._proxy = proxy
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[Relay, int, Stop, Message]] = {}
+        self._waiting: dict[int, tuple[State, int, Stop, Message]] = {}
 
-    def add(self, relay: Relay, side: int, stop: Stop, message: Message) -> int:
+    def add(self, relay: State, side: int, stop: Stop, message: Message) -> int:
         """A frame waits; its number."""
         number = next(self._numbers)
         self._waiting[number] = (relay, side, stop, message)

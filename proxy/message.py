@@ -21,7 +21,7 @@ from proxy.actions import CLIENT
 
 if TYPE_CHECKING:
     from proxy.entries import Entry
-    from proxy.relay import Relay
+    from proxy.state import State
 
 
 class Message:
@@ -44,7 +44,7 @@ class Message:
 
     def __init__(
         self,
-        relay: Relay,
+        relay: State,
         side: int,
         entry: Entry,
         size: int,

@@ -1,0 +1,164 @@
+"""The client's direction: which requests pass, which somebody has to see, SASL tokens."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from analyzer.plausible import Verdict as Plausible
+from analyzer.plausible import judge_request
+from dissectors.registry import APIS
+from proxy import secrets
+from proxy.actions import CLIENT, Data
+from proxy.entries import SIZE, Entry
+from proxy.heads import Head, read_head
+from proxy.judging import Judging
+from proxy.message import Message
+from proxy.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
+from proxy.way import COLLECT, PASS, Way
+
+if TYPE_CHECKING:
+    from proxy.rules import Rule
+
+MAX_TOKEN: Final = 512 * 1024
+"""Of a SASL token (sasl.server.max.receive.size)."""
+QUICK_BYTES: Final = 18
+"""Bytes of a request that the quick way wants to see."""
+QUICK: Final = frozenset(key for key in APIS if key not in (0, 7, SASL_HANDSHAKE, API_VERSIONS))
+"""APIs whose requests are nothing special while nobody records and no rule is there."""
+
+_HEAD = struct.Struct(">ihhih")
+
+
+class Requests(Judging):
+    """What comes from the client."""
+
+    def _quick_requests(self, way: Way, data: Data, size: int) -> int:
+        """Follow requests that are nothing special, as far as they go: the offset of the first that
+        is, or of the end. The long way (`_walk`) would do the same with them."""
+        at = way.left
+        count = self.hub.metrics.requests
+        waiting = self.waiting
+        now_ns = self._now
+        while size - at >= QUICK_BYTES:
+            length, key, version, correlation_id, name = _HEAD.unpack_from(data, at)
+            if key == PRODUCE:
+                # Flexible, without tags, without transaction, with an answer: else the long way.
+                place = at + 14 + name
+                if version < 9 or name < 0 or place + 4 > size:
+                    break
+                if data[place] or data[place + 1] or not (data[place + 2] or data[place + 3]):
+                    break
+            elif key not in QUICK:
+                break
+            if name < -1 or not name + 10 <= length < 0x2000_0000:
+                break
+            count[key] += 1
+            waiting.add(Entry(key, version, correlation_id, now_ns, length + 4))
+            at += length + 4
+        way.left = at - size if at > size else 0
+        return size if at >= size else at
+
+    def _decide_request(self, way: Way, view: memoryview, at: int, end: int) -> int:
+        if self._tokens or (way.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
+            need = self._decide_token(way, view, at, end)
+            if need is not None:
+                return need
+        if way.frames == 0 and end - at >= 4 and not sane(view, at):
+            return self._opaque(way, view, at)
+        try:
+            head = read_head(view, at, end)
+        except ValueError as error:
+            return self._opaque(way, view, at, f"no Kafka request: {error}")
+        if isinstance(head, int):
+            return head
+        if head.key < 0 or head.version < 0:
+            return self._opaque(way, view, at, "no Kafka request: a negative API key or version")
+        self._request(way, head)
+        return 0
+
+    def _request(self, way: Way, head: Head) -> None:
+        """A request begins: pass it, or keep it when somebody has to see it."""
+        hub = self.hub
+        key, version = head.key, head.version
+        hub.metrics.requests[key] += 1
+        entry = Entry(key, version, head.correlation_id, self._now)
+        entry.client_id = self.client_id = head.client_id
+        entry.size = head.size + 4
+        way.entry = entry if head.answered else None
+        self._frame(way, head.size, PASS)
+        if key == SASL_HANDSHAKE:
+            self._tokens = version == 0
+        tap = self.tap is not None
+        if (
+            (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
+            or (tap and not hub.with_secrets and secrets.in_request(key, version))
+            or (tap and hub.rewriter is not None and hub.rewriter.whole(key))
+        ):
+            way.mode = COLLECT
+        rules: list[Rule] = []
+        message = None
+        if hub.chain is not None:
+            message = Message(self, CLIENT, entry, head.size, self._now)
+            rules, whole = hub.chain.look(message)
+            if whole or hub.chain.responses(message):
+                way.mode = COLLECT
+        if way.mode == COLLECT and head.size > MAX_COLLECT:
+            hub.once(f"large {key}", f"a request of {head.size} bytes is too large to look at")
+            way.mode = PASS
+        if way.mode == PASS:
+            self._expect(way)
+            if message is not None and rules:
+                self._judge(way, message, iter(rules), None)
+
+    def _whole_request(self, way: Way, frame: bytes) -> None:
+        """A request that was kept is here."""
+        hub = self.hub
+        entry, way.entry = way.entry, None
+        answered = entry is not None
+        if entry is None:  # acks=0
+            head = read_head(frame, 0, len(frame))
+            assert isinstance(head, Head)
+            entry = Entry(head.key, head.version, head.correlation_id, self._now)
+            entry.client_id = head.client_id
+        self._tap_frame(CLIENT, entry, frame)
+        if self.tap is not None and hub.rewriter is not None and hub.rewriter.rewrites(entry.key):
+            entry.raw = frame
+        if entry.key == API_VERSIONS and hub.rewriter is not None and hub.clamp:
+            answer = hub.rewriter.too_new(entry.version, entry.correlation_id)
+            if answer is not None:
+                entry.comment = "answered by kafkascope: a version that it does not know (KIP-511)"
+                self._answer(entry, answer)
+                return
+        message = Message(self, CLIENT, entry, len(frame) - 4, self._now, frame[4:])
+        rules: list[Rule] = []
+        if hub.chain is not None:
+            rules, _ = hub.chain.look(message)
+            if hub.chain.responses(message):
+                entry.payload = frame[4:]
+        if answered:
+            way.entry = entry
+        self._judge(way, message, iter(rules), frame)
+
+    def _decide_token(self, way: Way, view: memoryview, at: int, end: int) -> int | None:
+        """None: it is a request after all."""
+        if end - at < 4:
+            return 4
+        (size,) = SIZE.unpack_from(view, at)
+        if not 0 <= size <= MAX_TOKEN:
+            self._tokens = False
+            return None
+        need: int = min(size + 4, 16)
+        if end - at < need:
+            return need
+        if size >= 10 and self._tokens:
+            data = bytes(view[at : min(end, at + 16 + 1024)])
+            if judge_request(data, 0) in (Plausible.MAYBE, Plausible.MORE):
+                self._tokens = False
+                return None
+        self._tokens = True
+        entry = Entry(-1, 0, 0, self._now)
+        entry.token = True
+        self._frame(way, size, COLLECT)
+        way.entry = entry
+        return 0

@@ -1,0 +1,161 @@
+"""What a connection's relay remembers, and the small steps that all its parts share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from analyzer.detect import describe
+from dissectors.registry import APIS
+from proxy import secrets
+from proxy.actions import BROKER, CLIENT, Action, End, Read, Send, WakeUp
+from proxy.entries import SIZE, Entry, Waiting
+from proxy.way import PASS, Stop, Way
+
+if TYPE_CHECKING:
+    from captures.model import Endpoint
+    from proxy.hub import Hub, Tap
+
+MAX_COLLECT: Final = 100 * 1024 * 1024
+"""A frame that is kept for a change; brokers take such requests (socket.request.max.bytes)."""
+SLICE_S: Final = 0.05
+"""A throttled frame goes in pieces of so much time."""
+
+PRODUCE: Final = 0
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+
+
+class State:
+    """One connection between a client and a broker."""
+
+    def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
+        self.hub = hub
+        self.number = number
+        self.client = client
+        self.broker = broker
+        self.advertise_host = ""
+        """The address of ours that this client came to."""
+        self.waiting = Waiting()
+        self.ways = (Way(CLIENT), Way(BROKER))
+        self.client_id: str | None = None
+        self.software = ""
+        self.tap: Tap | None = None
+        self.over = False
+        self.cause = ""
+        """Why the connection ended."""
+        self._tokens = False
+        self._answers = 0
+        """Answers of our own that wait for their turn."""
+        self._out: list[Action] = []
+        self._now = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether answers are still to come."""
+        return len(self.waiting) > 0
+
+    @property
+    def _careful(self) -> bool:
+        """Whether a decision may send something, which must not overtake what passes."""
+        return self.hub.chain is not None or self._answers > 0
+
+    def _pass(self, way: Way, data: memoryview) -> None:
+        if len(data):
+            self._out.append(Send(1 - way.side, data))
+            if self.tap is not None:
+                self.tap.client(way.side, data, self._now)
+
+    def _frame(self, way: Way, size: int, mode: int) -> None:
+        way.left = way.size = 4 + size
+        way.mode = mode
+        way.rate = 0.0
+        way.frames += 1
+        if mode != PASS:
+            way.body = bytearray()
+
+    def _expect(self, way: Way) -> None:
+        """An answer will come."""
+        if way.entry is not None:
+            self.waiting.add(way.entry)
+            way.entry = None
+
+    def _opaque(self, way: Way, view: memoryview, at: int, what: str = "") -> int:
+        """Framing is lost: everything passes from here on, and we say so."""
+        who = ("client", "broker")[way.side]
+        text = what or describe(bytes(view[at : at + 16]))
+        self.hub.metrics.add("opaque_total")
+        endpoint = self.client if way.side == CLIENT else self.broker
+        self.hub.once(
+            f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes pass as they are"
+        )
+        if way.side == CLIENT and way.frames == 0 and text.startswith(("TLS", "HTTP", "SSH")):
+            # The broker could only misunderstand it; the client learns more from a closed door.
+            self.over = True
+            self.cause = "not Kafka"
+            self._out += [End(CLIENT, "fin"), End(BROKER, "fin")]
+            return 0
+        for each in self.ways:
+            each.opaque = True
+        return 0
+
+    def _through(self, way: Way) -> None:
+        """A response is through: the next in the queue may have its answer already."""
+        if way.entry is not None and self.waiting.front() is way.entry:
+            self.waiting.pop()
+        way.entry = None
+        self._flush()
+
+    def _flush(self) -> None:
+        while (front := self.waiting.front()) is not None and front.answer is not None:
+            if not self.ways[BROKER].between:
+                return
+            self.waiting.pop()
+            self._answers -= 1
+            self._out.append(Send(CLIENT, front.answer))
+            if self.tap is not None:
+                self.tap.client(BROKER, front.answer, self._now, front.comment)
+
+    def _answer(self, entry: Entry, payload: bytes) -> None:
+        """Answer in the broker's place, in turn."""
+        entry.answer = SIZE.pack(len(payload)) + payload
+        self.waiting.add(entry)
+        self._answers += 1
+        self._flush()
+
+    def _stop(self, way: Way, go: Any, forever: bool = False) -> Stop:
+        stop = Stop(go, forever=forever)
+        if way.stop is None:
+            self._out.append(Read(way.side, False))
+        way.stop = stop
+        return stop
+
+    def _pace(self, way: Way, sent: int) -> None:
+        stop = self._stop(way, lambda: None)
+        self._out.append(WakeUp(int(sent / way.rate * 1e9), (way.side, stop)))
+
+    def _tap_frame(self, side: int, entry: Entry, frame: bytes, comment: str = "") -> None:
+        if self.tap is None:
+            return
+        if self.hub.with_secrets:
+            self.tap.client(side, frame, self._now, comment)
+            return
+        masked = secrets.masked_request if side == CLIENT else secrets.masked_response
+        self.tap.client(side, masked(entry, frame), self._now, comment)
+
+    def _undecoded(self, entry: Entry, why: str = "") -> None:
+        api = APIS.get(entry.key)
+        name = api.name if api is not None else str(entry.key)
+        self.hub.metrics.add("undecoded_total", name)
+        self.hub.once(
+            f"undecoded {name} {entry.version}",
+            f"{name} v{entry.version} from {self.broker} passes as it is, "
+            f"addresses in it are not replaced: {why or 'it cannot be read'}",
+        )
+
+
+def sane(view: memoryview, at: int) -> bool:
+    """Whether a size at the start of a connection makes sense: TLS, HTTP and garbage have none."""
+    first = view[at]
+    if first in (0x14, 0x15, 0x16, 0x17) and view[at + 1] == 3:
+        return False
+    return first < 0x20
