@@ -9,7 +9,6 @@ has to do, and the answer is `likely`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
@@ -27,7 +26,8 @@ from analyzer.statistics.addresses import (
     is_loopback,
     same_host,
 )
-from analyzer.statistics.mergeable import NAMES, Keyed, Measures, Names, least, most, total
+from analyzer.statistics.cluster_model import Coordinator, Leader, Node, Reached, Whole
+from analyzer.statistics.mergeable import Keyed
 from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
 from captures.model import Closed, Opened
 
@@ -40,71 +40,6 @@ KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
 LOST_LEADER: Final = frozenset({5, 6, 74, 75})
 """LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
 MAX_PARTITIONS: Final = 50_000
-
-
-@dataclass(slots=True)
-class Node(Measures):
-    """A node at one address, as it was told."""
-
-    told: int = total()
-    sources: Names = field(default_factory=Names, metadata=NAMES)
-    """APIs."""
-    clients: Names = field(default_factory=Names, metadata=NAMES)
-    """(client id, host) of those who were told."""
-    rack: str | None = most()
-    first_ns: int | None = least()
-    last_ns: int | None = most()
-    first: tuple[int, int] | None = least()
-    """(time, number) of the first exchange."""
-
-
-@dataclass(slots=True)
-class Reached(Measures):
-    """An address that somebody connected to."""
-
-    attempts: int = total()
-    refused: int = total()
-    silent: int = total()
-    """Attempts without any answer."""
-    exchanges: int = total()
-    answered: int = total()
-    first_ns: int | None = least()
-    last_ns: int | None = most()
-
-
-@dataclass(slots=True)
-class Leader(Measures):
-    """The leader of a partition."""
-
-    told: int = total()
-    latest: tuple[Any, ...] | None = most()
-    """(time, leader, epoch, replicas, in sync, offline)"""
-    leaders: Names = field(default_factory=Names, metadata=NAMES)
-    """(epoch, leader)"""
-    errors: int = total()
-    last_error_ns: int | None = most()
-
-
-@dataclass(slots=True)
-class Coordinator(Measures):
-    """The coordinator of a group, transaction or share partition."""
-
-    told: int = total()
-    latest: tuple[Any, ...] | None = most()
-    """(time, node, host, port)"""
-    nodes: Names = field(default_factory=Names, metadata=NAMES)
-    errors: int = total()
-    first_ns: int | None = least()
-
-
-@dataclass(slots=True)
-class Whole(Measures):
-    """Of the cluster as such."""
-
-    ids: Names = field(default_factory=Names, metadata=NAMES)
-    controllers: Names = field(default_factory=Names, metadata=NAMES)
-    controller: tuple[int, int] | None = most()
-    """(time, node)"""
 
 
 class Cluster:

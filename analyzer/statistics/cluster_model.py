@@ -1,0 +1,73 @@
+"""What is measured of a cluster: nodes as told, addresses as reached, leaders, coordinators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+
+
+@dataclass(slots=True)
+class Node(Measures):
+    """A node at one address, as it was told."""
+
+    told: int = total()
+    sources: Names = field(default_factory=Names, metadata=NAMES)
+    """APIs."""
+    clients: Names = field(default_factory=Names, metadata=NAMES)
+    """(client id, host) of those who were told."""
+    rack: str | None = most()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+    first: tuple[int, int] | None = least()
+    """(time, number) of the first exchange."""
+
+
+@dataclass(slots=True)
+class Reached(Measures):
+    """An address that somebody connected to."""
+
+    attempts: int = total()
+    refused: int = total()
+    silent: int = total()
+    """Attempts without any answer."""
+    exchanges: int = total()
+    answered: int = total()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Leader(Measures):
+    """The leader of a partition."""
+
+    told: int = total()
+    latest: tuple[Any, ...] | None = most()
+    """(time, leader, epoch, replicas, in sync, offline)"""
+    leaders: Names = field(default_factory=Names, metadata=NAMES)
+    """(epoch, leader)"""
+    errors: int = total()
+    last_error_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Coordinator(Measures):
+    """The coordinator of a group, transaction or share partition."""
+
+    told: int = total()
+    latest: tuple[Any, ...] | None = most()
+    """(time, node, host, port)"""
+    nodes: Names = field(default_factory=Names, metadata=NAMES)
+    errors: int = total()
+    first_ns: int | None = least()
+
+
+@dataclass(slots=True)
+class Whole(Measures):
+    """Of the cluster as such."""
+
+    ids: Names = field(default_factory=Names, metadata=NAMES)
+    controllers: Names = field(default_factory=Names, metadata=NAMES)
+    controller: tuple[int, int] | None = most()
+    """(time, node)"""

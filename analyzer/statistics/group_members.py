@@ -1,0 +1,104 @@
+"""The lives of a group's members, from its events: when they were there, what they did, how they
+ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzer.statistics.group_model import FENCING, UNKNOWN_MEMBER, Mark, Member, Presence
+from analyzer.statistics.mergeable import Event
+
+
+def members_of(
+    events: list[Event], presences: dict[tuple[str, int], Presence]
+) -> dict[str, Member]:
+    """Member id -> its life, without how it ended."""
+    found: dict[str, Member] = {}
+    for (name, generation), presence in sorted(presences.items()):
+        member = found.setdefault(name, Member(name))
+        member.client_id = presence.client_id or member.client_id
+        member.host = presence.host or member.host
+        member.instance = presence.instance or member.instance
+        member.session_ms = presence.session_ms or member.session_ms
+        member.rebalance_ms = presence.rebalance_ms or member.rebalance_ms
+        member.beats += presence.beats
+        member.commits += presence.commits
+        member.epochs.add(generation)
+        if presence.first_ns is not None and presence.last_ns is not None:
+            # From one generation to the next it was there, too.
+            begin = presence.first_ns if member.last_ns is None else member.last_ns
+            _lived(member, presence.first_ns, presence.last_ns)
+            member.marks.append(Mark(min(begin, presence.first_ns), presence.last_ns, "="))
+    for event in events:
+        about = event.about
+        name = about["member"]
+        if not name or (event.kind == "leave" and name not in found):
+            continue
+        if event.kind == "join" and about["error"] not in (0, None) and name not in found:
+            # It was given an id, or refused: a member only when it comes back.
+            continue
+        member = found.setdefault(name, Member(name))
+        member.client_id = about.get("client_id") or member.client_id
+        member.host = about.get("host") or member.host
+        member.instance = about.get("instance") or member.instance
+        end = about["end_ns"] or event.time_ns
+        if event.kind == "join" and about["error"] in (0, None):
+            _lived(member, event.time_ns, end)
+            member.marks.append(Mark(event.time_ns, end, "J"))
+        elif event.kind == "sync" and about["error"] in (0, None):
+            member.marks.append(Mark(event.time_ns, end, "S"))
+            if about["assigned"] is not None:
+                member.assigned = about["assigned"]
+        elif event.kind == "epoch" and about["generation"] > 0:
+            _lived(member, event.time_ns, end)
+            sign = "J" if about["before"] <= 0 else "S"
+            member.marks.append(Mark(event.time_ns, end, sign))
+            if about["assigned"] is not None:
+                member.assigned = about["assigned"]
+    return found
+
+
+def _lived(member: Member, first_ns: int, last_ns: int) -> None:
+    member.first_ns = first_ns if member.first_ns is None else min(member.first_ns, first_ns)
+    member.last_ns = last_ns if member.last_ns is None else max(member.last_ns, last_ns)
+
+
+def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
+    """How each member ended, where it did; `group_story` has found the expired ones."""
+    for event in events:
+        about = event.about
+        member = members.get(about["member"])
+        if member is None:
+            member = by_instance(members, about.get("instance")) if event.kind == "leave" else None
+        if member is None or (member.last_ns or 0) > (about["end_ns"] or event.time_ns):
+            continue
+        if event.kind == "leave" and about["error"] in (0, None):
+            member.state, member.text = "left", left_text(about)
+            member.marks.append(Mark(event.time_ns, event.time_ns, "l"))
+        elif event.kind == "epoch" and about["before"] < 0 and about["error"] in (0, None):
+            member.state = "left"
+            member.text = "left for a while (static member)" if about["before"] == -2 else "left"
+            member.marks.append(Mark(event.time_ns, event.time_ns, "l"))
+        elif event.kind != "join" and about.get("error") in (*FENCING, UNKNOWN_MEMBER):
+            member.state, member.text = "fenced", fenced_text(about["error"])
+            member.marks.append(Mark(event.time_ns, event.time_ns, "x"))
+
+
+def by_instance(members: dict[str, Member], instance: str | None) -> Member | None:
+    """The member with an instance id: admins remove static members by it."""
+    if instance is None:
+        return None
+    found = [member for member in members.values() if member.instance == instance]
+    return max(found, key=lambda member: member.last_ns or 0, default=None)
+
+
+def left_text(about: dict[str, Any]) -> str:
+    """With the reason that it gave."""
+    return f"left: {about['reason']}" if about.get("reason") else "left"
+
+
+def fenced_text(code: int) -> str:
+    """What it was told."""
+    from dissectors.codes import error_name
+
+    return f"told {error_name(code)}"
