@@ -44,11 +44,11 @@ def print_lines(
         told = chosen if wish.columns else list(columns)
         _print_json(found, told, schema, wish.form == "json", output)
     elif wish.form == "csv":
-        output.line(csv_line([column.name for column in chosen])[:-1])
+        output.line(csv_line([told_name(column) for column in chosen])[:-1])
         for line in found:
             output.line(csv_line([raw(column, line) for column in chosen])[:-1])
     elif wish.form == "tsv":
-        output.line("\t".join(column.name for column in chosen))
+        output.line("\t".join(told_name(column) for column in chosen))
         for line in found:
             output.line("\t".join(safe(raw(column, line)) for column in chosen))
     elif found:
@@ -66,7 +66,7 @@ def chosen_columns(columns: Sequence[Column], wish: Wish) -> list[Column]:
 
 def _named(columns: Sequence[Column], name: str, option: str) -> Column:
     for column in columns:
-        if name.lower() in (column.name, column.title.lower()):
+        if name.lower() in (column.name, told_name(column), column.title.lower()):
             return column
     from difflib import get_close_matches
 
@@ -170,6 +170,11 @@ def cell(column: Column, line: Line, times: Times) -> str:
             return safe(str(value))
 
 
+def told_name(column: Column) -> str:
+    """What programs call it: durations say their unit."""
+    return f"{column.name}_ms" if column.kind == "duration" else column.name
+
+
 def raw(column: Column, line: Line) -> str:
     """A value for programs: durations in milliseconds, times as ISO-8601."""
     value = line.get(column.name)
@@ -197,15 +202,13 @@ def json_line(columns: Sequence[Column], line: Line, schema: str) -> Line:
     out: Line = {"schema": schema}
     for column in columns:
         value = line.get(column.name)
-        name = column.name
         if column.kind == "duration":
-            name += "_ms"
             value = value / MS if isinstance(value, int) else value
         elif column.kind == "time" and isinstance(value, int):
             value = iso_ns(value)
         elif column.kind == "flag" and value is not None:
             value = bool(value)
-        out[name] = value
+        out[told_name(column)] = value
     return out
 
 
