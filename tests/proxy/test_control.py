@@ -245,17 +245,22 @@ def test_transparent_mode_in_a_network_namespace() -> None:
     """Clients connect to the broker's address; the kernel sends them to us; nothing is replaced."""
     script = f"""
 set -e
+ready() {{
+    for _ in $(seq 150); do (echo > /dev/tcp/$1/$2) 2>/dev/null && return; sleep 0.1; done
+    exit 1
+}}
+trap 'kill $(jobs -p)' EXIT
 ip link set lo up
 ip addr add 10.77.0.1/32 dev lo
+{sys.executable} -c '{BROKER}' >&2 &
+ready 10.77.0.1 9092
 iptables -t nat -A OUTPUT -p tcp --dport 9092 -m owner ! --gid-owner 12345 \\
     -j REDIRECT --to-ports 19092
-{sys.executable} -c '{BROKER}' & broker=$!
-{sys.executable} -c '{AS_PROXY}' 3<<'END' & proxy=$!
+{sys.executable} -c '{AS_PROXY}' 3<<'END' >&2 &
 {TRANSPARENT}
 END
-sleep 2
+ready 127.0.0.1 19092
 {sys.executable} -c '{CLIENT}'
-kill $broker $proxy
 """
     begin = time.monotonic()
     done = subprocess.run(
