@@ -1,7 +1,7 @@
 """What the proxy costs: speed, latency, CPU and memory, beside nothing and beside other relays.
 
     python benchmarks/proxy.py                   frames over loopback (about two minutes)
-    python benchmarks/proxy.py --real            Kafka's own ProducerPerformance and ConsumerPerformance
+    python benchmarks/proxy.py --real            ProducerPerformance and ConsumerPerformance
     python benchmarks/proxy.py --soak            10 GB, for the memory
 
 Every round runs all variants one after the other, so that a busy machine hurts all alike; printed
@@ -151,7 +151,7 @@ def _ping(connection: socket.socket, amount: int) -> None:
 # --- relays
 
 
-def asyncio_relay(upstream: int, port_file: str) -> None:
+def asyncio_relay(upstream: int, port_file: str, port: int = 0) -> None:
     """The yardstick: what asyncio itself costs, with back pressure and nothing else."""
     import asyncio
 
@@ -190,7 +190,9 @@ def asyncio_relay(upstream: int, port_file: str) -> None:
                 self.peer.transport.close()
 
     async def main() -> None:
-        server = await asyncio.get_running_loop().create_server(lambda: Half(True), "127.0.0.1", 0)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Half(True), "127.0.0.1", port
+        )
         Path(port_file).write_text(str(server.sockets[0].getsockname()[1]))
         await server.serve_forever()
 
@@ -206,7 +208,7 @@ class Running:
     def __init__(self, name: str, command: list[str], port_file: Path, port: int = 0) -> None:
         self.name = name
         self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        self.port = port or _port(port_file, self.process)
+        self.port = port or port_of(port_file, self.process)
         end = time.monotonic() + 30
         while port and time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -232,7 +234,7 @@ class Running:
             self.process.wait()
 
 
-def _port(file: Path, process: subprocess.Popen[bytes]) -> int:
+def port_of(file: Path, process: subprocess.Popen[bytes]) -> int:
     end = time.monotonic() + 30
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(OSError, ValueError):
@@ -300,7 +302,7 @@ def far_end(folder: Path) -> Iterator[int]:
     port_file = folder / "port-server"
     process = subprocess.Popen([sys.executable, str(HERE), "--as", "server", str(port_file)])
     try:
-        yield _port(port_file, process)
+        yield port_of(port_file, process)
     finally:
         process.kill()
         process.wait()
@@ -339,7 +341,8 @@ def frames(rounds: int, amount: int, names: list[str]) -> None:
 
 
 def report(results: dict[str, dict[str, list[float]]], memory: dict[str, float]) -> None:
-    head = f"{'':26}{'produce MB/s':>13}{'of relay':>9}{'CPU s/GB':>9}{'fetch MB/s':>12}{'of relay':>9}"
+    head = f"{'':26}{'produce MB/s':>13}{'of relay':>9}{'CPU s/GB':>9}"
+    head += f"{'fetch MB/s':>12}{'of relay':>9}"
     print(head + f"{'CPU s/GB':>9}{'p50 us':>8}{'added':>7}{'p99 us':>8}{'peak MB':>8}")
 
     def median(name: str, what: str) -> float:
@@ -372,7 +375,8 @@ def soak(amount: int) -> None:
                     measure(kind, relay.port, amount // 2)
                 grown = relay.memory_mb("VmHWM") - before
                 print(
-                    f"{name}: {amount / 1e9:.0f} GB, memory {before:.0f} MB, grew by {grown:.1f} MB at most"
+                    f"{name}: {amount / 1e9:.0f} GB, memory {before:.0f} MB, "
+                    f"grew by {grown:.1f} MB at most"
                 )
             finally:
                 relay.stop()
@@ -385,7 +389,7 @@ def main() -> None:
         if what == "server":
             serve(rest[0])
         elif what == "relay":
-            asyncio_relay(int(rest[0]), rest[1])
+            asyncio_relay(int(rest[0]), rest[1], *map(int, rest[2:]))
         else:
             load(rest[0], int(rest[1]), int(rest[2]))
         return
@@ -401,9 +405,10 @@ def main() -> None:
         soak(int(1e10))
         return
     if given.real:
+        sys.path.insert(0, str(ROOT))
         from benchmarks import proxy_real
 
-        proxy_real.run(given.rounds)
+        proxy_real.run(given.rounds, sys.modules[__name__])
         return
     names = list(VARIANTS) + (["mitmdump"] if given.mitmdump else [])
     if given.only:
