@@ -85,14 +85,14 @@ class TreeText:
         """`beside`: the struct that the node stands in; `array`: the field that it is an element
         of."""
         slot = node.slot
-        path = _path(around, node.name)
+        path = path_of(around, node.name)
         secret = self.mask and slot is not None and is_secret(slot.field, beside)
-        if not self.show_hex and _is_noise(node):
+        if not self.show_hex and is_noise(node):
             return
-        if _is_list(node):
+        if is_list(node):
             count = "null" if node.value is None else len(node.value)
             yield self._line(node, depth, f"{node.name}: {count}", leaf=not node.children)
-        elif _is_struct(node):
+        elif is_struct(node):
             yield self._line(node, depth, node.name, leaf=False)
         else:
             value = node.value
@@ -142,22 +142,22 @@ def dump_lines(octets: bytes, at: int) -> Iterator[str]:
         yield f"  {at + start:08x}  {row.hex(' '):<{3 * DUMP_WIDTH}} {text}"
 
 
-def _is_noise(node: Node) -> bool:
+def is_noise(node: Node) -> bool:
     """Lengths, counts, markers and empty tagged sections: bytes, but no news."""
     if node.slot is not None or node.name.startswith("["):
         return False
     if node.name == "_tagged_fields":
-        return all(_is_noise(child) for child in node.children)
+        return all(is_noise(child) for child in node.children)
     return node.name in ("count", "length", "marker", "size", "tag", "text", "data")
 
 
-def _is_list(node: Node) -> bool:
+def is_list(node: Node) -> bool:
     return isinstance(node.value, list) or (
         node.slot is not None and isinstance(node.slot.wire, ArrayWire)
     )
 
 
-def _is_struct(node: Node) -> bool:
+def is_struct(node: Node) -> bool:
     return isinstance(node.value, dict) or (node.value is None and node.name == "_tagged_fields")
 
 
@@ -165,7 +165,7 @@ def _has_fields(node: Node) -> bool:
     return any(child.slot is not None or child.children for child in node.children)
 
 
-def _path(around: str, name: str) -> str:
+def path_of(around: str, name: str) -> str:
     """The dotted path of a node, as errors and embedded formats have it."""
     if name == "_tagged_fields":
         return around

@@ -26,5 +26,9 @@ class TopicNames:
         """The name, None while it is not known."""
         return self._names.get(topic_id)
 
+    def all(self) -> dict[bytes, str]:
+        """All pairs, in the order in which they were learned; not to be changed."""
+        return self._names
+
     def __len__(self) -> int:
         return len(self._names)

@@ -165,6 +165,14 @@ class Source:
             raise NotKept(f"{self.names[file]} is shorter than it was")
         return data
 
+    def kept(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Where in the spool each file begins and ends: for `follow`."""
+        return dict(self._spooled), dict(self._spool_ends)
+
+    def follow(self, kept: tuple[dict[int, int], dict[int, int]]) -> None:
+        """Read again what another process's source keeps in the spool that both have."""
+        self._spooled, self._spool_ends = kept
+
     def find(self, numbers: Iterable[int]) -> list[Packet]:
         """The packets with these numbers, read a second time; NotKept when that cannot be."""
         wanted = sorted(set(numbers))

@@ -4,6 +4,7 @@ reader of the source."""
 from __future__ import annotations
 
 import os
+from io import FileIO
 from typing import Final
 
 from captures.errors import CaptureError
@@ -20,14 +21,24 @@ class Spool:
     """The last `capacity` bytes written. The file has no name: it is gone with the process,
     however that ends."""
 
-    def __init__(self, capacity: int = DEFAULT_BYTES, directory: str | None = None) -> None:
+    def __init__(
+        self,
+        capacity: int = DEFAULT_BYTES,
+        directory: str | None = None,
+        descriptor: int | None = None,
+    ) -> None:
+        """`descriptor`: an open file in place of a new one, shared with another process."""
         self.capacity = capacity
         self.written = 0
         """Bytes written so far; the address of the next one."""
         self._kept_from = 0
         from tempfile import TemporaryFile  # slow to import, and few sources need it
 
-        self._file = TemporaryFile(buffering=0, dir=directory)  # noqa: SIM115
+        self._file = (
+            TemporaryFile(buffering=0, dir=directory)  # noqa: SIM115
+            if descriptor is None
+            else FileIO(descriptor, "r+")
+        )
 
     def write(self, data: bytes | memoryview) -> int:
         """Keep `data`; its address. A full disk costs the bytes, not the session."""
@@ -63,6 +74,20 @@ class Spool:
             at += len(part)
             size -= len(part)
         return b"".join(parts)
+
+    def fileno(self) -> int:
+        """The descriptor of the ring's file."""
+        return self._file.fileno()
+
+    def state(self) -> tuple[int, int]:
+        """How far it was written and where the bytes begin that are kept: for `follow`."""
+        return self.written, max(self._kept_from, self.written - self.capacity)
+
+    def follow(self, state: tuple[int, int], margin: int) -> None:
+        """Read what another process writes to the same file. `margin`: bytes that it may have
+        written since it told its state; as many of the oldest ones count as gone."""
+        self.written, kept_from = state
+        self._kept_from = max(kept_from, self.written - self.capacity + margin)
 
     def close(self) -> None:
         """Free the disk."""

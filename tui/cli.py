@@ -31,11 +31,14 @@ class Home(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Home]] = {
+    "open": Home("tui.open:open_", "Look at captures in the terminal."),
     "ls": Home("analyzer.commands.ls:ls", "One line per exchange."),
     "show": Home("analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."),
     "records": Home("analyzer.commands.records:records", "One line per record."),
     "clients": Home("analyzer.commands.clients:clients", "Who, library, versions, what breaks."),
-    "groups": Home("analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."),
+    "groups": Home(
+        "analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."
+    ),
     "cluster": Home("analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."),
     "producers": Home("analyzer.commands.producers:producers", "Sequences and transactions."),
     "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
@@ -81,11 +84,11 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, home.help) for name, home in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`kafkascope FILE` lists the file."""
+        """`kafkascope FILE` opens the file on a terminal, and lists it elsewhere."""
         if args and not any(arg in ctx.help_option_names or arg == "--version" for arg in args[:1]):
             first = args[0]
             if first not in COMMANDS and (first.startswith("-") or _is_input(first)):
-                args = ["ls", *args]
+                args = ["open" if _to_look_at(args) else "ls", *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -186,6 +189,25 @@ def _is_input(text: str) -> bool:
     return text == "-" or "/" in text or "." in text or Path(text).exists()
 
 
+LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
+"""Options that say nothing about printing."""
+
+
+def _to_look_at(args: list[str]) -> bool:
+    """Whether inputs without a command are for the terminal UI: there is a terminal, a library for
+    it, and no option asks for output."""
+    if args[0].startswith("-") and args[0] != "-":
+        return False
+    options = {arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "-"}
+    if not options <= LOOKING or os.environ.get("TERM", "") in ("", "dumb"):
+        return False
+    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+        return False
+    from importlib.util import find_spec
+
+    return find_spec("textual") is not None
+
+
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -197,7 +219,7 @@ def main() -> None:
     INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
 
     \b
-      kafkascope capture.pcapng                                 list its exchanges
+      kafkascope capture.pcapng                                 look at its exchanges
       kafkascope ls capture.pcapng -Y 'latency > 500ms and not wait'
       kafkascope show capture.pcapng 1206 --hex
       tcpdump -U -w - port 9092 | kafkascope ls -

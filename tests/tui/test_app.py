@@ -1,0 +1,267 @@
+"""Keys and screens, with the demo capture already read; screens as the text of their strips."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tui.app import ScopeApp
+from tui.feed import StillFeed
+from tui.store import Store
+from tui.tree import Space
+
+Steps = Callable[[ScopeApp, "Pilot"], Awaitable[None]]  # noqa: F821
+
+
+def text_of(app: ScopeApp) -> str:
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: object) -> None:
+    async def main() -> None:
+        app = ScopeApp(StillFeed(store), "demo.pcap", **options)  # type: ignore[arg-type]
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause(0.15)
+            await steps(app, pilot)
+
+    asyncio.run(main())
+
+
+def test_the_widest_layout_shows_list_detail_and_bytes(store: Store) -> None:
+    async def steps(app, pilot):
+        screen = text_of(app)
+        assert "336 exchanges" in screen
+        assert "CreateTopics v7" in screen
+        assert "▼ ApiVersionsResponse v5" in screen
+        assert "00000010  00 04 00 12" in screen
+
+    run(store, steps)
+
+
+def test_keys_that_move(store: Store) -> None:
+    async def steps(app, pilot):
+        for key, cursor in [
+            *(("down", 1), ("j", 2), ("k", 1), ("up", 0), ("G", 335), ("g", 0)),
+            *(("end", 335), ("home", 0)),
+        ]:
+            await pilot.press(key)
+            assert app.list.cursor == cursor, key
+        await pilot.press("pagedown")
+        there = app.list.cursor
+        await pilot.press("space", "pageup")
+        assert app.list.cursor == there > 10
+
+    run(store, steps)
+
+
+def test_errors_connections_marks_and_numbers(store: Store) -> None:
+    async def steps(app, pilot):
+        session = store.session
+        await pilot.press("e")
+        first = app.list.index
+        assert store.texts[first].startswith("!")
+        await pilot.press("e", "E")
+        assert app.list.index == first
+        await pilot.press("right_square_bracket")
+        assert session.connection[app.list.index] == session.connection[first]
+        assert app.list.index > first
+        await pilot.press("left_square_bracket")
+        assert app.list.index == first
+        await pilot.press("m", "g", "apostrophe")
+        assert app.list.index == first
+        assert "* " in text_of(app)
+        await pilot.press("ctrl+g", *"100", "enter")
+        assert session.numbers[app.list.index] == 100
+        await pilot.press("colon", *"99999", "enter")
+        assert session.numbers[app.list.index] == 100
+
+    run(store, steps)
+
+
+def test_a_filter_applies_while_it_is_typed_and_says_what_is_wrong(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("slash", *"api == Produce")
+        await pilot.pause(0.4)
+        some = len(app.view_)
+        assert 0 < some < len(store)
+        assert "valid, fast" in text_of(app)
+        await pilot.press(*" and topik == x")
+        await pilot.pause(0.4)
+        assert 'unknown field "topik"' in text_of(app)
+        assert len(app.view_) == some
+        await pilot.press("enter")
+        assert app.focused.id == "filter"
+        await pilot.press("escape")
+        assert app.list.has_focus
+        box = app.query_one("#filter")
+        assert (box.value, len(app.view_)) == ("", len(store))
+
+    run(store, steps)
+
+
+def test_a_filter_that_reads_messages_waits_for_enter(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("slash", *"request.max_wait_ms > 0")
+        await pilot.pause(0.4)
+        assert len(app.view_) == len(store)
+        await pilot.press("enter")
+        await pilot.pause(0.6)
+        assert 0 < len(app.view_) < len(store)
+        assert app.list.has_focus
+
+    run(store, steps)
+
+
+def test_find_next_and_before(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("ctrl+f", *"joingroup", "enter")
+        first = app.list.cursor
+        await pilot.press("n", "N")
+        assert app.list.cursor == first > 0
+
+    run(store, steps)
+
+
+def test_field_to_bytes_and_byte_to_field(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("e", "enter")
+        await pilot.pause(0.1)
+        assert app.detail.has_focus
+        await pilot.press("down", "down", "down")
+        item = app.detail.item
+        assert app.hex.span == (item.start, item.end)
+        await pilot.press("tab", "right")
+        await pilot.pause(0.1)
+        assert app.hex.has_focus
+        inner = app.detail.item
+        assert inner.start <= app.hex.at < inner.end
+        assert app.hex.span == (inner.start, inner.end)
+
+    run(store, steps)
+
+
+def test_trees_fold_and_tabs_change(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        some = app.detail.count()
+        await pilot.press("Z")
+        assert app.detail.count() > some
+        await pilot.press("z")
+        assert app.detail.count() < some
+        await pilot.press("r")
+        assert "[Request]" in text_of(app)
+        await pilot.press("R", "R", "R")
+        assert "[Context]" in text_of(app)
+        assert "exchange 1: ApiVersions" in text_of(app)
+
+    run(store, steps)
+
+
+def test_decompressed_records_are_bytes_of_their_own(store: Store) -> None:
+    async def steps(app, pilot):
+        index = next(i for i in range(len(store)) if store.session.row(i).codecs == ("gzip",))
+        app.list.move_to(index)
+        await pilot.pause(0.15)
+        app._show_tab("Request")
+        await pilot.press("tab", "Z")
+        lines = app.detail.tree_.lines
+        inside = next(i for i, line in enumerate(lines) if line.space > 0)
+        app.detail.move_to(inside)
+        await pilot.pause(0.1)
+        assert app.hex.space.name == "Decompressed"
+
+    run(store, steps)
+
+
+def test_copy_goes_through_the_terminal(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("y")
+        assert "ApiVersions v5" in app.clipboard
+
+    run(store, steps)
+
+
+def test_filter_from_a_value(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("a", "enter")
+        await pilot.pause(0.2)
+        assert app.view_.text == 'api == ApiVersions and client == "java-4.4.0.admin"'
+        assert 0 < len(app.view_) < len(store)
+
+    run(store, steps)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (20, 5)])
+def test_every_size_opens_the_detail_and_comes_back(store: Store, size: tuple[int, int]) -> None:
+    async def steps(app, pilot):
+        assert app.list.display
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        assert app.detail.has_focus
+        await pilot.press("tab", "down", "q")
+        await pilot.pause(0.1)
+        assert app.list.has_focus
+        text_of(app)
+
+    run(store, steps, size)
+
+
+def test_80_columns_show_what_matters(store: Store) -> None:
+    async def steps(app, pilot):
+        screen = text_of(app).splitlines()
+        assert all(len(line) <= 80 for line in screen)
+        assert "! COORDINATOR_NOT_AVAIL" in "\n".join(screen)
+        await pilot.press("e", "enter")
+        await pilot.pause(0.2)
+        assert "FindCoordinatorResponse v6" in text_of(app)
+
+    run(store, steps, (80, 24))
+
+
+def test_a_storm_of_resizes(store: Store) -> None:
+    async def steps(app, pilot):
+        for width, height in [(20, 5), (200, 60), (1, 1), (80, 24), (139, 30), (160, 50)]:
+            await pilot.resize_terminal(width, height)
+        await pilot.pause(0.2)
+        assert "CreateTopics v7" in text_of(app)
+
+    run(store, steps)
+
+
+def test_plain_is_ascii(store: Store) -> None:
+    async def steps(app, pilot):
+        widgets = (app.list, app.detail, app.hex)
+        lines = [widget.render_line(y).text for widget in widgets for y in range(10)]
+        assert all(line.isascii() for line in lines)
+
+    run(store, steps, plain=True)
+
+
+def test_help_and_what_ctrl_c_does(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("question_mark")
+        await pilot.pause(0.1)
+        assert "next error or missing answer" in text_of(app)
+        await pilot.press("q", "ctrl+c")
+        assert app.is_running
+
+    run(store, steps)
+
+
+def test_bytes_of_traffic_never_reach_the_terminal_raw(store: Store) -> None:
+    async def steps(app, pilot):
+        evil = "\x1b[31m\x07\ud800\u202e\r\nx"
+        app.detail.tree_.lines[0].value = evil
+        app.detail.tree_.lines[0].label = evil
+        app.detail.changed()
+        app.hex.show(Space("Wire", evil.encode("utf-8", "surrogatepass")), 0, 3)
+        texts = [w.render_line(0).text for w in (app.detail, app.hex)]
+        assert all(text.isprintable() for text in texts)
+        app._tell(evil)
+        await pilot.pause(0.1)
+
+    run(store, steps)

@@ -1,0 +1,110 @@
+"""The reading process: all rows arrive, damage and failures are told, it can be stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from analyzer.offline import open_capture
+from tui.feed import ProcessFeed
+from tui.store import Store
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+
+
+def read_all(feed: ProcessFeed, seconds: float = 20.0) -> Store:
+    until = time.monotonic() + seconds
+    while not feed.store.progress.done:
+        assert time.monotonic() < until
+        feed.poll(0.1)
+        time.sleep(0.01)
+    return feed.store
+
+
+def test_what_arrives_equals_what_was_read(store: Store) -> None:
+    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    try:
+        found = read_all(feed)
+        assert len(found) == len(store)
+        for index in range(len(store)):
+            assert found.session.row(index) == store.session.row(index)
+            assert found.texts[index] == store.texts[index]
+        assert found.session.index_of(100) == store.session.index_of(100)
+    finally:
+        feed.close()
+
+
+def test_compressed_files_can_be_looked_into() -> None:
+    feed = ProcessFeed([str(SAMPLES / "cluster.pcap.gz")])
+    try:
+        found = read_all(feed)
+        assert len(found) == sum(1 for _ in open_capture([SAMPLES / "cluster.pcap.gz"]).exchanges())
+        assert found.session.exchange(0).request.frame.payload
+    finally:
+        feed.close()
+
+
+def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    path.write_text("hello")
+    feed = ProcessFeed([str(path)])
+    try:
+        progress = read_all(feed).progress
+        assert "not a capture" in progress.failure
+        assert progress.code == 3
+    finally:
+        feed.close()
+
+
+def test_a_cut_file_shows_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+    feed = ProcessFeed([str(path)])
+    try:
+        found = read_all(feed)
+        assert len(found) > 50
+        assert found.progress.code == 4
+        assert "cut short" in found.progress.said[0]
+    finally:
+        feed.close()
+
+
+def test_a_reader_that_waits_for_packets_stops_when_told() -> None:
+    ours, theirs = os.pipe()
+    feed = ProcessFeed(["-"], stdin=ours)
+    os.close(ours)
+    try:
+        os.write(theirs, (SAMPLES / "demo.pcap").read_bytes()[:60_000])
+        until = time.monotonic() + 15
+        while len(feed.store) < 20:
+            assert time.monotonic() < until
+            feed.poll(0.1)
+            time.sleep(0.01)
+        assert not feed.store.progress.done
+        assert feed.store.session.exchange(0).request.frame.payload
+        feed.stop()
+        assert read_all(feed).progress.stopped
+    finally:
+        os.close(theirs)
+        feed.close()
+
+
+def test_a_reader_that_dies_leaves_its_rows() -> None:
+    ours, theirs = os.pipe()
+    feed = ProcessFeed(["-"], stdin=ours)
+    os.close(ours)
+    try:
+        os.write(theirs, (SAMPLES / "demo.pcap").read_bytes()[:60_000])
+        until = time.monotonic() + 15
+        while len(feed.store) < 20:
+            assert time.monotonic() < until
+            feed.poll(0.1)
+            time.sleep(0.01)
+        feed._process.kill()
+        found = read_all(feed)
+        assert "ended early" in found.progress.failure
+        assert len(found) >= 20
+    finally:
+        os.close(theirs)
+        feed.close()

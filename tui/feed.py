@@ -1,0 +1,200 @@
+"""From the reading process to the store: starts it, receives its batches, stops it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from tui.indexer import SIZE, STOP
+from tui.store import Store
+
+MARGIN: Final = 64 << 20
+"""Bytes of a live capture that may arrive between two batches."""
+QUEUE: Final = 8
+"""Batches in hand; more of them stay in the pipe, and the reader waits."""
+
+
+class Feed(Protocol):
+    """Where rows come from."""
+
+    store: Store
+
+    def poll(self, seconds: float) -> bool:
+        """Take in what has arrived, for so long at most; whether anything has."""
+
+    def stop(self) -> None:
+        """Read no more; what was read stays."""
+
+    def close(self) -> None:
+        """End it all."""
+
+
+class StillFeed:
+    """All exchanges are there already."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        store.progress.done = True
+
+    def poll(self, seconds: float) -> bool:
+        """Nothing arrives."""
+        return False
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class ProcessFeed:
+    """A reading process. Make it before the UI starts: it reads while Textual loads."""
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        *,
+        ports: Iterable[int] = (),
+        legs: str = "client",
+        stdin: int | None = None,
+    ) -> None:
+        """`stdin`: the descriptor of what "-" means, when it is not descriptor 0."""
+        from tempfile import TemporaryFile
+
+        self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
+        results, their_results = os.pipe()
+        their_commands, self._commands = os.pipe()
+        options = {
+            "inputs": list(inputs),
+            "ports": list(ports),
+            "legs": legs,
+            "results": their_results,
+            "commands": their_commands,
+            "spool": self._spool_file.fileno(),
+        }
+        self._process = subprocess.Popen(
+            # -P: the working directory may hold modules that are not ours.
+            [sys.executable, "-P", "-m", "tui.indexer", json.dumps(options)],
+            stdin=subprocess.DEVNULL if "-" not in inputs else stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(their_results, their_commands, self._spool_file.fileno()),
+        )
+        os.close(their_results)
+        os.close(their_commands)
+        self._results = results
+        self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE)
+        self._closing = False
+        threading.Thread(target=self._receive, daemon=True).start()
+        self._store: Store | None = None
+        self._source: Any = None
+
+    @property
+    def store(self) -> Store:
+        """Where the rows are."""
+        if self._store is None:
+            self._store = Store(self._read)
+        return self._store
+
+    def _read(self, file: int, at: int, size: int) -> bytes:
+        from captures.spool import NotKept
+
+        if self._source is None:
+            raise NotKept("bytes not kept")
+        data: bytes = self._source.read(file, at, size)
+        return data
+
+    def _receive(self) -> None:
+        with os.fdopen(self._results, "rb") as pipe:
+            while not self._closing:
+                head = pipe.read(SIZE.size)
+                if len(head) < SIZE.size:
+                    break
+                data = pipe.read(SIZE.unpack(head)[0])
+                self._queue.put(data)
+        self._queue.put(None)
+
+    def poll(self, seconds: float) -> bool:
+        """Take in what has arrived, for so long at most; whether anything has."""
+        until = time.monotonic() + seconds
+        found = False
+        while True:
+            try:
+                data = self._queue.get_nowait()
+            except queue.Empty:
+                return found
+            found = True
+            if data is None:
+                self._end()
+                return found
+            self._take(pickle.loads(data))
+            if time.monotonic() > until:
+                return found
+
+    def _take(self, message: dict[str, Any]) -> None:
+        from analyzer.session_deltas import apply
+        from captures.files import Source
+        from captures.spool import Spool
+
+        progress = self.store.progress
+        match message["kind"]:
+            case "opened":
+                spool = Spool(descriptor=os.dup(self._spool_file.fileno()))
+                self._source = Source(message["names"], spool)
+                progress.size = message["size"]
+            case "rows":
+                self._source.spool.follow(message["spool"], MARGIN)
+                self._source.follow(message["kept"])
+                apply(message["delta"], self.store.session)
+                self.store.texts.extend(message["texts"])
+                progress.read = message["read"]
+            case "done":
+                progress.done = True
+                progress.stopped = message["stopped"]
+                progress.said = message["damage"] + message["remarks"]
+                if message["damage"]:
+                    progress.code = 4
+            case "failed":
+                progress.done = True
+                progress.failure, progress.code = message["text"], message["code"]
+
+    def _end(self) -> None:
+        progress = self.store.progress
+        if not progress.done:
+            code = self._process.wait()
+            progress.done, progress.code = True, 4
+            progress.failure = f"the reader ended early (exit code {code}): rows are missing"
+
+    def stop(self) -> None:
+        """Read no more; what was read stays."""
+        try:
+            os.write(self._commands, STOP)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """End the reader and release files."""
+        self._closing = True
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for _ in range(QUEUE + 1):  # lets the receiving thread end
+            try:
+                self._queue.get_nowait()
+            except queue.Empty:
+                break
+        try:
+            os.close(self._commands)
+        except OSError:
+            pass
+        if self._source is not None:
+            self._source.close()
+        self._spool_file.close()

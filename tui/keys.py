@@ -1,0 +1,64 @@
+"""The keys of the program as a table: bindings, the help screen and docs/keys.md come from it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Key(NamedTuple):
+    """An action by its id."""
+
+    id: str
+    keys: str
+    """As Textual names them, separated by commas."""
+    shown: str
+    """For people."""
+    action: str
+    help: str
+
+
+KEYS: Final = (
+    Key("filter.focus", "slash", "/", "filter", "filter; Enter applies, Esc leaves and clears"),
+    Key("list.find", "ctrl+f", "ctrl+f", "find", "find text in the list"),
+    Key("list.find_next", "n", "n", "find_next(1)", "next match"),
+    Key("list.find_previous", "N", "N", "find_next(-1)", "match before"),
+    Key("list.goto", "ctrl+g,colon", "ctrl+g :", "goto", "go to a number"),
+    Key("pane.open", "enter", "Enter", "open", "open the detail; in a tree fold"),
+    Key("pane.next", "tab", "tab", "pane(1)", "next pane"),
+    Key("pane.previous", "shift+tab", "shift+tab", "pane(-1)", "pane before"),
+    Key("pane.zoom", "backslash", "\\", "zoom", "this pane alone, and back"),
+    Key("pane.larger", "plus", "+", "resize(1)", "more room for the list"),
+    Key("pane.smaller", "minus", "-", "resize(-1)", "less room for the list"),
+    Key("pane.reset", "equals_sign", "=", "resize(0)", "usual sizes"),
+    Key("detail.side", "r", "r", "side", "request or response"),
+    Key("detail.tab", "R", "R", "tab", "next tab: request, response, records, context"),
+    Key("list.connection_next", "right_square_bracket", "]", "connection(1)", "next on connection"),
+    Key("list.connection_previous", "left_square_bracket", "[", "connection(-1)", "one before it"),
+    Key("list.error_next", "e", "e", "error(1)", "next error or missing answer"),
+    Key("list.error_previous", "E", "E", "error(-1)", "error before"),
+    Key("list.mark", "m", "m", "mark", "mark, unmark"),
+    Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "next mark"),
+    Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "mark before"),
+    Key("filter.from_value", "a", "a", "from_value", "filter from the value under the cursor"),
+    Key("list.tail", "F", "F", "tail", "follow the end, and stop"),
+    Key("list.time", "t", "t", "time", "next time format"),
+    Key("copy.value", "y", "y", "copy", "copy the line or value (OSC 52)"),
+    Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
+    Key("app.help", "question_mark,f1", "?", "help", "this help"),
+    Key("app.back", "q", "q", "leave", "back; on the first screen quit"),
+    Key("app.quit", "Q,ctrl+q", "Q", "quit", "quit"),
+)
+MOVES: Final = (
+    ("arrows j k", "move"),
+    ("PgUp PgDn space", "a page"),
+    ("g G Home End", "first, last"),
+    ("left right h l", "in a tree close, open; in bytes one byte"),
+    ("z Z", "in a tree close all, open all"),
+    ("ctrl+p", "commands, themes"),
+)
+
+
+def lines() -> list[str]:
+    """The table as text."""
+    rows = [(key.shown, key.help) for key in KEYS]
+    return [f"{shown:<16} {text}" for shown, text in (*rows[:5], *MOVES, *rows[5:])]

@@ -1,0 +1,3 @@
+"""The parts of the screens."""
+
+__all__: list[str] = []

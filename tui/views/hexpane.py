@@ -1,0 +1,107 @@
+"""The bytes pane: offsets, hexadecimal, text; the bytes of a field stand out."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click
+from textual.message import Message
+
+from tui.palette import DIM, NORMAL, STYLES, Glyphs
+from tui.tree import Space
+from tui.views.lines import Lines, Piece
+
+
+class HexPane(Lines):
+    """One space of bytes; left and right go byte by byte and tell which field that is."""
+
+    WHOLE = False
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "byte(-1)", "byte back", show=False),
+        Binding("right,l", "byte(1)", "byte on", show=False),
+    ]
+
+    class Picked(Message):
+        """The user is on a byte."""
+
+        def __init__(self, at: int) -> None:
+            super().__init__()
+            self.at = at
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(glyphs, id="hex")
+        self.space: Space | None = None
+        self.span = (0, 0)
+        self.at = 0
+
+    @property
+    def wide(self) -> int:
+        """Bytes a line."""
+        width = self.scrollable_content_region.width
+        return 16 if width >= 76 else 8 if width >= 43 else 4
+
+    def count(self) -> int:
+        """Lines of bytes."""
+        return 0 if self.space is None else -(-len(self.space.data) // self.wide)
+
+    def show(self, space: Space | None, start: int, end: int) -> None:
+        """Show bytes with a range of them marked."""
+        self.space, self.span, self.at = space, (start, end), start
+        self.cursor = start // self.wide
+        self.changed()
+        self.show_line(self.cursor)
+
+    def pieces(self, line: int, width: int) -> list[Piece]:
+        """Offset, bytes, text."""
+        assert self.space is not None
+        wide, (start, end) = self.wide, self.span
+        at = line * wide
+        row = self.space.data[at : at + wide]
+        out: list[Piece] = [(f"{at:08x}  ", DIM)]
+        texts: list[Piece] = []
+        for offset, octet in enumerate(row, at):
+            style = STYLES["span"] if start <= offset < end else NORMAL
+            if offset == self.at and self.has_focus:
+                style += Style(underline=True, bold=True)
+            gap = " " if offset + 1 < min(end, at + wide) and offset >= start else ""
+            out += [(f"{octet:02x}", style), (" ", style if gap else NORMAL)]
+            texts.append((chr(octet) if 32 <= octet < 127 else ".", style))
+        out.append(("   " * (wide - len(row)) + " ", NORMAL))
+        return out + texts
+
+    def move_to(self, line: int, *, tell: bool = True) -> None:
+        """The byte below or above."""
+        if self.space is None or not self.space.data:
+            return
+        line = max(0, min(line, self.count() - 1))
+        self._pick(line * self.wide + self.at % self.wide)
+
+    def action_byte(self, by: int) -> None:
+        """The byte beside."""
+        if self.space is not None and self.space.data:
+            self._pick(self.at + by)
+
+    def on_click(self, event: Click) -> None:
+        """The byte under the mouse."""
+        if self.space is not None and self.space.data:
+            column = max(0, min((event.x - 10) // 3, self.wide - 1))
+            self._pick((event.y + self.scroll_offset.y) * self.wide + column)
+
+    def _pick(self, at: int) -> None:
+        assert self.space is not None
+        self.at = max(0, min(at, len(self.space.data) - 1))
+        self.cursor = self.at // self.wide
+        self.changed()
+        self.show_line(self.cursor)
+        self.post_message(self.Picked(self.at))
+
+    def on_focus(self) -> None:
+        """The byte under the cursor shows."""
+        self.changed()
+
+    def on_blur(self) -> None:
+        """As above."""
+        self.changed()

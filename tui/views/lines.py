@@ -1,0 +1,160 @@
+"""A virtual list drawn line by line: of however many lines, only the visible ones cost."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.events import Click, Resize
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from analyzer.render_list import padded
+from tui.palette import NORMAL, STYLES, Glyphs
+
+CACHED: Final = 2_000
+Piece = tuple[str, Style]
+
+
+class Lines(ScrollView, can_focus=True):
+    """Subclasses tell `count` and the `pieces` of a line."""
+
+    WHOLE: ClassVar[bool] = True
+    """Whether the cursor is a whole line."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("pagedown,space", "page(1)", "page down", show=False),
+        Binding("home,g", "go(0)", "first", show=False),
+        Binding("end,G", "go(-1)", "last", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+        def __init__(self, lines: Lines) -> None:
+            super().__init__()
+            self.lines = lines
+
+        @property
+        def control(self) -> Lines:
+            """The list."""
+            return self.lines
+
+    def __init__(self, glyphs: Glyphs, *, id: str) -> None:
+        super().__init__(id=id)
+        self.glyphs = glyphs
+        self.cursor = 0
+        self._strips: LRUCache[tuple[int, bool, bool, int], Strip] = LRUCache(CACHED)
+
+    def count(self) -> int:
+        """Lines there are."""
+        raise NotImplementedError
+
+    def pieces(self, line: int, width: int) -> list[Piece]:
+        """A line as styled texts; they are made safe, cut and padded by `render_line`."""
+        raise NotImplementedError
+
+    def changed(self) -> None:
+        """What is shown is another thing: draw all again."""
+        self._strips.clear()
+        self.cursor = max(0, min(self.cursor, self.count() - 1))
+        self.grown()
+        self.refresh()
+
+    def grown(self) -> None:
+        """There are more lines than before."""
+        size = Size(self.scrollable_content_region.width or 1, self.count())
+        if size != self.virtual_size:
+            before, self.virtual_size = self.virtual_size.height, size
+            if before < self.scroll_offset.y + self.size.height:
+                self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Textual's way to draw."""
+        line = y + self.scroll_offset.y
+        width = self.scrollable_content_region.width
+        if line >= self.count():
+            return Strip.blank(width, self.rich_style)
+        key = (line, line == self.cursor, self.has_focus, width)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strips[key] = self._strip(line, width)
+        return strip.apply_style(self.rich_style)
+
+    def _strip(self, line: int, width: int) -> Strip:
+        left, segments = width, []
+        for text, style in self.pieces(line, width):
+            clean = self.glyphs.text(text)
+            segment = Segment(clean, style)
+            if segment.cell_length > left:
+                segment = Segment(self.glyphs.text(padded(clean, left)) if left else "", style)
+            segments.append(segment)
+            left -= segment.cell_length
+            if left <= 0:
+                break
+        segments.append(Segment(" " * max(0, left), NORMAL))
+        strip = Strip(segments).adjust_cell_length(width)
+        if line == self.cursor and self.WHOLE:
+            strip = Strip(
+                Segment.apply_style(
+                    strip, None, STYLES["cursor" if self.has_focus else "faint cursor"]
+                ),
+                width,
+            )
+        return strip
+
+    def move_to(self, line: int, *, tell: bool = True) -> None:
+        """Put the cursor on a line and show it."""
+        line = max(0, min(line, self.count() - 1))
+        before, self.cursor = self.cursor, line
+        self.refresh_lines(before, 1)
+        self.refresh_lines(line, 1)
+        self.show_line(line)
+        if tell and line != before:
+            self.post_message(self.Moved(self))
+
+    def show_line(self, line: int) -> None:
+        """Scroll as little as it takes."""
+        top, height = self.scroll_offset.y, max(1, self.scrollable_content_region.height)
+        if line < top or line >= top + height:
+            to = line if line < top else line - height + 1
+            if abs(line - top) > 2 * height:
+                to = max(0, line - height // 2)
+            self.scroll_to(y=to, animate=False, immediate=True, force=True)
+
+    def action_move(self, by: int) -> None:
+        """Lines up or down."""
+        self.move_to(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Pages up or down."""
+        self.move_to(self.cursor + by * max(1, self.scrollable_content_region.height - 1))
+
+    def action_go(self, line: int) -> None:
+        """The first line, or the last one."""
+        self.move_to(line if line >= 0 else self.count() - 1)
+
+    def on_click(self, event: Click) -> None:
+        """The cursor goes where the mouse is."""
+        self.move_to(event.y + self.scroll_offset.y)
+
+    def on_focus(self) -> None:
+        """The cursor shows who listens."""
+        self.refresh_lines(self.cursor, 1)
+
+    def on_blur(self) -> None:
+        """As above."""
+        self.refresh_lines(self.cursor, 1)
+
+    def on_resize(self, event: Resize) -> None:
+        """Lines are as wide as the widget."""
+        self.changed()
+        self.show_line(self.cursor)
