@@ -22,7 +22,7 @@ from analyzer.records import (
     shareable,
 )
 from analyzer.rows import to_json
-from dissectors.jsonform import plain
+from dissectors.jsonform import plain, without_non_finite
 from dissectors.masking import masked
 from dissectors.records import crc_ok
 
@@ -140,7 +140,8 @@ def line_of(value: dict[str, Any]) -> bytes:
         return orjson.dumps(value, default=plain, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:
         # A string that was not UTF-8; rare enough to do it slowly.
-        return json.dumps(value, default=_slow, separators=(",", ":")).encode("ascii") + b"\n"
+        text = json.dumps(without_non_finite(value), default=_slow, separators=(",", ":"))
+        return text.encode("ascii") + b"\n"
 
 
 def _slow(value: Any) -> Any:
