@@ -18,7 +18,7 @@ from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
 from proxy.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
-from proxy.stream import LAYER, PEER_FULL, Data, Stream
+from proxy.stream import LAYER, PEER_FULL, SELF_FULL, Data, Stream
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
@@ -270,7 +270,7 @@ class Handler(LiveConnectionHandler):
         )
         client = self.streams[0]
         assert client is not None
-        _couple(client, stream)
+        _couple(client, stream, lambda: self.route.hub.chain is not None)
         self.dispatch(events.OpenConnectionCompleted(command, None))
         await self.handle_connection(server)
 
@@ -327,14 +327,22 @@ class Handler(LiveConnectionHandler):
                 io.handler.cancel("killed")
 
 
-def _couple(client: Stream, broker: Stream) -> None:
-    """What one side does not take is not read from the other."""
+def _couple(client: Stream, broker: Stream, answering: Callable[[], bool]) -> None:
+    """What one side does not take is not read from the other. Where rules answer, a client that
+    does not take answers is not asked for more requests either."""
 
-    def full(stream: Stream) -> Callable[[bool], None]:
-        return lambda on: (stream.stop if on else stream.allow)(PEER_FULL)
+    def client_full(on: bool) -> None:
+        (broker.stop if on else broker.allow)(PEER_FULL)
+        if not on:
+            client.allow(SELF_FULL)
+        elif answering():
+            client.stop(SELF_FULL)
 
-    client.on_full = full(broker)
-    broker.on_full = full(client)
+    def broker_full(on: bool) -> None:
+        (client.stop if on else client.allow)(PEER_FULL)
+
+    client.on_full = client_full
+    broker.on_full = broker_full
 
 
 def _finish(stream: Stream) -> None:

@@ -28,6 +28,8 @@ PEER_FULL: Final = 2
 """Reason not to read: the other side does not take what was read."""
 LAYER: Final = 4
 """Reason not to read: the layer said so (a rule, a connection that is being opened)."""
+SELF_FULL: Final = 16
+"""Reason not to read: it does not take the answers that we gave in the broker's place."""
 DRAINING: Final = 8
 """Reason not to read: the proxy stops and takes no new requests."""
 

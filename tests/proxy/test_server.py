@@ -321,6 +321,32 @@ def test_a_gigabyte_against_a_rule_that_waits(rule: str) -> None:
     _memory_case(rule, 1 << 30)
 
 
+def test_a_client_that_does_not_take_our_answers_is_not_read() -> None:
+    async def main() -> None:
+        rules = [parse_fault("api == Heartbeat -> error 27")]
+        async with broker(echo) as up, KafkaProxy(str(up), rules=rules) as proxy:
+            host, _, port = proxy.bootstrap.rpartition(":")
+            sock = socket.create_connection((host, int(port)))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.setblocking(False)
+            before = memory_bytes()
+            many = request(HEARTBEAT, 4) * 20_000
+            loop = asyncio.get_running_loop()
+            stopped = False
+            for _ in range(60):
+                try:
+                    await asyncio.wait_for(loop.sock_sendall(sock, many), 3)
+                except TimeoutError:
+                    stopped = True
+                    break
+            assert stopped
+            assert memory_bytes() - before < 24 * MB
+            sock.close()
+            await proxy.stop(0)
+
+    run(main())
+
+
 def test_a_consumer_that_stops_reading_costs_a_buffer_at_most() -> None:
     async def main() -> None:
         async def generous(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
