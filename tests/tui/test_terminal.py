@@ -16,7 +16,10 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = f"env -u COLUMNS -u LINES {sys.executable} -P -m tui.cli"
 DEMO = "captures/samples/demo.pcap"
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+    pytest.mark.soak,
+]  # waits for a real terminal: too slow for a busy machine
 
 
 class Terminal:
