@@ -73,6 +73,11 @@ class Frames:
         packed = memoryview(self._packed)[self._ends[number] : self._ends[number + 1]]
         return tuple(Part._make(part) for part in _PART.iter_unpack(packed))
 
+    def first_packet(self, number: int) -> int:
+        """The packet with the first byte of a frame."""
+        packet: int = _PART.unpack_from(self._packed, self._ends[number])[3]
+        return packet
+
     def get(self, number: int, read: Read) -> Frame:
         """The frame with its bytes, read again."""
         parts = self.parts(number)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
 
-from analyzer.rows import short_id
 from analyzer.times import iso_ms
+from analyzer.topics import short_id
 from dissectors.embedded import embedded_in
 from dissectors.embedded.values import schema_id_of
 from dissectors.errors import DissectError

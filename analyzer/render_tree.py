@@ -152,12 +152,14 @@ def is_noise(node: Node) -> bool:
 
 
 def is_list(node: Node) -> bool:
+    """Whether the node is an array, if only an empty one or none."""
     return isinstance(node.value, list) or (
         node.slot is not None and isinstance(node.slot.wire, ArrayWire)
     )
 
 
 def is_struct(node: Node) -> bool:
+    """Whether the node has fields of its own, or is the section of its tags."""
     return isinstance(node.value, dict) or (node.value is None and node.name == "_tagged_fields")
 
 

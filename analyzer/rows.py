@@ -13,10 +13,10 @@ from analyzer.contents import contents_of
 from analyzer.facts import Facts, collector
 from analyzer.model import Note, State, Undecoded
 from analyzer.times import iso_ns
+from analyzer.topics import short_id
 from analyzer.waits import WAITING, wait_of
 from dissectors.codes import error_name
 from dissectors.registry import APIS
-from dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from analyzer.fetch_sessions import FetchSession
@@ -141,7 +141,7 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         api_key=key,
         api=exchange.api,
         api_version=exchange.api_version,
-        flexible=layout.flexible if layout is not None else _is_flexible(exchange),
+        flexible=layout.flexible if layout is not None else is_flexible(key, exchange.api_version),
         correlation_id=exchange.correlation_id,
         request_bytes=exchange.request_bytes,
         response_bytes=exchange.response_bytes,
@@ -186,14 +186,9 @@ def _implied(
     return tuple(topic for topic in found if topic not in listed)
 
 
-def _is_flexible(exchange: Exchange) -> bool:
-    key, version = exchange.api_key, exchange.api_version
+def is_flexible(key: int | None, version: int | None) -> bool:
+    """Whether that version of an API has compact types and tags."""
     return key in APIS and version is not None and version in APIS[key].flexible
-
-
-def short_id(topic_id: bytes) -> str:
-    """What stands for a topic whose name is not known."""
-    return f"{Uuid(topic_id)!s:.8}?"
 
 
 def _error(found: tuple[Any, ...], names: TopicNames, asked: str | None) -> RowError:
@@ -209,12 +204,22 @@ def _error(found: tuple[Any, ...], names: TopicNames, asked: str | None) -> RowE
 
 def renamed(row: Row, names: TopicNames) -> Row:
     """The row with names that were learned after it was made; the same row when there are none."""
-    known = {short_id(i): name for i in row.topic_ids if (name := names.get(i)) is not None}
-    if not known or known.keys().isdisjoint(row.topics):
+    topics = late_names(row.topics, names)
+    implied = late_names(row.implied_topics, names)
+    if topics is row.topics and implied is row.implied_topics:
         return row
-    errors = tuple(e._replace(topic=known.get(e.topic or "", e.topic)) for e in row.errors)
-    topics = tuple(dict.fromkeys(known.get(topic, topic) for topic in row.topics))
-    return replace(row, topics=topics, errors=errors)
+    errors = tuple(
+        e if e.topic is None else e._replace(topic=names.late(e.topic)) for e in row.errors
+    )
+    return replace(row, topics=topics, implied_topics=implied, errors=errors)
+
+
+def late_names(topics: tuple[str, ...], names: TopicNames) -> tuple[str, ...]:
+    """The topics with names that were learned since; the same tuple when there are none."""
+    if not any(topic[-1:] == "?" for topic in topics):
+        return topics
+    found = tuple(dict.fromkeys(map(names.late, topics)))
+    return topics if found == topics else found
 
 
 def unnamed(row: Row) -> bool:

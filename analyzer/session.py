@@ -25,6 +25,9 @@ STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orp
 NONE: Final = -1
 """In a column of numbers: there is none. Correlation ids may be -1, so they have another."""
 NO_ID: Final = -(2**40)
+NO_ACKS: Final = -(2**20)
+
+_NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 
 
 class Session:
@@ -38,30 +41,54 @@ class Session:
         self.states = array("B")
         """Index in `STATES`."""
         self.connections: list[Connection] = []
-        self.connection = array("L")
+        self.connection = array("I")
         """Index in `connections`."""
         self.client_side = array("B")
         self.api_keys = array("i")
         self.versions = array("i")
         self.correlation_ids = array("q")
         self.apis: Table[str] = Table()
-        self.api = array("L")
+        self.api = array("I")
         self.client_ids: Table[str | None] = Table()
-        self.client_id = array("L")
+        self.client_id = array("I")
         self.softwares: Table[str] = Table()
-        self.software = array("L")
+        self.software = array("I")
         self.users: Table[str] = Table()
-        self.user = array("L")
+        self.user = array("I")
         self.mechanisms: Table[str] = Table()
-        self.mechanism = array("L")
+        self.mechanism = array("I")
         self.reasons: Table[str] = Table()
-        self.reason = array("L")
+        self.reason = array("I")
         self.topic_lists: Table[tuple[str, ...]] = Table()
-        self.topics = array("L")
+        self.topics = array("I")
         self.group_lists: Table[tuple[str, ...]] = Table()
-        self.groups = array("L")
+        self.groups = array("I")
         self.error_lists: Table[tuple[int, ...]] = Table()
-        self.errors = array("L")
+        self.errors = array("I")
+        self.top_lists: Table[tuple[int, ...]] = Table()
+        self.tops = array("I")
+        """Errors of the response itself."""
+        self.implied_lists: Table[tuple[str, ...]] = Table()
+        self.implied = array("I")
+        self.topic_id_lists: Table[tuple[bytes, ...]] = Table()
+        self.topic_ids = array("I")
+        self.partition_lists: Table[tuple[int, ...]] = Table()
+        self.partitions = array("I")
+        self.member_lists: Table[tuple[str, ...]] = Table()
+        self.members = array("I")
+        self.generation_lists: Table[tuple[int, ...]] = Table()
+        self.generations = array("I")
+        self.producer_id_lists: Table[tuple[int, ...]] = Table()
+        self.producer_ids = array("I")
+        self.producer_epoch_lists: Table[tuple[int, ...]] = Table()
+        self.producer_epochs = array("I")
+        self.txn_lists: Table[tuple[str, ...]] = Table()
+        self.txns = array("I")
+        self.codec_lists: Table[tuple[str, ...]] = Table()
+        self.codecs = array("I")
+        self.acks = array("i")
+        """`NO_ACKS` where there are none: -1 means all replicas."""
+        self.batches = array("i")
         self.request_bytes = array("q")
         self.response_bytes = array("q")
         self.latencies = array("q")
@@ -106,6 +133,18 @@ class Session:
         self.topics.append(self.topic_lists.number(row.topics))
         self.groups.append(self.group_lists.number(row.groups))
         self.errors.append(self.error_lists.number(tuple(e.code for e in row.errors)))
+        self.tops.append(self.top_lists.number(tuple(e.code for e in row.errors if e.top)))
+        self.implied.append(self.implied_lists.number(row.implied_topics))
+        self.topic_ids.append(self.topic_id_lists.number(row.topic_ids))
+        self.partitions.append(self.partition_lists.number(row.partitions))
+        self.members.append(self.member_lists.number(row.members))
+        self.generations.append(self.generation_lists.number(row.generations))
+        self.producer_ids.append(self.producer_id_lists.number(row.producer_ids))
+        self.producer_epochs.append(self.producer_epoch_lists.number(row.producer_epochs))
+        self.txns.append(self.txn_lists.number(row.transactional_ids))
+        self.codecs.append(self.codec_lists.number(row.codecs))
+        self.acks.append(NO_ACKS if row.acks is None else row.acks)
+        self.batches.append(_or_none(row.batches))
         self.request_bytes.append(_or_none(row.request_bytes))
         self.response_bytes.append(_or_none(row.response_bytes))
         self.latencies.append(_or_none(row.latency_ns))
@@ -145,7 +184,7 @@ class Session:
         ends = (connection.a, connection.b)
         key, version = self.api_keys[index], self.versions[index]
         id_ = self.correlation_ids[index]
-        undecoded, notes = self._remarks.get(index, ((), ()))
+        undecoded, notes = self._remarks.get(index, _NOTHING)
         header, request = self._request_of(index)
         return Exchange(
             number=self.numbers[index],
@@ -169,6 +208,15 @@ class Session:
             notes=notes,
             fetch_session=self._fetch_sessions.get(index),
         )
+
+    def frames(self, index: int) -> tuple[int, ...]:
+        """Packets with the first byte of request and response."""
+        sides = (self._request[index], self._response[index])
+        return tuple(self._frames.first_packet(side) for side in sides if side != NONE)
+
+    def undecoded(self, index: int) -> tuple[Undecoded, ...]:
+        """Bytes of it that could not be decoded."""
+        return self._remarks.get(index, _NOTHING)[0]
 
     def row(self, index: int) -> Row:
         """The row of an exchange, with the topic names that are known by now."""

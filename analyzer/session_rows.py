@@ -5,43 +5,22 @@ do not hold."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless
-from analyzer.model import State
-from analyzer.rows import RowError
-from analyzer.session import NO_ID, NONE, STATES
+from analyzer.filter_bind import Bound, cost
+from analyzer.model import State, Undecoded
+from analyzer.rows import RowError, is_flexible, late_names
+from analyzer.session import NO_ACKS, NO_ID, NONE, STATES
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
     from analyzer.rows import Row
     from analyzer.session import Session
 
-IN_COLUMNS: Final = frozenset(
-    {
-        *("number", "time", "time.delta", "conn", "client.ip", "client.port", "broker"),
-        *("broker.ip", "broker.port", "ip", "port", "api", "version", "correlation_id", "client"),
-        *("software", "software.version", "user", "request.bytes", "response.bytes", "bytes"),
-        *("latency", "wait", "excess", "state", "answered", "open", "lost", "no-reply", "orphan"),
-        *("opaque", "error", "failed", "retriable", "topic", "group", "throttle", "records"),
-    }
-)
-"""Fields of the filter language that a `ColumnRow` answers by itself."""
-
 
 def in_columns(bound: Bound | None) -> bool:
     """Whether a filter needs nothing but columns."""
-    match bound:
-        case None:
-            return True
-        case Every(terms) | Some(terms):
-            return all(in_columns(term) for term in terms)
-        case Unless(term):
-            return in_columns(term)
-        case Find():
-            return False
-        case Test():
-            return not bound.path and bound.field.name in IN_COLUMNS
+    return bound is None or cost(bound) != "b"
 
 
 class ColumnRow:
@@ -128,7 +107,66 @@ class ColumnRow:
     def topics(self) -> tuple[str, ...]:
         known = self._session.topic_lists.values[self._session.topics[self._index]]
         # An id without a name then; by now it may have one.
-        return self._row.topics if any(name[-1:] == "?" for name in known) else known
+        return late_names(known, self._session.context.names)
+
+    @property
+    def implied_topics(self) -> tuple[str, ...]:
+        known = self._session.implied_lists.values[self._session.implied[self._index]]
+        return late_names(known, self._session.context.names)
+
+    @property
+    def topic_ids(self) -> tuple[bytes, ...]:
+        return self._session.topic_id_lists.values[self._session.topic_ids[self._index]]
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        return self._session.partition_lists.values[self._session.partitions[self._index]]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return self._session.member_lists.values[self._session.members[self._index]]
+
+    @property
+    def generations(self) -> tuple[int, ...]:
+        return self._session.generation_lists.values[self._session.generations[self._index]]
+
+    @property
+    def producer_ids(self) -> tuple[int, ...]:
+        return self._session.producer_id_lists.values[self._session.producer_ids[self._index]]
+
+    @property
+    def producer_epochs(self) -> tuple[int, ...]:
+        session = self._session
+        return session.producer_epoch_lists.values[session.producer_epochs[self._index]]
+
+    @property
+    def transactional_ids(self) -> tuple[str, ...]:
+        return self._session.txn_lists.values[self._session.txns[self._index]]
+
+    @property
+    def codecs(self) -> tuple[str, ...]:
+        return self._session.codec_lists.values[self._session.codecs[self._index]]
+
+    @property
+    def acks(self) -> int | None:
+        value = self._session.acks[self._index]
+        return None if value == NO_ACKS else value
+
+    @property
+    def batches(self) -> int | None:
+        return self._number("batches")
+
+    @property
+    def flexible(self) -> bool:
+        return is_flexible(self.api_key, self.api_version)
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        return self._session.frames(self._index)
+
+    @property
+    def undecoded(self) -> tuple[Undecoded, ...]:
+        return self._session.undecoded(self._index)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -137,8 +175,12 @@ class ColumnRow:
     @property
     def errors(self) -> tuple[RowError, ...]:
         """Codes and names; what they are about is in the message."""
-        codes = self._session.error_lists.values[self._session.errors[self._index]]
-        return tuple(RowError(code, error_name(code)) for code in codes)
+        session = self._session
+        codes = session.error_lists.values[session.errors[self._index]]
+        top = session.top_lists.values[session.tops[self._index]]
+        if not top:
+            return tuple(RowError(code, error_name(code)) for code in codes)
+        return tuple(RowError(code, error_name(code), top=code in top) for code in codes)
 
     @property
     def request_bytes(self) -> int | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
+
+from dissectors.values import Uuid
 
 CLUSTER_METADATA: Final = ("__cluster_metadata", bytes(15) + b"\x01")
 """The only topic whose id is fixed."""
@@ -11,11 +14,19 @@ MAX_NAMES: Final = 1_000_000
 """Far more topics than any cluster has; the limit keeps hostile input from filling the memory."""
 
 
+def short_id(topic_id: bytes) -> str:
+    """What stands for a topic whose name is not known."""
+    return f"{Uuid(topic_id)!s:.8}?"
+
+
 class TopicNames:
     """Topic ids to names, as far as messages told."""
 
     def __init__(self) -> None:
         self._names: dict[bytes, str] = {CLUSTER_METADATA[1]: CLUSTER_METADATA[0]}
+        self._short: dict[str, bytes] = {}
+        """Made when somebody asks, of so many names."""
+        self._indexed = 0
 
     def learn(self, topic_id: bytes, name: str | None) -> None:
         """Take note of a pair; zero ids and empty names say nothing."""
@@ -25,6 +36,16 @@ class TopicNames:
     def get(self, topic_id: bytes) -> str | None:
         """The name, None while it is not known."""
         return self._names.get(topic_id)
+
+    def late(self, topic: str) -> str:
+        """The name that was told since for what stands in its place (`short_id`); else as it is."""
+        if topic[-1:] != "?":
+            return topic
+        for each in islice(self._names, self._indexed, None):
+            self._short[short_id(each)] = each
+        self._indexed = len(self._names)
+        topic_id = self._short.get(topic)
+        return topic if topic_id is None else self._names[topic_id]
 
     def all(self) -> dict[bytes, str]:
         """All pairs, in the order in which they were learned; not to be changed."""

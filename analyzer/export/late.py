@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
-from analyzer.rows import short_id
+from analyzer.topics import short_id
 
 if TYPE_CHECKING:
     from analyzer.topics import TopicNames
