@@ -84,6 +84,11 @@ def ordered(lines: list[Line], columns: Sequence[Column], wish: Wish) -> list[Li
     column = _named(columns, wish.sort if down is None else wish.sort[1:], "--sort")
     if down is None:
         down = column.kind in DOWNWARDS
+    return sorted_by(lines, column, down=down)
+
+
+def sorted_by(lines: list[Line], column: Column, *, down: bool) -> list[Line]:
+    """The lines by the values of a column; those without one are last."""
     having = [line for line in lines if _value(column, line) is not None]
     having.sort(key=lambda line: _order(_value(column, line)), reverse=down)
     return having + [line for line in lines if _value(column, line) is None]
