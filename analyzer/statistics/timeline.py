@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from analyzer.render_cells import duration
 from analyzer.statistics.group_model import Member, Story
@@ -20,24 +20,37 @@ RANK: Final = {" ": 0, "=": 1, ".": 2, "S": 3, "J": 4, "l": 5, "x": 6}
 LEGEND: Final = "J join   . waits   S sync   = stable   l left   x gone silent"
 
 
+class Lane(NamedTuple):
+    """The life of a member: its name, a sign for each column of time, how it ended."""
+
+    label: str
+    cells: str
+    text: str
+
+
 def timeline(story: Story, width: int, clock: Callable[[int], str]) -> list[str]:
     """Lines of text; `clock` writes a time, `width` is that of the lanes."""
-    shown = story.members[-MAX_LANES:]
-    labels = [_label(index, member) for index, member in enumerate(story.members, 1)]
-    labels = labels[-len(shown) :] if shown else []
-    margin = max((len(label) for label in labels), default=0) + 1
-    scale = _Scale(story.first_ns, story.last_ns, width)
-    lines = [_title(story), (" " * (margin + 1) + scale.ticks(clock)).rstrip()]
-    for label, member in zip(labels, shown, strict=True):
-        lane = scale.lane(member)
-        lines.append(f" {label:<{margin}}{lane}  {member.text}".rstrip())
+    scale = Scale(story.first_ns, story.last_ns, width)
+    shown = lanes_of(story, scale)
+    margin = max((len(lane.label) for lane in shown), default=0) + 1
+    lines = [title_of(story), (" " * (margin + 1) + scale.ticks(clock)).rstrip()]
+    lines += [f" {lane.label:<{margin}}{lane.cells}  {lane.text}".rstrip() for lane in shown]
     if len(story.members) > len(shown):
         lines.append(f" {len(story.members) - len(shown)} earlier members are left out")
     lines.append(f" {LEGEND}")
     return lines
 
 
-def _title(story: Story) -> str:
+def lanes_of(story: Story, scale: Scale) -> list[Lane]:
+    """The members that are shown, by the time they came; the latest ones of too many."""
+    numbered = list(enumerate(story.members, 1))[-MAX_LANES:]
+    return [
+        Lane(_label(index, member), scale.lane(member), member.text) for index, member in numbered
+    ]
+
+
+def title_of(story: Story) -> str:
+    """The group in a line: protocol, generations, how often it rebalanced."""
     words = [f"group {story.group}", f"{story.protocol or 'unknown'} protocol"]
     if story.generations:
         noun = "epoch" if "classic" not in story.protocol else "generation"
@@ -59,18 +72,21 @@ def _label(index: int, member: Member) -> str:
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
 
 
-class _Scale:
+class Scale:
     """Times to columns."""
 
     def __init__(self, first_ns: int, last_ns: int, width: int) -> None:
         self.first_ns = first_ns
+        self.last_ns = last_ns
         self.width = max(10, width)
         self.step_ns = max(1, -(-(last_ns - first_ns + 1) // self.width))
 
     def column(self, time_ns: int) -> int:
+        """The column of a time; those outside are at the ends."""
         return min(self.width - 1, max(0, (time_ns - self.first_ns) // self.step_ns))
 
     def ticks(self, clock: Callable[[int], str]) -> str:
+        """Times, every so many columns."""
         text = ""
         for column in range(0, self.width, TICK):
             mark = clock(self.first_ns + column * self.step_ns)
@@ -78,8 +94,11 @@ class _Scale:
         return text
 
     def lane(self, member: Member) -> str:
+        """A sign for each column."""
         cells = [" "] * self.width
         for begin_ns, end_ns, sign in member.marks:
+            if end_ns < self.first_ns or begin_ns > self.last_ns:
+                continue  # the scale may be of a part
             begin, end = self.column(begin_ns), self.column(end_ns)
             for column in range(begin, end + 1):
                 # A join that takes long is a J, and then dots.
