@@ -1,83 +1,27 @@
-"""Secrets out of frames that are recorded: same length, so that every offset stays.
-
-Which fields are secret is in the declarations (`secret=True`). Bytes that cannot be read where a
-secret may be are hidden as a whole: no recording leaks for our ignorance.
-"""
+"""Secrets out of frames that are recorded, told from what the connection remembers of them."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from dissectors.errors import DissectError
-from dissectors.masking import has_secrets, masked
-from dissectors.registry import (
-    APIS,
-    layout_of,
-    read_layout,
-    read_request_header,
-    response_header_version,
-    write_layout,
-)
+from analyzer import secrets
+from analyzer.secrets import HIDDEN, in_request, in_response
 
 if TYPE_CHECKING:
     from proxy.entries import Entry
 
-HIDDEN: Final = b"*"
-
-
-@cache
-def _secret(name: str, key: int, version: int) -> bool:
-    api = APIS.get(key)
-    if api is None:
-        return False
-    versions = api.versions
-    if version in versions:
-        return has_secrets(layout_of(f"{api.name}{name}", version))
-    return has_secrets(layout_of(f"{api.name}{name}", versions.high))
-
-
-def in_request(key: int, version: int) -> bool:
-    """Whether a request may carry a secret."""
-    return _secret("Request", key, version)
-
-
-def in_response(key: int, version: int) -> bool:
-    """Whether a response may carry a secret."""
-    return _secret("Response", key, version)
+__all__ = ["HIDDEN", "in_request", "in_response", "masked_request", "masked_response"]
 
 
 def masked_request(entry: Entry, frame: bytes) -> bytes:
     """A whole request as it may be recorded."""
     if entry.token:
-        return frame[:4] + HIDDEN * (len(frame) - 4)
-    if not in_request(entry.key, entry.version):
-        return frame
-    try:
-        at = 4 + read_request_header(frame[4:]).end
-    except DissectError:
-        at = 14
-    return _masked("Request", entry, frame, at)
+        return secrets.hidden_token(frame)
+    return secrets.masked_request(frame, entry.key, entry.version)
 
 
 def masked_response(entry: Entry, frame: bytes) -> bytes:
     """A whole response as it may be recorded."""
     if entry.token:
-        return frame[:4] + HIDDEN * (len(frame) - 4)
-    if not in_response(entry.key, entry.version):
-        return frame
-    at = 8 + response_header_version(entry.key, entry.version)
-    return _masked("Response", entry, frame, at)
-
-
-def _masked(kind: str, entry: Entry, frame: bytes, at: int) -> bytes:
-    api = APIS[entry.key]
-    try:
-        layout = layout_of(f"{api.name}{kind}", entry.version)
-        body, end = read_layout(layout, frame, at)
-        hidden = frame[:at] + write_layout(layout, masked(layout, body)) + frame[end:]
-        if len(hidden) == len(frame):
-            return hidden
-    except DissectError:
-        pass
-    return frame[:at] + HIDDEN * (len(frame) - at)
+        return secrets.hidden_token(frame)
+    return secrets.masked_response(frame, entry.key, entry.version)

@@ -1,0 +1,80 @@
+"""Secrets out of whole frames that are written somewhere: same length, so that every offset stays.
+
+Which fields are secret is in the declarations (`secret=True`). Bytes that cannot be read where a
+secret may be are hidden as a whole: nothing leaks for our ignorance.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from dissectors.errors import DissectError
+from dissectors.masking import has_secrets, masked
+from dissectors.registry import (
+    APIS,
+    layout_of,
+    read_layout,
+    read_request_header,
+    response_header_version,
+    write_layout,
+)
+
+HIDDEN: Final = b"*"
+
+
+@cache
+def _secret(name: str, key: int, version: int) -> bool:
+    api = APIS.get(key)
+    if api is None:
+        return False
+    versions = api.versions
+    if version in versions:
+        return has_secrets(layout_of(f"{api.name}{name}", version))
+    return has_secrets(layout_of(f"{api.name}{name}", versions.high))
+
+
+def in_request(key: int, version: int) -> bool:
+    """Whether a request may carry a secret."""
+    return _secret("Request", key, version)
+
+
+def in_response(key: int, version: int) -> bool:
+    """Whether a response may carry a secret."""
+    return _secret("Response", key, version)
+
+
+def hidden_token(frame: bytes) -> bytes:
+    """A raw SASL token, size and all."""
+    return frame[:4] + HIDDEN * (len(frame) - 4)
+
+
+def masked_request(frame: bytes, key: int, version: int) -> bytes:
+    """A whole request, size and all, as it may be recorded."""
+    if not in_request(key, version):
+        return frame
+    try:
+        at = 4 + read_request_header(frame[4:]).end
+    except DissectError:
+        at = 14
+    return _masked("Request", key, version, frame, at)
+
+
+def masked_response(frame: bytes, key: int, version: int) -> bytes:
+    """A whole response, size and all, as it may be recorded."""
+    if not in_response(key, version):
+        return frame
+    return _masked("Response", key, version, frame, 8 + response_header_version(key, version))
+
+
+def _masked(kind: str, key: int, version: int, frame: bytes, at: int) -> bytes:
+    api = APIS[key]
+    try:
+        layout = layout_of(f"{api.name}{kind}", version)
+        body, end = read_layout(layout, frame, at)
+        hidden = frame[:at] + write_layout(layout, masked(layout, body)) + frame[end:]
+        if len(hidden) == len(frame):
+            return hidden
+    except DissectError:
+        pass
+    return frame[:at] + HIDDEN * (len(frame) - at)
