@@ -87,7 +87,8 @@ class Field:
     """What the value identifies: topicName, groupId, brokerId, producerId, transactionalId."""
     subject: str
     """The same where Kafka's tables say nothing: also clientId, memberId, address, principal,
-    resourceName, configValue. Whoever anonymises reads `entity or subject`."""
+    resourceName, configValue, storeName, clusterId, and freeText: what people or programs wrote,
+    with whatever names in it. Whoever anonymises reads `entity or subject`."""
     enum: str
     """The set of named values in `codes` that the field uses. "ErrorCode" stands for `ERRORS`,
     "ApiKey" for the APIs, "FeatureLevel" for the levels of the feature that is named beside it."""

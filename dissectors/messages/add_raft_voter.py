@@ -3,7 +3,7 @@
 from dissectors.schema import Array, Bool, Int16, Int32, String, Uint16, Uuid, request, response
 
 ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+", volatile=True),
+    String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),
     Int32("timeout_ms", "0+"),
     Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "0+", volatile=True),
@@ -18,5 +18,5 @@ ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexibl
 ADD_RAFT_VOTER_RESPONSE = response("AddRaftVoter", key=80, versions="0-1", flexible="0+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
 )

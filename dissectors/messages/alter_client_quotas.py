@@ -25,7 +25,7 @@ ALTER_CLIENT_QUOTAS_RESPONSE = response(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("entries", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
         Array("entity", "0+").of(
             String("entity_type", "0+", enum="ClientQuotaEntityType"),
             String("entity_name", "0+", nullable="0+", subject="resourceName"),

@@ -18,7 +18,7 @@ ALTER_CONFIGS_RESPONSE = response("AlterConfigs", key=33, versions="0-2", flexib
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("responses", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
         Int8("resource_type", "0+", enum="ConfigResourceType"),
         String("resource_name", "0+", subject="resourceName"),
     ),

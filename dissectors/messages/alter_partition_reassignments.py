@@ -22,13 +22,13 @@ ALTER_PARTITION_REASSIGNMENTS_RESPONSE = response(
     Int32("throttle_time_ms", "0+", volatile=True),
     Bool("allow_replication_factor_change", "1+", default=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("responses", "0+").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+"),
+            String("error_message", "0+", nullable="0+", subject="freeText"),
         ),
     ),
 )

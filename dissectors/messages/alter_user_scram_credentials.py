@@ -25,6 +25,6 @@ ALTER_USER_SCRAM_CREDENTIALS_RESPONSE = response(
     Array("results", "0+").of(
         String("user", "0+", subject="principal"),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
     ),
 )

@@ -5,7 +5,7 @@ from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request,
 API_VERSIONS_REQUEST = request("ApiVersions", key=18, versions="0-5", flexible="3+").of(
     String("client_software_name", "3+"),
     String("client_software_version", "3+"),
-    String("cluster_id", "5+", nullable="5+", default=None, volatile=True),
+    String("cluster_id", "5+", nullable="5+", default=None, volatile=True, subject="clusterId"),
     Int32("node_id", "5+", default=-1, subject="brokerId"),
 )
 

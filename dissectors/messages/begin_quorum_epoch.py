@@ -3,7 +3,7 @@
 from dissectors.schema import Array, Int16, Int32, String, Uint16, Uuid, request, response
 
 BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1", flexible="1+").of(
-    String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
+    String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),
     Int32("voter_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),

@@ -17,7 +17,7 @@ BROKER_REGISTRATION_REQUEST = request(
     "BrokerRegistration", key=62, versions="0-4", flexible="0+"
 ).of(
     Int32("broker_id", "0+", entity="brokerId"),
-    String("cluster_id", "0+", volatile=True),
+    String("cluster_id", "0+", volatile=True, subject="clusterId"),
     Uuid("incarnation_id", "0+", volatile=True),
     Array("listeners", "0+").of(
         String("name", "0+", map_key=True),

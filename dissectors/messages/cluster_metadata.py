@@ -390,7 +390,7 @@ END_TRANSACTION_RECORD = metadata("EndTransactionRecord", key=24, versions="0", 
 ABORT_TRANSACTION_RECORD = metadata(
     "AbortTransactionRecord", key=25, versions="0", flexible="0+"
 ).of(
-    String("reason", "0+", nullable="0+", tag=0, default=None),
+    String("reason", "0+", nullable="0+", tag=0, default=None, subject="freeText"),
 )
 
 REMOVE_DELEGATION_TOKEN_RECORD = metadata(

@@ -36,7 +36,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
         Int32("throttle_time_ms", "0+", volatile=True),
         Array("groups", "0+").of(
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+", default=None),
+            String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
             String("group_id", "0+", entity="groupId"),
             String("group_state", "0+", enum="GroupState"),
             Int32("group_epoch", "0+", volatile=True),
@@ -65,7 +65,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
             Int32("throttle_time_ms", "0+", volatile=True),
             Array("groups", "0+").of(
                 Int16("error_code", "0+", enum="ErrorCode"),
-                String("error_message", "0+", nullable="0+", default=None),
+                String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
                 String("group_id", "0+", entity="groupId"),
                 String("group_state", "0+", enum="GroupState"),
                 Int32("group_epoch", "0+", volatile=True),

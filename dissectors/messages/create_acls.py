@@ -18,6 +18,6 @@ CREATE_ACLS_RESPONSE = response("CreateAcls", key=30, versions="0-3", flexible="
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
     ),
 )

@@ -19,6 +19,6 @@ CREATE_PARTITIONS_RESPONSE = response("CreatePartitions", key=37, versions="0-3"
     Array("results", "0+").of(
         String("name", "0+", entity="topicName"),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+", default=None),
+        String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     ),
 )

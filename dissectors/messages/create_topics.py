@@ -26,7 +26,7 @@ CREATE_TOPICS_RESPONSE = response("CreateTopics", key=19, versions="0-7", flexib
         String("name", "0+", entity="topicName", map_key=True),
         Uuid("topic_id", "7+", volatile=True),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "1+", nullable="1+"),
+        String("error_message", "1+", nullable="1+", subject="freeText"),
         Int16("topic_config_error_code", "5+", tag=0, enum="ErrorCode"),
         Int32("num_partitions", "5+", default=-1),
         Int16("replication_factor", "5+", default=-1),

@@ -18,10 +18,10 @@ DELETE_ACLS_RESPONSE = response("DeleteAcls", key=31, versions="0-3", flexible="
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("filter_results", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
         Array("matching_acls", "0+").of(
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+"),
+            String("error_message", "0+", nullable="0+", subject="freeText"),
             Int8("resource_type", "0+", enum="AclResourceType"),
             String("resource_name", "0+", subject="resourceName"),
             Int8("pattern_type", "1+", default=3, enum="AclPatternType"),

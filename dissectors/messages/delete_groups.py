@@ -11,6 +11,6 @@ DELETE_GROUPS_RESPONSE = response("DeleteGroups", key=42, versions="0-3", flexib
     Array("results", "0+").of(
         String("group_id", "0+", entity="groupId", map_key=True),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "3+", nullable="3+", default=None),
+        String("error_message", "3+", nullable="3+", default=None, subject="freeText"),
     ),
 )

@@ -16,11 +16,11 @@ DELETE_SHARE_GROUP_OFFSETS_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+", default=None),
+    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     Array("responses", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Uuid("topic_id", "0+", volatile=True),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+", default=None),
+        String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     ),
 )

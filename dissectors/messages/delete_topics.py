@@ -17,6 +17,6 @@ DELETE_TOPICS_RESPONSE = response("DeleteTopics", key=20, versions="0-6", flexib
         String("name", "0+", nullable="6+", entity="topicName", map_key=True),
         Uuid("topic_id", "6+", volatile=True),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "5+", nullable="5+", default=None),
+        String("error_message", "5+", nullable="5+", default=None, subject="freeText"),
     ),
 )

@@ -15,7 +15,7 @@ DESCRIBE_ACLS_REQUEST = request("DescribeAcls", key=29, versions="0-3", flexible
 DESCRIBE_ACLS_RESPONSE = response("DescribeAcls", key=29, versions="0-3", flexible="2+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("resources", "0+").of(
         Int8("resource_type", "0+", enum="AclResourceType"),
         String("resource_name", "0+", subject="resourceName"),

@@ -18,7 +18,7 @@ DESCRIBE_CLIENT_QUOTAS_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("entries", "0+", nullable="0+").of(
         Array("entity", "0+").of(
             String("entity_type", "0+", enum="ClientQuotaEntityType"),

@@ -11,9 +11,9 @@ DESCRIBE_CLUSTER_REQUEST = request("DescribeCluster", key=60, versions="0-2", fl
 DESCRIBE_CLUSTER_RESPONSE = response("DescribeCluster", key=60, versions="0-2", flexible="0+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+", default=None),
+    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     Int8("endpoint_type", "1+", default=1, enum="EndpointType"),
-    String("cluster_id", "0+", volatile=True),
+    String("cluster_id", "0+", volatile=True, subject="clusterId"),
     Int32("controller_id", "0+", default=-1, entity="brokerId"),
     Array("brokers", "0+").of(
         Int32("broker_id", "0+", entity="brokerId", map_key=True),

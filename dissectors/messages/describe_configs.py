@@ -16,7 +16,7 @@ DESCRIBE_CONFIGS_RESPONSE = response("DescribeConfigs", key=32, versions="0-4", 
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("results", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
         Int8("resource_type", "0+", enum="ConfigResourceType"),
         String("resource_name", "0+", subject="resourceName"),
         Array("configs", "0+").of(

@@ -11,7 +11,7 @@ DESCRIBE_GROUPS_RESPONSE = response("DescribeGroups", key=15, versions="0-6", fl
     Int32("throttle_time_ms", "1+", volatile=True),
     Array("groups", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "6+", nullable="6+", default=None),
+        String("error_message", "6+", nullable="6+", default=None, subject="freeText"),
         String("group_id", "0+", entity="groupId"),
         String("group_state", "0+", enum="GroupState"),
         String("protocol_type", "0+", enum="ClassicGroupProtocolType"),

@@ -16,7 +16,7 @@ DESCRIBE_PRODUCERS_RESPONSE = response("DescribeProducers", key=61, versions="0"
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+", default=None),
+            String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
             Array("active_producers", "0+").of(
                 Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
                 Int32("producer_epoch", "0+", volatile=True),

@@ -21,13 +21,13 @@ REPLICA_STATE = (
 
 DESCRIBE_QUORUM_RESPONSE = response("DescribeQuorum", key=55, versions="0-2", flexible="0+").of(
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "2+", nullable="2+"),
+    String("error_message", "2+", nullable="2+", subject="freeText"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "2+", nullable="2+"),
+            String("error_message", "2+", nullable="2+", subject="freeText"),
             Int32("leader_id", "0+", entity="brokerId"),
             Int32("leader_epoch", "0+", volatile=True),
             Int64("high_watermark", "0+"),

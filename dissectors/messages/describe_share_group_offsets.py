@@ -29,10 +29,10 @@ DESCRIBE_SHARE_GROUP_OFFSETS_RESPONSE = response(
                 Int32("leader_epoch", "0+", volatile=True),
                 Int64("lag", "1+", default=-1, volatile=True),
                 Int16("error_code", "0+", enum="ErrorCode"),
-                String("error_message", "0+", nullable="0+", default=None),
+                String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
             ),
         ),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+", default=None),
+        String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     ),
 )

@@ -19,7 +19,7 @@ ELECT_LEADERS_RESPONSE = response("ElectLeaders", key=43, versions="0-2", flexib
         Array("partition_result", "0+").of(
             Int32("partition_id", "0+"),
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+"),
+            String("error_message", "0+", nullable="0+", subject="freeText"),
         ),
     ),
 )

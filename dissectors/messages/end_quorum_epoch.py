@@ -5,7 +5,7 @@ from dissectors.schema import Array, Int16, Int32, String, Uint16, Uuid, request
 END_QUORUM_EPOCH_REQUEST = (
     request("EndQuorumEpoch", key=54, versions="0-1", flexible="1+")
     .of(
-        String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
+        String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),
         Array("topics", "0+").of(
             String("topic_name", "0+", entity="topicName"),
             Array("partitions", "0+").of(
@@ -27,7 +27,9 @@ END_QUORUM_EPOCH_REQUEST = (
     )
     .but(
         variant(0, releases="2.7.0-2.7.2", flexible=False).of(
-            String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
+            String(
+                "cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"
+            ),
             Array("topics", "0+").of(
                 String("topic_name", "0+", entity="topicName"),
                 Array("partitions", "0+").of(

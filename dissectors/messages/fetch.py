@@ -15,7 +15,9 @@ from dissectors.schema import (
 )
 
 FETCH_REQUEST = request("Fetch", key=1, versions="0-18", flexible="12+").of(
-    String("cluster_id", "12+", nullable="12+", tag=0, default=None, volatile=True),
+    String(
+        "cluster_id", "12+", nullable="12+", tag=0, default=None, volatile=True, subject="clusterId"
+    ),
     Int32("replica_id", "0-14", default=-1, entity="brokerId", enum="ReplicaId"),
     Struct("replica_state", "15+", tag=1).of(
         Int32("replica_id", "15+", default=-1, entity="brokerId", enum="ReplicaId"),

@@ -15,7 +15,9 @@ from dissectors.schema import (
 )
 
 FETCH_SNAPSHOT_REQUEST = request("FetchSnapshot", key=59, versions="0-1", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+", tag=0, default=None, volatile=True),
+    String(
+        "cluster_id", "0+", nullable="0+", tag=0, default=None, volatile=True, subject="clusterId"
+    ),
     Int32("replica_id", "0+", default=-1, entity="brokerId", enum="ReplicaId"),
     Int32("max_bytes", "0+", default=0x7FFFFFFF),
     Array("topics", "0+").of(

@@ -11,7 +11,7 @@ FIND_COORDINATOR_REQUEST = request("FindCoordinator", key=10, versions="0-6", fl
 FIND_COORDINATOR_RESPONSE = response("FindCoordinator", key=10, versions="0-6", flexible="3+").of(
     Int32("throttle_time_ms", "1+", volatile=True),
     Int16("error_code", "0-3", enum="ErrorCode"),
-    String("error_message", "1-3", nullable="1+"),
+    String("error_message", "1-3", nullable="1+", subject="freeText"),
     Int32("node_id", "0-3", entity="brokerId"),
     String("host", "0-3", endpoint=True, subject="address"),
     Int32("port", "0-3", endpoint=True),
@@ -21,6 +21,6 @@ FIND_COORDINATOR_RESPONSE = response("FindCoordinator", key=10, versions="0-6", 
         String("host", "4+", endpoint=True, subject="address"),
         Int32("port", "4+", endpoint=True),
         Int16("error_code", "4+", enum="ErrorCode"),
-        String("error_message", "4+", nullable="4+"),
+        String("error_message", "4+", nullable="4+", subject="freeText"),
     ),
 )

@@ -23,7 +23,7 @@ INCREMENTAL_ALTER_CONFIGS_RESPONSE = response(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("responses", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
         Int8("resource_type", "0+", enum="ConfigResourceType"),
         String("resource_name", "0+", subject="resourceName"),
     ),

@@ -24,7 +24,7 @@ INITIALIZE_SHARE_GROUP_STATE_RESPONSE = response(
         Array("partitions", "0+").of(
             Int32("partition", "0+"),
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+", default=None),
+            String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
         ),
     ),
 )

@@ -17,7 +17,7 @@ LIST_PARTITION_REASSIGNMENTS_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("topics", "0+").of(
         String("name", "0+", entity="topicName"),
         Array("partitions", "0+").of(

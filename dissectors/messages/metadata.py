@@ -20,7 +20,7 @@ METADATA_RESPONSE = response("Metadata", key=3, versions="0-13", flexible="9+").
         Int32("port", "0+", endpoint=True),
         String("rack", "1+", nullable="1+", default=None, subject="rack"),
     ),
-    String("cluster_id", "2+", nullable="2+", default=None, volatile=True),
+    String("cluster_id", "2+", nullable="2+", default=None, volatile=True, subject="clusterId"),
     Int32("controller_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),

@@ -16,7 +16,7 @@ OFFSET_COMMIT_REQUEST = request("OffsetCommit", key=8, versions="0-10", flexible
             Int64("committed_offset", "0+"),
             Int64("commit_timestamp", "1", default=-1, unit="time_ms", volatile=True),
             Int32("committed_leader_epoch", "6+", default=-1, volatile=True),
-            String("committed_metadata", "0+", nullable="0+"),
+            String("committed_metadata", "0+", nullable="0+", subject="freeText"),
         ),
     ),
 )

@@ -39,9 +39,15 @@ PRODUCE_RESPONSE = response("Produce", key=0, versions="0-13", flexible="9+").of
             Int64("log_start_offset", "5+", default=-1),
             Array("record_errors", "8+").of(
                 Int32("batch_index", "8+"),
-                String("batch_index_error_message", "8+", nullable="8+", default=None),
+                String(
+                    "batch_index_error_message",
+                    "8+",
+                    nullable="8+",
+                    default=None,
+                    subject="freeText",
+                ),
             ),
-            String("error_message", "8+", nullable="8+", default=None),
+            String("error_message", "8+", nullable="8+", default=None, subject="freeText"),
             Struct("current_leader", "10+", tag=0).of(
                 Int32("leader_id", "10+", default=-1, entity="brokerId"),
                 Int32("leader_epoch", "10+", default=-1, volatile=True),

@@ -23,7 +23,7 @@ READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = (
             Array("partitions", "0+").of(
                 Int32("partition", "0+"),
                 Int16("error_code", "0+", enum="ErrorCode"),
-                String("error_message", "0+", nullable="0+", default=None),
+                String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
                 Int32("state_epoch", "0+", volatile=True),
                 Int32("leader_epoch", "0+", volatile=True),
                 Int64("start_offset", "0+"),
@@ -38,7 +38,7 @@ READ_SHARE_GROUP_STATE_SUMMARY_RESPONSE = (
                 Array("partitions", "0+").of(
                     Int32("partition", "0+"),
                     Int16("error_code", "0+", enum="ErrorCode"),
-                    String("error_message", "0+", nullable="0+", default=None),
+                    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
                     Int32("state_epoch", "0+", volatile=True),
                     Int64("start_offset", "0+"),
                 ),

@@ -8,7 +8,7 @@ SASL_AUTHENTICATE_REQUEST = request("SaslAuthenticate", key=36, versions="0-2", 
 
 SASL_AUTHENTICATE_RESPONSE = response("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
     Bytes("auth_bytes", "0+", secret=True, volatile=True),
     Int64("session_lifetime_ms", "1+", default=0, volatile=True),
 )

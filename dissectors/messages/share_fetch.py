@@ -47,16 +47,18 @@ SHARE_FETCH_REQUEST = request("ShareFetch", key=78, versions="0-2", flexible="0+
 SHARE_FETCH_RESPONSE = response("ShareFetch", key=78, versions="0-2", flexible="0+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+", default=None),
+    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     Int32("acquisition_lock_timeout_ms", "1+"),
     Array("responses", "0+").of(
         Uuid("topic_id", "0+", map_key=True, volatile=True),
         Array("partitions", "0+").of(
             Int32("partition_index", "0+"),
             Int16("error_code", "0+", enum="ErrorCode"),
-            String("error_message", "0+", nullable="0+", default=None),
+            String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
             Int16("acknowledge_error_code", "0+", enum="ErrorCode"),
-            String("acknowledge_error_message", "0+", nullable="0+", default=None),
+            String(
+                "acknowledge_error_message", "0+", nullable="0+", default=None, subject="freeText"
+            ),
             Struct("current_leader", "0+").of(
                 Int32("leader_id", "0+", subject="brokerId"),
                 Int32("leader_epoch", "0+", volatile=True),

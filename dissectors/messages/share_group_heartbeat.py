@@ -24,7 +24,7 @@ SHARE_GROUP_HEARTBEAT_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+", default=None),
+    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     String("member_id", "0+", nullable="0+", default=None, volatile=True, subject="memberId"),
     Int32("member_epoch", "0+", enum="ShareGroupMemberEpoch", volatile=True),
     Int32("heartbeat_interval_ms", "0+"),

@@ -10,7 +10,7 @@ ABORTED_TXN = data("AbortedTxn", versions="0").of(
 )
 
 QUORUM_STATE_DATA = data("QuorumStateData", versions="0-1", flexible="0+").of(
-    String("cluster_id", "0", volatile=True),
+    String("cluster_id", "0", volatile=True, subject="clusterId"),
     Int32("leader_id", "0+", default=-1, subject="brokerId"),
     Int32("leader_epoch", "0+", default=-1, volatile=True),
     Int32("voted_id", "0+", default=-1, subject="brokerId"),

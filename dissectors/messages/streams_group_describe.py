@@ -61,8 +61,8 @@ TOPOLOGY_DESCRIPTION_NODE = (
     Int8("node_type", "1+", enum="StreamsTopologyNodeType"),
     Array("source_topics", "1+", entity="topicName").of(String),
     String("sink_topic", "1+", nullable="1+", default=None, entity="topicName"),
-    Array("stores", "1+").of(String),
-    Array("successors", "1+").of(String),
+    Array("stores", "1+", subject="storeName").of(String),
+    Array("successors", "1+", subject="storeName").of(String),
 )
 
 TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
@@ -86,7 +86,7 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
     Int32("throttle_time_ms", "0+", volatile=True),
     Array("groups", "0+").of(
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+", default=None),
+        String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
         String("group_id", "0+", entity="groupId"),
         String("group_state", "0+", enum="GroupState"),
         Int32("group_epoch", "0+", volatile=True),

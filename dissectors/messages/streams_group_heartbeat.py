@@ -81,7 +81,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
 
 STATUS = (
     Int8("status_code", "0+", enum="StreamsGroupHeartbeatStatus"),
-    String("status_detail", "0+"),
+    String("status_detail", "0+", subject="freeText"),
 )
 
 TOPIC_PARTITION = (
@@ -94,7 +94,7 @@ STREAMS_GROUP_HEARTBEAT_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+", default=None),
+    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
     String("member_id", "0+", volatile=True, subject="memberId"),
     Int32("member_epoch", "0+", enum="StreamsGroupMemberEpoch", volatile=True),
     Int32("heartbeat_interval_ms", "0+"),

@@ -7,8 +7,8 @@ TOPOLOGY_DESCRIPTION_NODE = (
     Int8("node_type", "0+", enum="StreamsTopologyNodeType"),
     Array("source_topics", "0+", entity="topicName").of(String),
     String("sink_topic", "0+", nullable="0+", default=None, entity="topicName"),
-    Array("stores", "0+").of(String),
-    Array("successors", "0+").of(String),
+    Array("stores", "0+", subject="storeName").of(String),
+    Array("successors", "0+", subject="storeName").of(String),
 )
 
 TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
@@ -40,5 +40,5 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+", default=None),
+    String("error_message", "0+", nullable="0+", default=None, subject="freeText"),
 )

@@ -17,7 +17,7 @@ TXN_OFFSET_COMMIT_REQUEST = request("TxnOffsetCommit", key=28, versions="0-6", f
             Int32("partition_index", "0+"),
             Int64("committed_offset", "0+"),
             Int32("committed_leader_epoch", "2+", default=-1, volatile=True),
-            String("committed_metadata", "0+", nullable="0+"),
+            String("committed_metadata", "0+", nullable="0+", subject="freeText"),
         ),
     ),
 )

@@ -9,5 +9,5 @@ UNREGISTER_BROKER_REQUEST = request("UnregisterBroker", key=64, versions="0", fl
 UNREGISTER_BROKER_RESPONSE = response("UnregisterBroker", key=64, versions="0", flexible="0+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
 )

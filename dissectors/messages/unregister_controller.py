@@ -13,5 +13,5 @@ UNREGISTER_CONTROLLER_RESPONSE = response(
 ).of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
 )

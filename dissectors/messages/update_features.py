@@ -16,10 +16,10 @@ UPDATE_FEATURES_REQUEST = request("UpdateFeatures", key=57, versions="0-2", flex
 UPDATE_FEATURES_RESPONSE = response("UpdateFeatures", key=57, versions="0-2", flexible="0+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("error_message", "0+", nullable="0+"),
+    String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("results", "0-1").of(
         String("feature", "0+", map_key=True),
         Int16("error_code", "0+", enum="ErrorCode"),
-        String("error_message", "0+", nullable="0+"),
+        String("error_message", "0+", nullable="0+", subject="freeText"),
     ),
 )

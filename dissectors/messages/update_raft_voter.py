@@ -3,7 +3,7 @@
 from dissectors.schema import Array, Int16, Int32, String, Struct, Uint16, Uuid, request, response
 
 UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+", volatile=True),
+    String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),
     Int32("current_leader_epoch", "0+", volatile=True),
     Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "0+", volatile=True),

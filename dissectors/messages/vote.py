@@ -14,7 +14,7 @@ from dissectors.schema import (
 )
 
 VOTE_REQUEST = request("Vote", key=52, versions="0-2", flexible="0+").of(
-    String("cluster_id", "0+", nullable="0+", default=None, volatile=True),
+    String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),
     Int32("voter_id", "1+", default=-1, entity="brokerId"),
     Array("topics", "0+").of(
         String("topic_name", "0+", entity="topicName"),
