@@ -1,5 +1,6 @@
-"""Colours and glyphs. Colours are Okabe and Ito's, so that nobody has to tell red from green; the
-letter in front of a result says the same without colour."""
+"""Colours and glyphs. Colours are Okabe and Ito's, lighter on a dark ground and darker on a light
+one, so that nobody has to tell red from green; the letter in front of a result says the same
+without colour."""
 
 from __future__ import annotations
 
@@ -13,20 +14,66 @@ from analyzer.render_list import ascii_only, safe
 NORMAL: Final = Style()
 DIM: Final = Style(color="#9a9a9a")
 STRONG: Final = Style(bold=True)
-STYLES: Final = {
-    "!": Style(color="#f28e5c"),
-    "?": Style(color="#e69f00"),
-    "~": DIM,
-    "error": Style(color="#f28e5c"),
-    "note": DIM,
-    "label": Style(color="#56b4e9"),
-    "mark": Style(color="#f0e442", bold=True),
+
+_ALWAYS: Final = {
+    "": NORMAL,
     "header": STRONG,
     "cursor": Style(reverse=True),
     "faint cursor": Style(underline=True, bold=True),
     "span": Style(color="#000000", bgcolor="#e69f00"),
 }
-ASCII: Final = str.maketrans({"▶": ">", "▼": "v", "─": "-", "│": "|", "·": ".", "…": "~", "█": "#"})
+DARK: Final = {
+    "!": "#f28e5c",
+    "?": "#e69f00",
+    "~": "#9a9a9a",
+    "dim": "#9a9a9a",
+    "error": "#f28e5c",
+    "note": "#9a9a9a",
+    "label": "#56b4e9",
+    "mark": "#f0e442",
+    "bar": "#56b4e9",
+    "good": "#3fbf9a",
+    "wait": "#d99abf",
+}
+LIGHT: Final = {
+    "!": "#a33f00",
+    "?": "#7a5200",
+    "~": "#5c5c5c",
+    "dim": "#5c5c5c",
+    "error": "#a33f00",
+    "note": "#5c5c5c",
+    "label": "#005a8f",
+    "mark": "#6a5d00",
+    "bar": "#0068a3",
+    "good": "#00664a",
+    "wait": "#8f3f6d",
+}
+"""Role -> colour of its text."""
+
+
+def _styles(colours: dict[str, str]) -> dict[str, Style]:
+    made = {role: Style(color=colour) for role, colour in colours.items()}
+    return {**_ALWAYS, **made, "mark": Style(color=colours["mark"], bold=True)}
+
+
+STYLES: Final = _styles(DARK)
+"""Role -> style, on the ground that is in use."""
+
+
+def use(*, dark: bool) -> None:
+    """Choose the colours for a dark or a light ground."""
+    STYLES.update(_styles(DARK if dark else LIGHT))
+
+
+ASCII: Final = str.maketrans(
+    {
+        **dict(zip("▶◀▼▲●○", "><v^*o", strict=True)),
+        **dict(zip("─━│┃└├┤┬┴┼╵·", "-=||`||-++|.", strict=True)),
+        **dict(zip("▁▂▃▄▅▆▇█▌", "_.,-=+*##", strict=True)),
+        **dict(zip("░▒▓", ".:#", strict=True)),
+        **dict(zip("…–—×", "~--x", strict=True)),
+    }
+)
 
 
 class Glyphs:
