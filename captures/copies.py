@@ -21,60 +21,63 @@ Mark = tuple[int, int, int]
 
 
 class Copies:
-    """Remembers the fingerprints of the last packets."""
+    """Remembers the fingerprints of the last packets. Packets are told apart by their numbers, so
+    that a connection alone gives the same answers as the whole capture."""
 
     def __init__(self) -> None:
-        self._marks: list[Mark] = []
-        """The last packets, at least `WINDOW` where there were as many; trimmed now and then."""
-        self._latest: dict[int, int] = {}
-        """Fingerprint -> its last index, counted from the start of the capture."""
-        self._dropped = 0
-        """Packets that are no longer in `_marks`."""
-        self._indexed = 0
-        """Packets that are in `_latest`: those that came in bulk are entered when they are asked
-        for."""
+        self._marks: list[tuple[Mark, int]] = []
+        """The last packets with their numbers, at least `WINDOW` where there were as many; trimmed
+        now and then."""
+        self._latest: dict[int, tuple[Mark, int]] = {}
+        """Fingerprint -> the last packet that has it."""
+        self._indexed = True
+        """All of `_marks` is in `_latest`: what came in bulk is entered when it is asked for."""
+        self._number = 0
 
-    def seen(self, mark: Mark) -> bool:
-        """Enter a packet; True when it is a copy of one within the window."""
-        marks = self._marks
-        index = self._dropped + len(marks)
-        if self._indexed != index:
+    def seen(self, mark: Mark, number: int | None = None) -> bool:
+        """Enter a packet; True when it is a copy of one within the window. `number`: of the packet
+        in the capture; without, the packets come one behind the other."""
+        if not self._indexed:
             self._index()
-        before = self._latest.get(mark[0], -WINDOW - 1)
-        self._latest[mark[0]] = index
-        marks.append(mark)
-        self._indexed = index + 1
-        if len(marks) >= 8 * WINDOW:
+        self._number = number = self._number + 1 if number is None else number
+        before = self._latest.get(mark[0])
+        self._latest[mark[0]] = (mark, number)
+        self._marks.append((mark, number))
+        if len(self._marks) >= 8 * WINDOW:
             self._trim()
-        if index - before > WINDOW:
+        if before is None or number - before[1] > WINDOW:
             return False
-        _, time_ns, interface = marks[before - self._dropped]
+        _, time_ns, interface = before[0]
         return interface != mark[2] or abs(mark[1] - time_ns) <= SPAN_NS
 
     def seen_all(
-        self, prints: list[int], times: Sequence[int], interfaces: Sequence[int]
+        self,
+        prints: list[int],
+        times: Sequence[int],
+        interfaces: Sequence[int],
+        numbers: Sequence[int] | None = None,
     ) -> list[bool] | None:
         """Enter many packets; None when no two of them and of the window are alike."""
-        marks = self._marks
-        window = {mark[0] for mark in marks[-WINDOW:]}
+        if numbers is None:
+            numbers = range(self._number + 1, self._number + 1 + len(prints))
+        window = {mark[0] for mark, _ in self._marks[-WINDOW:]}
         size = len(window)
         window.update(prints)
         if len(window) != size + len(prints):
-            return [self.seen(mark) for mark in zip(prints, times, interfaces, strict=True)]
+            marks = zip(prints, times, interfaces, strict=True)
+            return [self.seen(mark, number) for mark, number in zip(marks, numbers, strict=True)]
         last = slice(-WINDOW, None)
-        marks += zip(prints[last], times[last], interfaces[last], strict=True)
-        self._dropped += len(prints) - len(prints[last])
+        few = zip(prints[last], times[last], interfaces[last], strict=True)
+        self._marks += zip(few, numbers[last], strict=True)
+        if numbers:
+            self._number = numbers[-1]
         self._trim()
         return None
 
     def _trim(self) -> None:
-        extra = len(self._marks) - WINDOW
-        if extra > 0:
-            del self._marks[:extra]
-            self._dropped += extra
-        self._indexed = -1
+        del self._marks[:-WINDOW]
+        self._indexed = False
 
     def _index(self) -> None:
-        start = self._dropped
-        self._latest = {mark[0]: start + index for index, mark in enumerate(self._marks)}
-        self._indexed = start + len(self._marks)
+        self._latest = {entry[0][0]: entry for entry in self._marks}
+        self._indexed = True

@@ -28,20 +28,18 @@ class Deadlines:
             heappush(self._entries, (deadline_ns, self._serial, half))
             self.wake_ns = self._entries[0][0]
 
-    def due(self, time_ns: int) -> list[Half]:
-        """Take out the directions whose deadline has come, the earliest first."""
-        halves = []
+    def due(self, time_ns: int) -> Half | None:
+        """Take out the direction with the earliest deadline, if that has come."""
         entries = self._entries
-        while entries and entries[0][0] <= time_ns:
+        found = None
+        while found is None and entries and entries[0][0] <= time_ns:
             half = self._pop()
-            if half is None:
-                continue
-            if half.deadline_ns > time_ns:
+            if half is not None and half.deadline_ns > time_ns:
                 self.set(half, half.deadline_ns)
             else:
-                halves.append(half)
+                found = half
         self.wake_ns = entries[0][0] if entries else NEVER
-        return halves
+        return found
 
     def first(self) -> Half | None:
         """Take out the direction with the earliest deadline."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from captures.copies import Copies
-from captures.deadlines import Deadlines
+from captures.deadlines import NEVER, Deadlines
 from captures.delivery import (
     Out,
     Reason,
@@ -73,10 +73,8 @@ class Reassembler:
         """Both flows of each connection; the bulk path looks its directions up here."""
         self.copies = Copies()
         self.deadlines = Deadlines()
-        self.wake_packets = 0
-        """`check` has nothing to do before this number of packets."""
         self.packets = 0
-        """Segments fed."""
+        """Number of the last packet that was fed."""
         self.connections = 0
         """Connections seen."""
         self.duplicates = 0
@@ -88,13 +86,14 @@ class Reassembler:
     def feed(self, segment: Segment) -> Out:
         """Take the next segment; what it caused."""
         mark = (segment.copy, segment.time_ns, segment.interface)
-        return self.feed_marked(segment, self.copies.seen(mark))
+        number = max(self.packets + 1, segment.packet)
+        return self.feed_marked(segment, self.copies.seen(mark, number))
 
     def feed_marked(self, segment: Segment, copy: bool) -> Out:
         """The same for a segment that `copies` has looked at."""
         out: Out = []
-        self.packets += 1
-        if segment.time_ns >= self.deadlines.wake_ns and self.packets >= self.wake_packets:
+        self.packets = max(self.packets + 1, segment.packet)
+        if segment.time_ns >= self.deadlines.wake_ns:
             self.check(segment.time_ns, out)
         half = self.flows.get(segment.flow)
         if half is None:
@@ -119,30 +118,34 @@ class Reassembler:
         return out
 
     def check(self, time_ns: int, out: Out) -> None:
-        """Look at the holes whose time has come."""
-        self.wake_packets = 0
+        """Look at the holes whose time has come.
+
+        Only deadlines and the connection's own packets decide what follows, not the packet that the
+        time came with: a connection alone gives the same events as within its capture.
+        """
         early = []
-        for half in self.deadlines.due(time_ns):
-            track = half.track
+        while (half := self.deadlines.due(time_ns)) is not None:
+            track, now_ns = half.track, half.deadline_ns
             if track.settling is not None:
-                self._settle(track, time_ns, out)
+                self._settle(track, now_ns, out)
             elif half.trouble_ns is None or not half.missing():
                 half.trouble_ns = None
             elif self.packets < half.trouble_at + GRACE_PACKETS:
                 early.append(half)
-            elif half.owed() or time_ns >= half.trouble_ns + PATIENCE_NS:
-                self._give_up(half, "lost", time_ns, out)
-                self._after(track, time_ns, out)
+            elif half.owed() or now_ns >= half.trouble_ns + PATIENCE_NS:
+                self._give_up(half, "lost", now_ns, out)
+                self._after(track, now_ns, out)
             else:
                 self.deadlines.set(half, half.trouble_ns + PATIENCE_NS)
-        if early:
-            self.wake_packets = GRACE_PACKETS + min(half.trouble_at for half in early)
-            for half in early:
-                self.deadlines.set(half, half.deadline_ns)
+        # Those of the last few packets: all others had their chance.
+        for half in early:
+            self.deadlines.set(half, half.deadline_ns)
 
     def finish(self) -> Out:
         """The capture is over: give up all holes, deliver what waits, close what is open."""
         out: Out = []
+        self.packets += GRACE_PACKETS
+        self.check(NEVER, out)
         for track in self._tracks():
             self._close(track, "end", track.connection.last_ns, out)
         self.flows.clear()
@@ -231,6 +234,7 @@ class Reassembler:
             self._forget(half.track)
             half = self._open(segment, out)
         track = half.track
+        track.packet = self.packets
         self._count(half, segment, copy)
         if track.settling is None and half.next is None and segment.length and not syn:
             self._begin_settling(track, segment.time_ns)
@@ -354,7 +358,7 @@ class Reassembler:
         elif half.trouble_ns is None or half.trouble_offset != half.offset:
             half.trouble_ns = time_ns
             half.trouble_offset = half.offset
-            half.trouble_at = self.packets
+            half.trouble_at = half.track.packet
             self.deadlines.set(half, time_ns + GRACE_NS)
         elif half.deadline_ns > half.trouble_ns + GRACE_NS and half.owed():
             # It waited for a retransmission; the ACK says that none will come.
@@ -364,6 +368,8 @@ class Reassembler:
         size = half.missing()
         if half.waiting:
             time_ns = half.waiting[0].segment.time_ns
+        elif half.trouble_ns is not None:
+            time_ns = half.trouble_ns
         tell_gap(half, size, reason, time_ns, out)
         half.leap = 0 if half.waiting else size
         half.trouble_ns = None

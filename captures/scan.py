@@ -56,7 +56,10 @@ def scan(
     _count(columns, statistics)
     tcp = columns.tcp.nonzero()[0]
     copies = reassembler.copies.seen_all(
-        columns.copy[tcp].tolist(), columns.time_ns[tcp].tolist(), columns.interface[tcp].tolist()
+        columns.copy[tcp].tolist(),
+        columns.time_ns[tcp].tolist(),
+        columns.interface[tcp].tolist(),
+        (tcp + block.number).tolist(),
     )
     copied = set(tcp[copies].tolist()) if copies is not None else set()
     for index in copied:
@@ -87,7 +90,6 @@ def _run(
     times, starts = columns.time_ns.tolist(), columns.payload.tolist()
     lengths: list[int] = columns.length.tolist()
     tcp: list[bool] = columns.tcp.tolist()
-    serial = (columns.tcp.cumsum() + reassembler.packets).tolist()
     packets: list[Packet] = []
     flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
     wake_ns = deadlines.wake_ns
@@ -166,10 +168,9 @@ def _run(
             packets = list(block.packets())
         segment = segment_of(packets[index])
         assert isinstance(segment, Segment)
-        reassembler.packets = serial[index] - 1
+        reassembler.packets = first + index - 1
         out += reassembler.feed_marked(segment, index in copied)
         wake_ns = deadlines.wake_ns
     end_run()
-    if serial:
-        reassembler.packets = serial[-1]
+    reassembler.packets = first + len(times) - 1
     return out

@@ -20,7 +20,16 @@ use) to what the connection knows."""
 class Track:
     """A connection and what reassembly knows beside it."""
 
-    __slots__ = ("connection", "halves", "opened", "over", "settling", "syn_ns", "weight")
+    __slots__ = (
+        "connection",
+        "halves",
+        "opened",
+        "over",
+        "packet",
+        "settling",
+        "syn_ns",
+        "weight",
+    )
 
     def __init__(self, connection: Connection, flow: bytes, back: bytes) -> None:
         self.connection = connection
@@ -39,6 +48,8 @@ class Track:
         start."""
         self.weight = 0
         """Bytes in `settling`."""
+        self.packet = 0
+        """Number of its last packet that was not plainly the next one."""
         self.syn_ns: int | None = None
         """Time of the SYN, until the handshake is complete."""
 
