@@ -1,15 +1,43 @@
-"""Display filters, the one way in: text -> predicate over exchanges. The language is in
-docs/filter.md.
+"""Display filters, the one way in. The language is in docs/filter.md.
+
+    compile_filter(text)   one exchange after the other: Filter
+    compile_query(text)    the columns of a session, a million rows at once: Query
+    complete(text, place)  what may stand at the cursor
 
 filter_lexer -> filter_syntax (tree) -> filter_bind (fields, values) -> a back end: filter_exchange
-answers for one exchange.
+for one exchange, filter_columns for whole columns. A `Known` says what is marked and found.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from analyzer.filter_bind import Bound, bind, cost
 from analyzer.filter_errors import FilterError
 from analyzer.filter_exchange import Filter, compile_filter
+from analyzer.filter_known import NOTHING, Known
 from analyzer.filter_syntax import Tree, parse
 
-__all__ = ["Bound", "Filter", "FilterError", "Tree", "bind", "compile_filter", "cost", "parse"]
+if TYPE_CHECKING:
+    from analyzer.filter_columns import Query
+
+
+def compile_query(text: str, known: Known = NOTHING) -> Query:
+    """The query of a text; `FilterError`. Loads numpy."""
+    from analyzer import filter_columns
+
+    return filter_columns.compile_query(text, known)
+
+
+__all__ = [
+    "Bound",
+    "Filter",
+    "FilterError",
+    "Known",
+    "Tree",
+    "bind",
+    "compile_filter",
+    "compile_query",
+    "cost",
+    "parse",
+]

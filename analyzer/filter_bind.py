@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from analyzer import filter_paths
 from analyzer.filter_errors import FilterError, nearest
-from analyzer.filter_fields import Cost, Field, all_names, field_named
+from analyzer.filter_fields import WIRESHARK, Cost, Field, all_names, field_named
 from analyzer.filter_regex import Regex, RegexError
 from analyzer.filter_syntax import And, Compare, Has, In, Name, Not, Or, Search, Tree, Value, parse
 from analyzer.filter_values import CONVERT, Loose, Nearest
@@ -22,7 +22,7 @@ Relation = Literal["==", "!=", ">", "<", ">=", "<=", "contains", "matches", "in"
 Scope = Literal["has", "any", "all", "none"]
 
 TEXTUAL: Final = frozenset(
-    {"string", "api", "error", "state", "address", "uuid", "body", "release"}
+    {"string", "api", "error", "state", "address", "uuid", "body", "bytes", "release"}
 )
 """Types that `contains` and `matches` look at as text."""
 UNORDERED: Final = frozenset({"bool", "state", "uuid"})
@@ -91,7 +91,7 @@ def cost(bound: Bound) -> Cost:
         case Unless(term):
             return cost(term)
         case Find():
-            return "s"
+            return "b"
         case Test():
             return bound.field.cost
 
@@ -101,16 +101,23 @@ def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
     field = field_named(name)
     if field is not None:
         return field, ()
-    plain = name.removeprefix("kafka.")
+    plain = name.lower().removeprefix("kafka.")
     side, dot, rest = plain.partition(".")
-    if not dot or side.lower() not in ("request", "response"):
+    if not dot and plain in WIRESHARK:
+        side, dot, rest = "body", ".", WIRESHARK[plain]
+    if side == "body":
+        kinds = filter_paths.named(rest)
+        if kinds is None:
+            return None
+        return Field(f"body.{rest}", "body", "b", ", ".join(sorted(kinds)), ""), ("body", rest)
+    if not dot or side not in ("request", "response"):
         return None
-    known = filter_paths.known("request" if side.lower() == "request" else "response")
+    known = filter_paths.known("request" if side == "request" else "response")
     path = filter_paths.split(rest)
     bare = ".".join(step for step in path if isinstance(step, str))
     if bare not in known:
         return None
-    return Field(plain, "body", "b", ", ".join(sorted(known[bare])), ""), (side.lower(), *path)
+    return Field(plain, "body", "b", ", ".join(sorted(known[bare])), ""), (side, *path)
 
 
 def unknown_field(name: str, text: str, at: int) -> FilterError:

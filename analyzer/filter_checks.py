@@ -54,7 +54,7 @@ def _between(kind: str, low: Any, high: Any) -> Check:
 
 def _one(kind: str, relation: Relation, wanted: Any) -> Check:
     if relation == "contains":
-        if kind == "body":
+        if kind in ("body", "bytes"):
             return _body_contains(wanted)
         show = shown_as(kind)
         return lambda value: wanted in show(value)
@@ -85,7 +85,7 @@ def shown_as(kind: str) -> Callable[[Any], str]:
         from dissectors.codes import error_name
 
         return error_name
-    if kind == "body":
+    if kind in ("body", "bytes"):
         return _text
     return str
 
@@ -161,9 +161,10 @@ def _body(relation: Relation, wanted: Loose) -> Check:
         elif isinstance(value, str):
             meant = wanted.text
         elif type(value) is bytes:
-            if value == wanted.text.encode("utf-8", "surrogateescape"):
+            octets = wanted.text.encode("utf-8", "surrogateescape")
+            if value == octets:
                 return relation in ("==", ">=", "<=")
-            meant = wanted.octets
+            meant = octets if wanted.octets is None else wanted.octets
         elif isinstance(value, bytes):
             value, meant = str(value), wanted.text
         else:

@@ -22,6 +22,7 @@ Type = Literal[
     "release",
     "uuid",
     "body",
+    "bytes",
 ]
 Cost = Literal["i", "s", "b"]
 
@@ -30,8 +31,11 @@ STATES: Final = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
 COSTS: Final[dict[Cost, str]] = {
     "i": "index: answers while typing",
     "s": "summary: needs the decoded message",
-    "b": "body: scans every field",
+    "b": "body: reads every message again",
 }
+
+COST_WORDS: Final[dict[Cost, str]] = {"i": "fast", "s": "fast", "b": "decodes"}
+"""What the filter line says while a filter is typed."""
 
 TYPES: Final[dict[Type, str]] = {
     "int": "a number: 12, 0x1f",
@@ -47,6 +51,7 @@ TYPES: Final[dict[Type, str]] = {
     "release": "a dotted version: 2.3, 4.0.0",
     "uuid": "an id as Kafka prints it: 22 characters",
     "body": "a value of the field's own type",
+    "bytes": "text, or bytes as 0a:ff",
 }
 
 
@@ -116,6 +121,14 @@ FIELDS: Final[tuple[Field, ...]] = (
         ("api_version", "request.version", "response.version"),
     ),
     Field("flexible", "bool", "i", "the version has compact types and tags", "flexible"),
+    Field(
+        "removed_in",
+        "release",
+        "i",
+        "Kafka release that no longer has the version of the API",
+        "removed_in <= 4.0.0",
+    ),
+    Field("deprecated", "bool", "i", "some Kafka release no longer has the version", "deprecated"),
     Field("correlation_id", "int", "i", "correlation id", "correlation_id == 4711"),
     Field("client", "string", "i", "client id", "client == orders-svc", ("client_id", "client.id")),
     Field(
@@ -164,6 +177,15 @@ FIELDS: Final[tuple[Field, ...]] = (
         "state in {open, lost}",
     ),
     Field("answered", "bool", "i", "the response was seen", "not answered"),
+    Field("marked", "bool", "i", "marked by the user", "marked"),
+    Field("comment", "string", "i", "what the user noted about it", "comment contains slow"),
+    Field(
+        "finding",
+        "string",
+        "i",
+        "words of the findings that mention it",
+        "finding == rebalance",
+    ),
     Field("open", "bool", "i", "in flight at the end of the capture", "open"),
     Field("lost", "bool", "i", "the connection ended before the response", "lost"),
     Field("no-reply", "bool", "i", "no response is expected (acks=0)", "no-reply", ("no_reply",)),
@@ -194,7 +216,14 @@ FIELDS: Final[tuple[Field, ...]] = (
         "an error that a client may retry after",
         "failed and not retriable",
     ),
-    Field("topic", "string", "s", "topics that it names", 'topic contains ".dlq"', ("topic_name",)),
+    Field(
+        "topic",
+        "string",
+        "s",
+        "topics that it names, or that its fetch session implies",
+        'topic contains ".dlq"',
+        ("topic_name",),
+    ),
     Field("topic.id", "uuid", "s", "topic ids that it names", "topic.id", ("topic_id",)),
     Field(
         "partition",
@@ -246,6 +275,107 @@ FIELDS: Final[tuple[Field, ...]] = (
     ),
     Field("records", "int", "s", "number of records in it", "records > 1000", truth=True),
     Field("batches", "int", "s", "number of record batches in it", "batches > 10", truth=True),
+    Field(
+        "offset",
+        "int",
+        "b",
+        "offsets that its fields name: fetched, committed, given, listed",
+        "api == Fetch and offset in {88000..88200}",
+        ("fetch_offset", "committed_offset", "base_offset"),
+    ),
+    Field("high_watermark", "int", "b", "high watermarks that it tells", "high_watermark > 1000"),
+    Field(
+        "lag",
+        "int",
+        "b",
+        "records of a partition behind what a Fetch brought",
+        "lag > 1000",
+        truth=True,
+    ),
+    Field(
+        "sequence",
+        "int",
+        "b",
+        "first sequence numbers of its batches",
+        "producer.id == 1042 and sequence == 0",
+        ("batch_base_sequence",),
+    ),
+    Field(
+        "record.key",
+        "bytes",
+        "b",
+        "keys of its records",
+        'record.key == "customer-4711"',
+        ("message_key",),
+    ),
+    Field(
+        "record.value",
+        "bytes",
+        "b",
+        "values of its records",
+        'record.value contains "customer-4711"',
+        ("message_value",),
+    ),
+    Field(
+        "record.header",
+        "bytes",
+        "b",
+        "headers of its records, as name=value",
+        'record.header contains "traceparent="',
+        ("record.headers",),
+    ),
+    Field(
+        "record.header.key",
+        "string",
+        "b",
+        "names of the headers of its records",
+        "record.header.key == traceparent",
+        ("header_key",),
+    ),
+    Field(
+        "record.header.value",
+        "bytes",
+        "b",
+        "values of the headers of its records",
+        "record.header.value contains 4bf92f",
+        ("header_value",),
+    ),
+    Field(
+        "record.offset",
+        "int",
+        "b",
+        "offsets of its records; of a Produce as the broker gave them",
+        "record.offset == 88123",
+    ),
+    Field(
+        "record.time",
+        "time",
+        "b",
+        "timestamps of its records",
+        "record.time < 2026-11-20",
+        ("record.timestamp", "message_timestamp"),
+    ),
+    Field(
+        "record.sequence", "int", "b", "sequence numbers of its records", "record.sequence == 17"
+    ),
+    Field(
+        "record.size",
+        "size",
+        "b",
+        "bytes of key, value and headers of its records",
+        "record.size > 100KB",
+        ("record.bytes",),
+    ),
+    Field(
+        "wire", "bytes", "b", "the bytes of both messages, sizes included", "wire contains 0a:ff"
+    ),
+    Field(
+        "raw",
+        "bytes",
+        "b",
+        "as wire, and the records of compressed batches",
+        'raw contains "customer-4711"',
+    ),
 )
 """In the order in which `kafkascope fields` lists them."""
 
@@ -264,7 +394,61 @@ PATHS: Final = (
         "any field of the response's body, arrays looked through",
         "response.topics.partitions.leader_id == 2",
     ),
+    Field(
+        "body.<name>",
+        "body",
+        "b",
+        "fields of that name on any level of either body; Wireshark's names lead there, too",
+        "body.session_timeout_ms < 10000",
+    ),
 )
+
+WIRESHARK: Final[dict[str, str]] = {
+    "broker_epoch": "broker_epoch",
+    "cluster_id": "cluster_id",
+    "config_key": "name",
+    "config_value": "value",
+    "consumer_group_instance": "group_instance_id",
+    "controller_epoch": "controller_epoch",
+    "coordinator_key": "key",
+    "coordinator_type": "key_type",
+    "error_message": "error_message",
+    "fetch_session_epoch": "session_epoch",
+    "fetch_session_id": "session_id",
+    "group_leader_id": "leader",
+    "group_state": "group_state",
+    "host": "host",
+    "is_internal": "is_internal",
+    "isolation_level": "isolation_level",
+    "isr_id": "isr_nodes",
+    "last_stable_offset": "last_stable_offset",
+    "leader_epoch": "leader_epoch",
+    "leader_id": "leader_id",
+    "log_dir": "log_dir",
+    "log_start_offset": "log_start_offset",
+    "max_bytes": "max_bytes",
+    "max_wait_time": "max_wait_ms",
+    "metadata": "committed_metadata",
+    "min_bytes": "min_bytes",
+    "node_id": "node_id",
+    "num_partitions": "num_partitions",
+    "offline_id": "offline_replicas",
+    "offset_lag": "offset_lag",
+    "protocol_name": "protocol_name",
+    "protocol_type": "protocol_type",
+    "rack": "rack",
+    "rebalance_timeout": "rebalance_timeout_ms",
+    "replica_id": "replica_id",
+    "replication_factor": "replication_factor",
+    "sasl_mechanism": "mechanism",
+    "session_lifetime_ms": "session_lifetime_ms",
+    "session_timeout": "session_timeout_ms",
+    "timeout": "timeout_ms",
+    "token_id": "token_id",
+    "transaction_timeout": "transaction_timeout_ms",
+    "validate_only": "validate_only",
+}
+"""Wireshark's names of fields of bodies, without `kafka.` -> what stands behind `body.`"""
 
 _BY_NAME: Final[dict[str, Field]] = {
     name: field for field in FIELDS for name in (field.name, *field.aliases)

@@ -59,6 +59,21 @@ def known(side: Side) -> dict[str, frozenset[str]]:
     return {path: frozenset(kinds) for path, kinds in found.items()}
 
 
+@cache
+def leaves() -> dict[str, frozenset[str]]:
+    """Name of a field -> names of the types that it has somewhere in some message."""
+    found: dict[str, set[str]] = {}
+    for side in ("request", "response"):
+        for path, kinds in known("request" if side == "request" else "response").items():
+            found.setdefault(path.rpartition(".")[2], set()).update(kinds)
+    return {name: frozenset(kinds) for name, kinds in found.items()}
+
+
+def named(name: str) -> frozenset[str] | None:
+    """The types of the fields of that name; None when no message has one."""
+    return leaves().get(name)
+
+
 def values(body: Any, path: Path, at: int = 0) -> Iterator[Any]:
     """What the body has at the path, arrays looked through; nothing where there is no such
     field."""

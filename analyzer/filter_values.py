@@ -90,12 +90,13 @@ class Clock:
     def of(self, time_ns: int) -> int:
         """What of a time is compared."""
         seconds, rest = divmod(time_ns, SECOND)
-        local = _local_offset(seconds // 900)
+        local = local_offset(seconds // 900)
         return (seconds + local) % 86_400 * SECOND + rest
 
 
 @lru_cache(maxsize=4096)
-def _local_offset(quarter: int) -> int:
+def local_offset(quarter: int) -> int:
+    """Seconds of the local clock before UTC in a quarter of an hour, counted from 1970."""
     # Offsets change at quarters of an hour at most.
     return time.localtime(quarter * 900).tm_gmtoff
 
@@ -340,4 +341,5 @@ CONVERT: Final[dict[Type, Callable[[str], Any]]] = {
     "release": release,
     "uuid": uuid,
     "body": loose,
+    "bytes": loose,
 }

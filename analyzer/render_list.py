@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from analyzer import render_cells, rows
 from analyzer.filter_bind import resolve, unknown_field
-from analyzer.filter_exchange import GETTERS, body_values
+from analyzer.filter_errors import FilterError
+from analyzer.filter_getters import GETTERS, printed
 from analyzer.render_times import Times
 
 if TYPE_CHECKING:
+    from analyzer.filter_fields import Type
     from analyzer.model import Exchange
     from analyzer.rows import Row
 
@@ -113,11 +115,8 @@ def _field(name: str) -> Column:
     found = resolve(name)
     if found is None or found[0].name == "time.delta":
         raise unknown_field(name, name, 0)
-    field, path = found
-    values: Values = (
-        _get(field.name) if not path else lambda _, exchange: body_values(exchange, path)
-    )
-    kind = field.type
+    field = found[0]
+    kind, values = raw_values(name)
 
     def cell(row: Row, exchange: Exchange | None) -> str:
         given = values(row, exchange)
@@ -130,17 +129,19 @@ def _field(name: str) -> Column:
     return Column(name, name, max(len(name), 12), right, cell, values, downwards)
 
 
-def raw_values(name: str) -> tuple[str, Values]:
+def raw_values(name: str) -> tuple[Type, Values]:
     """(type, values) of a field for `-T fields`; `FilterError`."""
     found = resolve(name)
     if found is None:
         raise unknown_field(name, name, 0)
     field, path = found
-    if path:
-        return field.type, lambda _, exchange: body_values(exchange, path)
     if field.name == "time.delta":
         return field.type, lambda _, __: ()
-    return field.type, _get(field.name)
+    values = printed(field, path)
+    if values is None:
+        reason = f'"{name}" can be asked for in a filter, not printed'
+        raise FilterError(reason, name, 0, len(name))
+    return field.type, values
 
 
 def sort_key(column: Column) -> Callable[[tuple[Row, Exchange | None]], tuple[Any, ...]]:

@@ -17,6 +17,11 @@ from dissectors.errors import DissectError
 from dissectors.registry import RequestHeader, read_request_header
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from analyzer.context import Context
     from analyzer.fetch_sessions import FetchSession
     from captures.model import Connection
@@ -217,6 +222,14 @@ class Session:
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
         """Bytes of it that could not be decoded."""
         return self._remarks.get(index, _NOTHING)[0]
+
+    def remarked(self) -> Iterable[int]:
+        """The indexes of exchanges with undecoded bytes or notes."""
+        return self._remarks
+
+    def first_packets(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The packets with the first bytes of frames, by their numbers."""
+        return self._frames.first_packets(frames)
 
     def row(self, index: int) -> Row:
         """The row of an exchange, with the topic names that are known by now."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from analyzer.filter_bind import Bound, cost
 from analyzer.model import State, Undecoded
-from analyzer.rows import RowError, is_flexible, late_names
+from analyzer.rows import RowError, is_flexible, late_names, row_of
 from analyzer.session import NO_ACKS, NO_ID, NONE, STATES
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
+    from analyzer.model import Exchange
     from analyzer.rows import Row
     from analyzer.session import Session
 
@@ -31,8 +32,13 @@ class ColumnRow:
         self._index = index
 
     @cached_property
+    def exchange(self) -> Exchange:
+        """The whole exchange, read again; `captures.NotKept` when its bytes are gone."""
+        return self._session.exchange(self._index)
+
+    @cached_property
     def _row(self) -> Row:
-        return self._session.row(self._index)
+        return row_of(self.exchange, self._session.context.names)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

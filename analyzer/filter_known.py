@@ -1,0 +1,39 @@
+"""What filters may ask for that is no part of the traffic: marks, comments, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+FIELDS: Final = frozenset({"marked", "comment", "finding"})
+"""Fields that only a `Known` answers; without one, nothing is marked."""
+
+
+@dataclass(slots=True)
+class Known:
+    """About exchanges, by their number. May change between two questions; filters keep nothing of
+    it."""
+
+    marked: Collection[int] = frozenset()
+    """Best a set."""
+    comments: Mapping[int, str] = field(default_factory=dict)
+    findings: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """The words of the findings that mention the exchange."""
+
+    def values(self, name: str, number: int) -> tuple[Any, ...]:
+        """The values of one of `FIELDS` for an exchange."""
+        if name == "marked":
+            return (number in self.marked,)
+        if name == "comment":
+            return (self.comments[number],) if number in self.comments else ()
+        return tuple(self.findings.get(number, ()))
+
+    def numbers(self, name: str) -> Collection[int]:
+        """The exchanges for which there is something."""
+        if name == "marked":
+            return self.marked
+        return self.comments.keys() if name == "comment" else self.findings.keys()
+
+
+NOTHING: Final = Known()
