@@ -1,0 +1,130 @@
+"""Nothing that is redacted stays, and what stays is still a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analyzer.model import Exchange
+from analyzer.offline import open_capture
+from analyzer.pseudonyms import Pseudonyms
+from analyzer.redaction import Redaction
+from dissectors.compression import compress, decompress
+from dissectors.record_redaction import redacted_records
+from dissectors.record_writer import encode_batch, encode_message_set
+from dissectors.records import Partial, Record, batches, crc_ok, open_batch
+from dissectors.registry import decode_request, decode_response, layout_of
+
+SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
+
+RECORDS = [
+    Record(7, 1000, b"a-key", b"a-value", (("a-name", b"a-header"), ("empty", None))),
+    Record(8, 1001, None, None, ()),
+    Record(10, 999, b"", b"a-value" * 100, ()),
+]
+
+
+def opened(data: bytes) -> list[Record]:
+    found = []
+    for batch in batches(data):
+        assert not isinstance(batch, Partial)
+        assert crc_ok(data, batch)
+        result = open_batch(data, batch)
+        assert result.error is None
+        found += result.records
+    return found
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_values_become_asterisks_and_the_batch_stays_whole(codec):
+    data = encode_batch(RECORDS, codec=codec, producer_id=5, base_sequence=3, leader_epoch=2)
+    hidden = redacted_records(data + data)
+    rows = opened(hidden)[:3]
+    assert [row.key for row in rows] == [b"a-key", None, b""]
+    assert [row.value for row in rows] == [b"*" * 7, None, b"*" * 700]
+    assert list(rows[0].headers) == [("a-name", b"*" * 8), ("empty", None)]
+    assert [(row.offset, row.timestamp) for row in rows] == [(7, 1000), (8, 1001), (10, 999)]
+    first = next(iter(batches(hidden)))
+    assert (first.producer_id, first.base_sequence, first.leader_epoch) == (5, 3, 2)
+    (row, *_) = opened(redacted_records(data, keys=True, names=True))
+    assert (row.key, row.headers[0][0]) == (b"*" * 5, "*" * 6)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", range(4))
+def test_message_sets_too(magic, codec):
+    rows = [Record(n, 5 if magic else None, b"a-key", b"a-value", ()) for n in range(3)]
+    data = encode_message_set(magic, rows, codec=codec)
+    found = opened(redacted_records(data, keys=True))
+    assert [(row.key, row.value) for row in found] == [(b"*" * 5, b"*" * 7)] * 3
+    assert [row.offset for row in found] == [0, 1, 2]
+
+
+def test_a_batch_that_cannot_be_opened_keeps_nothing():
+    data = bytearray(encode_batch(RECORDS, codec=4))
+    data[70] ^= 0xFF
+    hidden = redacted_records(bytes(data))
+    assert hidden[61:] == b"*" * (len(data) - 61)
+    assert redacted_records(b"a-value") == b"*" * 7
+    assert decompress(1, compress(1, b"x")) == b"x"
+
+
+def test_names_are_the_same_everywhere_and_keep_what_everybody_has():
+    names = Pseudonyms()
+    assert names.name("orders", "topicName") == "topic-1"
+    assert names.name("orders", "resourceName") == "topic-1"
+    assert names.name("__consumer_offsets", "topicName") == "__consumer_offsets"
+    assert names.name("User:alice", "principal") == "User:user-1"
+    assert names.coordinator_key("team:AAAA:0", 2) == "group-1:AAAA:0"
+    assert names.host("/192.0.2.7") == "/10.0.0.1"
+    assert names.host("192.0.2.7") == "10.0.0.1"
+    assert names.host("2001:db8::7") == "fd00::2"
+    assert names.host("127.0.0.1") == "127.0.0.1"
+    assert names.host("broker.corp.example") == "host-1"
+
+
+def test_names_of_the_same_length():
+    names = Pseudonyms(same_length=True)
+    assert names.name("payments", "topicName") == "topic--1"
+    assert names.name("abc", "topicName") == "to2"
+    assert {names.name(text, "topicName") for text in "abcdefghijklm"} >= {"3", "4"}
+
+
+def exchanges(path: Path) -> list[Exchange]:
+    with open_capture([path]) as capture:
+        return list(capture.exchanges())
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_nothing_redacted_is_left_in_a_sample(path):
+    redaction = Redaction("all")
+    payloads = []
+    told = exchanges(path)
+    for exchange in told:
+        if exchange.request is None or exchange.request.decoded is None:
+            continue
+        key, version = exchange.api_key, exchange.api_version
+        whole = redaction.request(exchange.request.frame.payload)
+        if whole is not None:
+            payloads.append((decode_request(whole), whole))
+        if exchange.response is not None and exchange.response.decoded is not None:
+            whole = redaction.response(exchange.response.frame.payload, key, version)
+            if whole is not None:
+                payloads.append((decode_response(whole, key, version), whole))
+    assert payloads
+    for decoded, whole in payloads:
+        assert decoded.end == len(whole)
+    # Whose client id is the name of its library: the library stays.
+    libraries = {exchange.software.split(" ")[0] for exchange in told}
+    names = set(redaction.names.originals) - libraries
+    originals = [name.encode() for name in names if len(name) > 5]
+    text = b"\0".join(whole for _, whole in payloads)
+    assert [name for name in originals if name in text] == []
+
+
+def test_sizes_stay_with_names_of_the_same_length():
+    redaction = Redaction("all", Pseudonyms(same_length=True))
+    layout = layout_of("DeleteTopicsRequest", 3)
+    body = {"topic_names": ["orders", "payments"], "timeout_ms": 5}
+    assert redaction.body(layout, body) == {"topic_names": ["topic1", "topic--2"], "timeout_ms": 5}
