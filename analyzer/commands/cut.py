@@ -1,0 +1,69 @@
+"""`kafkascope cut`: part of a capture as a capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from captures.build import MAX_MSS, MSS
+
+
+@click.command()
+@input_options
+@click.option(
+    "--anonymize",
+    is_flag=True,
+    help="Other addresses and names (topics, groups, clients, users), no contents.",
+)
+@click.option(
+    "--mss",
+    type=click.IntRange(min=64, max=MAX_MSS),
+    default=MSS,
+    metavar="BYTES",
+    help="Payload of a packet at most.",
+)
+def cut(wish: Wish, anonymize: bool, mss: int) -> int:
+    """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
+    handshakes kept, streams complete, secrets hidden.
+
+    \b
+      kafkascope cut prod.pcapng -Y 'group == billing' -o billing.pcapng
+      kafkascope cut prod.pcapng -Y 'connection == 17' --from 12:03 --to 12:05 -o one.pcapng
+      kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
+    """
+    from analyzer.commands.reading import INTERRUPTED, Reading
+    from analyzer.cut import Anonymous, Cutting, Masked
+
+    path = _target(wish)
+    cutting = Cutting()
+    with Reading(wish, spool=True) as reading:
+        reading.capture.watch = cutting.watch
+        for name in reading.capture.source.names:
+            if name != "-" and path.exists() and path.samefile(name):
+                raise click.UsageError(f"{path} is an input: it would be overwritten")
+        try:
+            for _, exchange in reading.rows():
+                cutting.add(exchange)
+        except KeyboardInterrupt:
+            reading.code = INTERRUPTED
+        rewrite = Anonymous() if anonymize else Masked()
+        with path.open("wb") as file:
+            cutting.write(file, reading.capture.source.read, rewrite=rewrite, mss=mss)
+        if not wish.quiet:
+            kept = cutting.exchanges - cutting.left_out
+            click.echo(f"kafkascope: {kept} exchanges written to {path}", err=True)
+            if cutting.left_out:
+                why = "nobody can tell what is in them"
+                click.echo(f"kafkascope: {cutting.left_out} exchanges left out: {why}", err=True)
+        return reading.finish()
+
+
+def _target(wish: Wish) -> Path:
+    if wish.output in (None, "-"):
+        raise click.UsageError("where to? -o FILE.pcapng")
+    assert wish.output is not None
+    if wish.form != "table" or wish.columns or wish.fields or wish.sort or wish.top:
+        raise click.UsageError("cut writes pcapng; formats, columns and sorting belong to ls")
+    return Path(wish.output)
