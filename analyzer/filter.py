@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analyzer.filter_bind import Bound, bind, cost
+from analyzer.filter_completion import Completion, complete, seen_in
 from analyzer.filter_errors import FilterError
 from analyzer.filter_exchange import Filter, compile_filter
 from analyzer.filter_known import NOTHING, Known
@@ -31,6 +32,7 @@ def compile_query(text: str, known: Known = NOTHING) -> Query:
 
 __all__ = [
     "Bound",
+    "Completion",
     "Filter",
     "FilterError",
     "Known",
@@ -38,6 +40,8 @@ __all__ = [
     "bind",
     "compile_filter",
     "compile_query",
+    "complete",
     "cost",
     "parse",
+    "seen_in",
 ]

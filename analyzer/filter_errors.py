@@ -18,8 +18,19 @@ class FilterError(Exception):
       ^^^^^  did you mean topic?   (list: kafkascope fields topic)
     """
 
-    def __init__(self, reason: str, text: str, at: int, width: int = 1, hint: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        text: str,
+        at: int,
+        width: int = 1,
+        hint: str = "",
+        *,
+        unfinished: bool = False,
+    ) -> None:
         super().__init__(reason, text, at, width, hint)
+        self.unfinished = unfinished
+        """Nothing is wrong but that the filter ends here."""
         self.reason = reason
         """What is wrong, without the place."""
         self.text = text
@@ -50,11 +61,54 @@ class FilterError(Exception):
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """The name that is most like the word, whatever its case; None when none is."""
+    """The name that is meant perhaps, whatever its case; None when none is like the word.
+
+    First a slip of one letter (letters that changed places count as one), then names that begin
+    with the word, then more slips, at last names that have it somewhere.
+    """
     known = {name.lower(): name for name in names}
     wanted = word.lower()
+    most = max(1, min(3, len(wanted) // 3))
+    slips = {name: found for name in known if (found := distance(wanted, name, most)) <= most}
+    best = min(slips, key=lambda name: (slips[name], -_common(wanted, name), name), default=None)
+    if best is not None and slips[best] <= 1 and len(wanted) > 3:
+        return known[best]
+    begins = sorted((n for n in known if len(wanted) > 1 and n.startswith(wanted)), key=_length)
+    if begins:
+        return known[begins[0]]
+    if best is not None:
+        return known[best]
+    inside = sorted((n for n in known if len(wanted) > 2 and wanted in n), key=_length)
+    if inside:
+        return known[inside[0]]
     close = get_close_matches(wanted, known, n=1, cutoff=0.6)
-    if close:
-        return known[close[0]]
-    inside = sorted((n for n in known if len(wanted) > 2 and wanted in n), key=len)
-    return known[inside[0]] if inside else None
+    return known[close[0]] if close else None
+
+
+def _length(name: str) -> tuple[int, str]:
+    return len(name), name
+
+
+def _common(one: str, other: str) -> int:
+    """Letters that are the same at the start."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def distance(one: str, other: str, most: int) -> int:
+    """Letters to insert, take away, change, or swap with their neighbour; `most` + 1 for more than
+    that."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        last, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
+                cost = min(cost, last[j - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return row[-1]

@@ -43,7 +43,8 @@ def _if_any(value: Any) -> Values:
     return () if value is None or value == "" else (value,)
 
 
-def _host(address: str) -> str:
+def host(address: str) -> str:
+    """The address without its port."""
     return address.rpartition(":")[0].strip("[]")
 
 
@@ -53,7 +54,7 @@ def _port(address: str) -> Values:
 
 
 def _endpoint(address: str) -> Values:
-    return (address, _host(address)) if address else ()
+    return (address, host(address)) if address else ()
 
 
 def _release(row: Row) -> Values:
@@ -86,12 +87,12 @@ GETTERS: Final[dict[str, Getter]] = {
     "frame": lambda row: row.frames,
     "time": lambda row: (row.time_ns,),
     "conn": lambda row: (row.connection,),
-    "client.ip": lambda row: _if_any(_host(row.client_address)),
+    "client.ip": lambda row: _if_any(host(row.client_address)),
     "client.port": lambda row: _port(row.client_address),
     "broker": lambda row: _endpoint(row.broker_address),
-    "broker.ip": lambda row: _if_any(_host(row.broker_address)),
+    "broker.ip": lambda row: _if_any(host(row.broker_address)),
     "broker.port": lambda row: _port(row.broker_address),
-    "ip": lambda row: (_host(row.client_address), _host(row.broker_address)),
+    "ip": lambda row: (host(row.client_address), host(row.broker_address)),
     "port": lambda row: _port(row.client_address) + _port(row.broker_address),
     "api": lambda row: _if_any(row.api_key),
     "version": lambda row: _if_any(row.api_version),

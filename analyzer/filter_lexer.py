@@ -88,7 +88,8 @@ def _string(text: str, start: int) -> Token:
             continue
         parts.append(char)
         at += 1
-    raise FilterError("a string without its closing quote", text, start, len(text) - start)
+    width = len(text) - start
+    raise FilterError("a string without its closing quote", text, start, width, unfinished=True)
 
 
 def _wrong_sign(text: str, at: int) -> FilterError:

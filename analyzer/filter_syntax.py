@@ -203,7 +203,8 @@ class _Parser:
 
     def error(self, reason: str, hint: str = "", token: Token | None = None) -> FilterError:
         token = token or self.token
-        return FilterError(reason, self.text, token.at, token.width, hint)
+        over = self.is_over()
+        return FilterError(reason, self.text, token.at, token.width, hint, unfinished=over)
 
     def unexpected(self) -> FilterError:
         token = self.token
