@@ -135,6 +135,15 @@ def _records(format_: Format, buffer: bytearray, at: Ints) -> _Records | None:
     return _pcapng(format_, buffer, at) if isinstance(format_, Pcapng) else None
 
 
+def times_of(block: Block) -> Ints:
+    """The times of a block's records."""
+    if block.format.uniform:
+        found = _records(block.format, block.buffer, np.array(block.positions, np.int64))
+        if found is not None:
+            return found.time_ns
+    return np.array([packet.time_ns for packet in block.packets()], np.int64)
+
+
 def _ip_at(buffer: bytearray, links: Ints, start: Ints, room: Ints) -> tuple[Ints, Flags]:
     """Where the IP header is behind the usual link headers, and where that is known."""
     one = int(links[0])

@@ -19,6 +19,9 @@ class NotACapture(CaptureError):
 class CutShort(CaptureError):
     """The input ends early or is damaged; everything before the damage was delivered."""
 
+    at: int | None = None
+    """Offset in the (uncompressed) file, where that is known."""
+
 
 class NotAllowed(CaptureError):
     """A right is missing."""

@@ -84,6 +84,7 @@ class Source:
         self.spool = spool
         self.size = 0
         """Bytes of all regular files, as stored."""
+        self.block_bytes = BLOCK_BYTES
         self._opened = opened or {}
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
@@ -209,23 +210,36 @@ class Source:
         finally:
             stream.close()
 
+    def _before(self, format_: Format, at: int) -> None:
+        """For whoever wants to go on reading at byte `at` some day: a record starts there."""
+
     def _records(
-        self, index: int, format_: Format, stream: Stream, head: bytes, spool: Spool | None
+        self,
+        index: int,
+        format_: Format,
+        stream: Stream,
+        head: bytes,
+        spool: Spool | None,
+        base: int = 0,
     ) -> Iterator[Block]:
+        """The records of a stream whose first byte is byte `base` of the file."""
         name = spoken(self.names[index])
-        buffer = bytearray(BLOCK_BYTES + _SLACK)
+        buffer = bytearray(self.block_bytes + _SLACK)
         buffer[: len(head)] = head
-        filled, base = len(head), 0
+        filled = len(head)
         at = begin = format_.header
         while True:
             while at < filled:
+                self._before(format_, base + at)
                 positions, at = format_.walk(buffer, at, filled)
                 if positions:
                     yield Block(index, format_, buffer, base, positions, self._number)
                     self._number += len(positions)
                     self.statistics.packets += len(positions)
                 if format_.damage:
-                    raise CutShort(f"{name} is damaged at byte {base + at}: {format_.damage}")
+                    raise _cut(
+                        f"{name} is damaged at byte {base + at}: {format_.damage}", base + at
+                    )
                 begin = base + at
                 at, format_.unwanted = at + format_.unwanted, 0
                 if not positions and base + at == begin:
@@ -252,9 +266,17 @@ class Source:
                 base += size
             if not size:
                 if rest or skip:
-                    raise CutShort(f"{name} is cut short: the record at byte {begin} is not whole")
+                    raise _cut(
+                        f"{name} is cut short: the record at byte {begin} is not whole", begin
+                    )
                 return
             filled += size
+
+
+def _cut(text: str, at: int) -> CutShort:
+    error = CutShort(text)
+    error.at = at
+    return error
 
 
 def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None = None) -> Source:

@@ -66,10 +66,12 @@ def unreadable(name: str, error: OSError) -> NotACapture:
 class _File:
     """An open file whose read errors are ours."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, start: int = 0) -> None:
         self._name = name
         try:
             self._raw = FileIO(0, closefd=False) if name == STDIN else FileIO(name)
+            if start:
+                self._raw.seek(start)
         except OSError as error:
             raise unreadable(spoken(name), error) from None
 
@@ -82,6 +84,11 @@ class _File:
 
     def close(self) -> None:
         self._raw.close()
+
+
+def open_at(name: str, start: int) -> Stream:
+    """The bytes of a file as stored, from an offset on."""
+    return _File(name, start)
 
 
 def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:

@@ -65,6 +65,11 @@ class Pcapng:
         self._packet = Struct(order + "IIIIIII").unpack_from
         self._old = Struct(order + "HHIIII").unpack_from
 
+    def resume(self, order: str, first: int, interfaces: list[Interface], last_ns: int) -> None:
+        """Go on inside a section, of which so much is known."""
+        self._use(order)
+        self.first, self.interfaces, self.last_ns = first, interfaces, last_ns
+
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         """Positions of the whole packet blocks in buffer[at:end], and where the walk stopped.
 

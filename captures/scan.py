@@ -54,6 +54,7 @@ def scan(
     for index, reason in zip(other, reasons, strict=True):
         statistics.skip(str(reason), packets[index].link_type)
     _count(columns, statistics)
+    block.format.last_ns = int(columns.time_ns[-1])
     tcp = columns.tcp.nonzero()[0]
     copies = reassembler.copies.seen_all(
         columns.copy[tcp].tolist(),
