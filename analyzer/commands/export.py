@@ -23,7 +23,7 @@ from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
     help="What a line is.",
 )
 def export(wish: Wish, full: bool, table: Table) -> int:
-    """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv).
+    """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv, parquet).
 
     \b
       kafkascope export capture.pcapng -o exchanges.jsonl --full

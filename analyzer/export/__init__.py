@@ -31,7 +31,11 @@ class Writer(Protocol):
         that can be read and written at any place; elsewhere the ids stay. Does not close it."""
 
 
-FORMATS: Final = {"jsonl": "analyzer.export.jsonl", "csv": "analyzer.export.csv"}
+FORMATS: Final = {
+    "jsonl": "analyzer.export.jsonl",
+    "csv": "analyzer.export.csv",
+    "parquet": "analyzer.export.parquet",
+}
 """Name, which is the file's suffix too -> module with a class `Export`."""
 
 

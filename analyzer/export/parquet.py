@@ -1,0 +1,79 @@
+"""Parquet: the `exchanges` or `records` table of the pipeline as one file."""
+
+from __future__ import annotations
+
+import shutil
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import pyarrow.parquet as pq
+
+from analyzer.pipeline.arrow import record_batch
+from analyzer.pipeline.naming import named, unnamed
+from analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY
+from analyzer.pipeline.values import bodies_of, exchange_values, record_values
+
+if TYPE_CHECKING:
+    from analyzer.export import Table
+    from analyzer.model import Exchange
+    from analyzer.records import Problem
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+ROWS: Final = 16_384
+"""Of a row group: enough to be compressed well, few enough to be held."""
+
+
+class Export:
+    """See `analyzer.export.Writer`."""
+
+    def __init__(self, out: BinaryIO, names: TopicNames, table: Table, full: bool) -> None:
+        self._out = out
+        self._names = names
+        self._table = RECORDS if table == "records" else EXCHANGES
+        self._full = full
+        self._rows: list[tuple[Any, ...]] = []
+        self._unnamed = False
+        """Ids were written in the place of names."""
+        self._writer = self._open(out)
+        self.problems: list[Problem] = []
+
+    def _open(self, out: BinaryIO) -> Any:
+        schema = self._table.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
+        return pq.ParquetWriter(out, schema, compression="zstd")
+
+    def add(self, exchange: Exchange, row: Row) -> None:
+        """Take the exchange, or its records, as rows."""
+        if self._table is RECORDS:
+            self._rows += record_values(row, exchange, self._names, self.problems)
+        elif self._full:
+            self._rows.append(exchange_values(row, exchange, bodies_of(exchange)))
+        else:
+            self._rows.append(exchange_values(row, exchange))
+        if len(self._rows) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        batch = named(record_batch(self._rows, self._table.schema), self._names)
+        self._unnamed = self._unnamed or unnamed(batch)
+        self._writer.write_batch(batch)
+        self._rows.clear()
+
+    def finish(self) -> None:
+        """Write what is left and the footer; again as a whole when names came late."""
+        if self._rows:
+            self._flush()
+        self._writer.close()
+        out = self._out
+        if not self._unnamed or not (out.seekable() and out.readable()):
+            return
+        with TemporaryFile() as again:
+            out.seek(0)
+            writer = self._open(again)
+            for batch in pq.ParquetFile(out).iter_batches(ROWS):
+                writer.write_batch(named(batch, self._names))
+            writer.close()
+            again.seek(0)
+            out.seek(0)
+            shutil.copyfileobj(again, out, 1 << 20)
+            out.truncate()

@@ -1,0 +1,62 @@
+"""Rows as tuples to Arrow, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+
+def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of rows whose values are in the order of the schema's columns."""
+    if not rows:
+        return pa.RecordBatch.from_pylist([], schema)
+    columns = zip(*rows, strict=True)
+    arrays = [array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column. Texts that are no UTF-8 (a client id may hold anything) have their odd bytes as
+    escapes; numbers that do not fit are null."""
+    try:
+        return pa.array(values, kind)
+    except (UnicodeEncodeError, pa.ArrowInvalid, OverflowError):
+        return pa.array([_fitting(value, kind) for value in values], kind)
+
+
+def _fitting(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, int) and pa.types.is_integer(kind):
+        limit = 1 << kind.bit_width - 1
+        return value if -limit <= value < limit else None
+    if pa.types.is_struct(kind):
+        parts = value if isinstance(value, tuple) else tuple(value.values())
+        return tuple(_fitting(part, field.type) for part, field in zip(parts, kind, strict=True))
+    if pa.types.is_list(kind):
+        return [_fitting(each, kind.value_type) for each in value]
+    return value
+
+
+def padded(batch: pa.RecordBatch, table: str, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with its table's name and all columns of `schema`, null where it has none."""
+    own = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
+    count = batch.num_rows
+    arrays = [
+        pa.array([table] * count, pa.string())
+        if field.name == "table"
+        else own[field.name]
+        if field.name in own
+        else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def concatenated(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """One table of many batches."""
+    return pa.Table.from_batches(list(batches), schema)

@@ -1,0 +1,357 @@
+"""The tables: names, types and meanings of their columns. The one definition for both engines, for
+`export` to Parquet, and for docs/spark.md, which prints it.
+
+Times are UTC nanoseconds since 1970 (`*_ns`); `ts` is the same in microseconds for people. Columns
+are only ever added, and nullable; a name is never used for something else.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+VERSION: Final = 1
+"""Of all schemas together; stands in the manifest and in each Parquet file."""
+VERSION_KEY: Final = b"kafkascope.schema"
+
+
+class Col(NamedTuple):
+    """A column."""
+
+    name: str
+    type: pa.DataType
+    text: str
+    """What it means, for docs/spark.md."""
+
+
+class Table(NamedTuple):
+    """A table: a folder of Parquet files."""
+
+    name: str
+    text: str
+    columns: tuple[Col, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its files."""
+        return pa.schema([(each.name, each.type) for each in self.columns])
+
+
+_S, _B = pa.string(), pa.bool_()
+_I16, _I32, _I64 = pa.int16(), pa.int32(), pa.int64()
+_TS = pa.timestamp("us", "UTC")
+_STRINGS, _I32S, _I64S = pa.list_(_S), pa.list_(_I32), pa.list_(_I64)
+
+ERROR: Final = pa.struct(
+    [
+        ("code", _I32),
+        ("name", _S),
+        ("top", _B),
+        ("topic", _S),
+        ("partition", _I32),
+        ("group", _S),
+        ("message", _S),
+    ]
+)
+UNDECODED: Final = pa.struct(
+    [("side", _S), ("reason", _S), ("offset", _I64), ("bytes", _I64), ("text", _S), ("path", _S)]
+)
+NOTE: Final = pa.struct([("severity", _S), ("text", _S), ("side", _S)])
+INTERFACE: Final = pa.struct(
+    [
+        ("id", _I32),
+        ("linktype", _I32),
+        ("name", _S),
+        ("comment", _S),
+        ("snaplen", _I64),
+        ("multiplier", _S),
+        ("divisor", _S),
+        ("offset_s", _I64),
+    ]
+)
+
+EXCHANGES: Final = Table(
+    "exchanges",
+    "One row per exchange; the columns are those of `kafkascope export`.",
+    (
+        Col("number", _I64, "rank by first byte: time, file, offset; from 1"),
+        Col("exchange_id", _S, "hash of the file's fingerprint and the place of the first byte"),
+        Col("ts", _TS, "first byte of the request (of the response where there is no request)"),
+        Col("time_ns", _I64, "the same in nanoseconds"),
+        Col("connection", _I64, "as Wireshark's tcp.stream"),
+        Col("connection_id", _S, "key of `connections`"),
+        Col("client_address", _S, "host:port"),
+        Col("broker_address", _S, "host:port"),
+        Col("client_id", _S, ""),
+        Col("software", _S, "name and version of the client library"),
+        Col("user", _S, "who authenticated"),
+        Col("api_key", _I32, ""),
+        Col("api", _S, "Kafka's name"),
+        Col("api_version", _I32, ""),
+        Col("correlation_id", _I64, ""),
+        Col("request_bytes", _I64, "on the wire, size field included"),
+        Col("response_bytes", _I64, "the same"),
+        Col("latency_ns", _I64, "first byte of the request to last byte of the response"),
+        Col("server_ns", _I64, "last byte of the request to first byte of the response"),
+        Col("wait_ns", _I64, "part of the latency that the client asked for"),
+        Col("excess_ns", _I64, "latency without the wait"),
+        Col("throttle_ms", _I64, ""),
+        Col("state", _S, "answered, open, lost, no-reply, orphan, opaque"),
+        Col("reason", _S, "why there is no answer, or what opaque bytes look like"),
+        Col("error_codes", _I32S, "of the response, without NONE"),
+        Col("errors", pa.list_(ERROR), "the same with what they are about"),
+        Col("topics", _STRINGS, "names; an id without a known name as 8 characters and `?`"),
+        Col("implied_topics", _STRINGS, "what an incremental Fetch asks for without naming it"),
+        Col("topic_ids", _STRINGS, ""),
+        Col("partitions", _I32S, ""),
+        Col("groups", _STRINGS, ""),
+        Col("members", _STRINGS, ""),
+        Col("generations", _I32S, ""),
+        Col("producer_ids", _I64S, ""),
+        Col("producer_epochs", _I32S, ""),
+        Col("transactional_ids", _STRINGS, ""),
+        Col("acks", _I32, ""),
+        Col("codecs", _STRINGS, ""),
+        Col("records", _I64, "null where the API carries none"),
+        Col("batches", _I64, ""),
+        Col("offset", _I64, "base offset that the broker gave to a Produce"),
+        Col("frames", _I64S, "packets with the first byte of request and response"),
+        Col("undecoded", pa.list_(UNDECODED), "bytes that could not be decoded, and why"),
+        Col("notes", pa.list_(NOTE), "findings"),
+        Col("file_id", _I32, "key of `captures`: where the first byte is"),
+        Col("record_offset", _I64, "and its offset in the (uncompressed) file"),
+        Col("request_end_ns", _I64, "last byte of the request"),
+        Col("response_ns", _I64, "first byte of the response"),
+        Col("response_end_ns", _I64, "last byte of the response"),
+        Col("request_json", _S, "body, with --full"),
+        Col("response_json", _S, "body, with --full"),
+    ),
+)
+
+RECORD_BATCHES: Final = Table(
+    "record_batches",
+    "One row per record batch that Produce, Fetch and ShareFetch moved.",
+    (
+        Col("exchange_id", _S, ""),
+        Col("connection_id", _S, ""),
+        Col("time_ns", _I64, "of the exchange"),
+        Col("source", _S, "produce, fetch, replica"),
+        Col("topic", _S, ""),
+        Col("partition", _I32, ""),
+        Col("index", _I32, "of the batch within the partition's records"),
+        Col("error_code", _I32, "of the partition's answer"),
+        Col("base_offset", _I64, "of a produced batch as the broker answered"),
+        Col("last_offset", _I64, "as the batch says"),
+        Col("magic", _I16, ""),
+        Col("codec", _S, ""),
+        Col("size_bytes", _I64, ""),
+        Col("record_count", _I64, ""),
+        Col("producer_id", _I64, ""),
+        Col("producer_epoch", _I32, ""),
+        Col("base_sequence", _I32, ""),
+        Col("transactional", _B, ""),
+        Col("control", _B, ""),
+        Col("leader_epoch", _I32, ""),
+        Col("first_ts_ms", _I64, ""),
+        Col("max_ts_ms", _I64, ""),
+        Col("crc_ok", _B, ""),
+    ),
+)
+
+CONNECTIONS: Final = Table(
+    "connections",
+    "One row per TCP connection, Kafka or not.",
+    (
+        Col("connection_id", _S, "hash of both ends and the time of the first packet"),
+        Col("connection", _I64, "as Wireshark's tcp.stream"),
+        Col("ts", _TS, "first packet"),
+        Col("first_ns", _I64, "the same in nanoseconds"),
+        Col("last_ns", _I64, "last packet"),
+        Col("client_address", _S, "who asks; of other protocols: who connected"),
+        Col("broker_address", _S, ""),
+        Col("handshake", _B, "SYN or SYN-ACK was seen"),
+        Col("handshake_ns", _I64, "from SYN to the ACK that completes it"),
+        Col("client_packets", _I64, ""),
+        Col("broker_packets", _I64, ""),
+        Col("client_bytes", _I64, "captured payload, retransmissions included"),
+        Col("broker_bytes", _I64, ""),
+        Col("retransmissions", _I64, "segments"),
+        Col("duplicates", _I64, "segments that the capture holds twice"),
+        Col("out_of_order", _I64, "segments"),
+        Col("keep_alives", _I64, ""),
+        Col("missed_client_bytes", _I64, "bytes that the capture lacks"),
+        Col("missed_broker_bytes", _I64, ""),
+        Col("exchanges", _I64, ""),
+        Col("unanswered", _I64, "open or lost"),
+        Col("client_ids", _STRINGS, ""),
+        Col("software", _S, ""),
+        Col("user", _S, ""),
+        Col("mechanism", _S, "of SASL"),
+        Col("closed", _S, "how it ended: fin, rst, reuse, idle; null while it is open"),
+        Col("closed_by", _S, "client or broker"),
+        Col("closed_ns", _I64, ""),
+    ),
+)
+
+DIAGNOSTICS: Final = Table(
+    "diagnostics",
+    "What is wrong with the input: damage, holes, bytes that could not be decoded, findings.",
+    (
+        Col("time_ns", _I64, ""),
+        Col("stage", _S, "read, reassembly, dissect"),
+        Col("severity", _S, "error, warning, note, chat"),
+        Col("code", _S, "one word"),
+        Col("message", _S, ""),
+        Col("file_id", _I32, ""),
+        Col("record_offset", _I64, "in the (uncompressed) file"),
+        Col("connection_id", _S, ""),
+        Col("exchange_id", _S, ""),
+        Col("side", _S, "request, response"),
+        Col("bytes", _I64, ""),
+    ),
+)
+
+LATENCY: Final = Table(
+    "latency_histogram",
+    "Answered exchanges by hour, API, client, broker and topic, counted by size of each measure: "
+    "add up `count` over any keys.",
+    (
+        Col("hour", _TS, "of the first byte"),
+        Col("measure", _S, "latency, excess, wait, server"),
+        Col("broker_address", _S, ""),
+        Col("api_key", _I32, ""),
+        Col("api", _S, ""),
+        Col("client_id", _S, ""),
+        Col("client_host", _S, ""),
+        Col("topic", _S, "where the exchange is about one topic"),
+        Col("bucket", _I32, "32 per power of two"),
+        Col("low_ns", _I64, "smallest value of the bucket"),
+        Col("high_ns", _I64, "largest value of the bucket"),
+        Col("count", _I64, ""),
+        Col("sum_ns", _I64, ""),
+        Col("max_ns", _I64, ""),
+        Col("errors", _I64, "of these, exchanges with an error"),
+    ),
+)
+
+CAPTURES: Final = Table(
+    "captures",
+    "One row per input file.",
+    (
+        Col("file_id", _I32, ""),
+        Col("path", _S, ""),
+        Col("fingerprint", _S, "of the file's head"),
+        Col("format", _S, "pcap, pcapng"),
+        Col("linktypes", _I32S, ""),
+        Col("size_bytes", _I64, "as stored"),
+        Col("packets", _I64, ""),
+        Col("first_frame", _I64, "Wireshark's number of its first packet"),
+        Col("first_ns", _I64, "time of the first packet"),
+        Col("last_ns", _I64, "time of the last packet"),
+        Col("dropped", _I64, "packets that the capturing program lost"),
+        Col("status", _S, "ok, empty, damaged"),
+        Col("note", _S, ""),
+    ),
+)
+
+SPLITS: Final = Table(
+    "splits",
+    "What one task reads: parts of files between record boundaries.",
+    (
+        Col("file_id", _I32, ""),
+        Col("split_no", _I32, ""),
+        Col("start_offset", _I64, ""),
+        Col("end_offset", _I64, "-1: the end of the file"),
+        Col("packets", _I64, ""),
+        Col("first_frame", _I64, ""),
+        Col("byte_order", _S, ""),
+        Col("first_interface", _I32, "number of the section's first one"),
+        Col("interfaces", pa.list_(INTERFACE), ""),
+    ),
+)
+
+TOPICS: Final = Table(
+    "topic_names",
+    "Topic ids and names, as far as messages told.",
+    (Col("topic_id", _S, ""), Col("topic", _S, "")),
+)
+
+NODES: Final = Table(
+    "nodes",
+    "Nodes of the cluster, as clients were told.",
+    (
+        Col("role", _S, "broker, controller"),
+        Col("node", _I64, ""),
+        Col("host", _S, ""),
+        Col("port", _I64, ""),
+    ),
+)
+
+STATISTICS: Final = Table(
+    "statistics",
+    "States of the accumulators behind `stats`, `clients`, `groups`, ...: one row each.",
+    (Col("statistic", _S, ""), Col("version", _I32, ""), Col("state", _S, "JSON")),
+)
+
+RECORDS: Final = Table(
+    "records",
+    "One row per record, with `--records`: the lines of `kafkascope records`.",
+    (
+        Col("exchange_id", _S, ""),
+        Col("source", _S, "produce, fetch"),
+        Col("topic", _S, ""),
+        Col("topic_id", _S, ""),
+        Col("partition", _I32, ""),
+        Col("offset", _I64, ""),
+        Col("time", _S, ""),
+        Col("key", _S, "JSON"),
+        Col("value", _S, "JSON"),
+        Col("headers", _S, "JSON"),
+        Col("codec", _S, ""),
+        Col("magic", _I16, ""),
+        Col("producer_id", _I64, ""),
+        Col("producer_epoch", _I32, ""),
+        Col("sequence", _I32, ""),
+        Col("transactional", _B, ""),
+        Col("control", _B, ""),
+    ),
+)
+
+TABLES: Final = {
+    each.name: each
+    for each in (
+        CAPTURES,
+        SPLITS,
+        CONNECTIONS,
+        EXCHANGES,
+        RECORD_BATCHES,
+        DIAGNOSTICS,
+        LATENCY,
+        TOPICS,
+        NODES,
+        STATISTICS,
+        RECORDS,
+    )
+}
+
+
+def superset() -> pa.Schema:
+    """All columns of the tables that workers fill, each once, behind `table`."""
+    fields: dict[str, pa.DataType] = {"table": _S}
+    for table in (*COLLECTED.values(), FACTS):
+        for column in table.columns:
+            assert fields.setdefault(column.name, column.type) == column.type, column
+    return pa.schema(list(fields.items()))
+
+
+FACTS: Final = Table(
+    "facts",
+    "Internal: what crosses connections, of one task.",
+    (Col("kind", _S, ""), Col("json", _S, "")),
+)
+COLLECTED: Final = {
+    each.name: each
+    for each in (CONNECTIONS, EXCHANGES, RECORD_BATCHES, DIAGNOSTICS, LATENCY, RECORDS)
+}
+"""Tables that are made of exchanges and connections."""
