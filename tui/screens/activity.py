@@ -1,0 +1,145 @@
+"""What the exchanges behind a line did over time: how many, how long, what went wrong. Found in
+slices, so that the keyboard never waits."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from analyzer.filter_errors import FilterError
+from analyzer.render_cells import duration
+from tui.screens.charts import MARGIN, columns_chart, heat
+from tui.screens.sheet import Spans
+from tui.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui.store import Store
+
+LEAST_NS: Final = 1_000_000
+"""Shortest stretch of time that a chart shows."""
+
+
+class Activity:
+    """The exchanges that a filter wants, by time."""
+
+    def __init__(self, store: Store, text: str) -> None:
+        self.store = store
+        self.text = text
+        self.problem = ""
+        try:
+            self.view: View | None = View(store, text)
+        except FilterError as error:
+            self.view = None
+            self.problem = error.reason
+        self._taken = 0
+        self.times = array("q")
+        self.latencies = array("q")
+        self.waits = array("q")
+        self.bad = array("B")
+
+    def advance(self, seconds: float) -> bool:
+        """Look at more of them, for so long at most; whether there were any."""
+        view = self.view
+        if view is None:
+            return False
+        view.advance(seconds)
+        session, before = self.store.session, self._taken
+        for place in range(before, len(view)):
+            index = view[place]
+            self.times.append(session.times[index])
+            self.latencies.append(session.latencies[index])
+            self.waits.append(session.waits[index])
+            self.bad.append(self.store.is_bad(index))
+        self._taken = len(view)
+        return self._taken != before
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to look at."""
+        return self.view is not None and self.view.behind
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last time of the whole capture, so that charts of two lines compare."""
+        times = self.store.session.times
+        if not len(times):
+            return 0, LEAST_NS
+        # In order of completion, so that both ends are near the ends.
+        near = 1_000
+        first = min(min(times[:near]), min(self.times[:near], default=times[0]))
+        last = max(max(times[-near:]), max(self.times[-near:], default=times[-1]))
+        return first, max(last, first + LEAST_NS)
+
+    def counts(self, width: int, *, bad: bool = False) -> list[int]:
+        """Exchanges in each of so many slices of the capture's time."""
+        first, last = self.span
+        step = max(1, -(-(last - first + 1) // max(1, width)))
+        out = [0] * width
+        for index, time_ns in enumerate(self.times):
+            if not bad or self.bad[index]:
+                out[max(0, min(width - 1, (time_ns - first) // step))] += 1
+        return out
+
+    def chart(self, width: int, height: int, clock: Callable[[int], str]) -> list[Spans]:
+        """Bars of how many there were, with those that went wrong below."""
+        inner = max(10, width - MARGIN)
+        if self.problem:
+            return [[(f"no chart: {self.problem}", "dim")]]
+        if not self.times:
+            return [[("nothing yet" if self.behind else "no exchange", "dim")]]
+        counts = self.counts(inner)
+        first, last = self.span
+        step = (last - first) / inner
+        out = columns_chart(counts, max(1, height - 3))
+        for row, line in enumerate(out):
+            label = f"{max(counts):,}" if not row else ""
+            line.insert(0, (f"{label:>{MARGIN - 2}} │", "dim"))
+        wrong = self.counts(inner, bad=True)
+        if any(wrong):
+            marks = "".join("!" if count else " " for count in wrong)
+            out.append([(f"{'errors':>{MARGIN - 2}} │", "dim"), (marks, "!")])
+        out += self.clock_axis(inner, clock)
+        out.append(
+            [
+                (" " * MARGIN, ""),
+                (f"{len(self.times):,} exchanges, {duration(int(step))} a column", "dim"),
+            ]
+        )
+        return out
+
+    def clock_axis(self, inner: int, clock: Callable[[int], str]) -> list[Spans]:
+        """A line with times every so often."""
+        return [[(" " * (MARGIN - 1) + "└", "dim"), (clock_scale(self.span, inner, clock), "dim")]]
+
+    def heat(
+        self, width: int, height: int, clock: Callable[[int], str], *, waits: bool
+    ) -> list[Spans]:
+        """Durations over time: latency with `waits`, else excess."""
+        first, last = self.span
+        points = []
+        for index, latency in enumerate(self.latencies):
+            if latency < 0:
+                continue
+            wait = self.waits[index]
+            role = "!" if self.bad[index] else "wait" if waits and wait else ""
+            value = latency if waits else max(0, latency - wait)
+            points.append((self.times[index], value, role))
+        out = heat(points, first, last, width, max(2, height - 1))
+        if points:
+            out += self.clock_axis(max(10, width - MARGIN), clock)
+        return out
+
+
+def clock_scale(span: tuple[int, int], width: int, clock: Callable[[int], str]) -> str:
+    """Times along an axis, as many as there is room for."""
+    first, last = span
+    text, column = "", 0
+    while column < width:
+        mark = clock(first + (last - first) * column // max(1, width))
+        if column + len(mark) + 1 > width:
+            break
+        text = f"{text:<{column}}╵{mark}"
+        column = len(text) + max(4, 22 - len(mark))
+    return f"{text:<{width}}"

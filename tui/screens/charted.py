@@ -1,0 +1,57 @@
+"""Boards with a chart over time of the exchanges behind the line under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tui.screens import evidence
+from tui.screens.activity import Activity
+from tui.screens.board import SLICE, Board, told
+from tui.screens.ladder import Told
+
+if TYPE_CHECKING:
+    from analyzer.statistics.model import Line
+
+
+class ChartedBoard(Board):
+    """Keeps the activity of one line; it grows with the capture."""
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self._activity: Activity | None = None
+
+    def activity(self, line: Line) -> Activity:
+        """Of the exchanges behind a line, or of what the filter shows of them."""
+        text = self.evidence(line)
+        if self.limited:
+            text = evidence.both(self.scene.filter_text(), text)
+        if self._activity is None or self._activity.text != text:
+            self._activity = Activity(self.scene.store, text)
+            self._activity.advance(SLICE)
+        return self._activity
+
+    def work(self) -> bool:
+        """Look at more exchanges."""
+        return self._activity is not None and self._activity.advance(SLICE)
+
+    def clock(self) -> Callable[[int], str]:
+        """Times of an axis, without milliseconds."""
+        times = self.scene.times()
+        session = self.scene.store.session
+        span = session.times[-1] - session.times[0] if len(session.times) else 0
+        return shortened(times.text, short=span < 30_000_000_000)
+
+    def chart_tab(self, line: Line, width: int, height: int) -> Sequence[Told]:
+        """How many there were over time."""
+        return told(self.activity(line).chart(width, min(height, 14), self.clock()))
+
+
+def shortened(clock: Callable[[int], str], *, short: bool) -> Callable[[int], str]:
+    """Without milliseconds where seconds will do."""
+
+    def text(time_ns: int) -> str:
+        full = clock(time_ns)
+        return full[:-4] if not short and full[-4:-3] == "." and ":" in full else full
+
+    return text

@@ -1,0 +1,215 @@
+"""Charts of characters: counts as bars, sizes on a logarithmic axis, and both over time. Texts with
+roles, as wide and high as they are told to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, log10
+from typing import Final
+
+from analyzer.render_cells import duration
+from analyzer.render_list import columns_taken
+from analyzer.statistics.histogram import Histogram, bounds_of
+from tui.screens.sheet import Span, Spans
+
+EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+SHADES: Final = " ·░▒▓█"
+MARGIN: Final = 8
+"""Columns for numbers at the left."""
+
+
+def spark(counts: Sequence[int], most: int | None = None) -> str:
+    """A line of bars; a count above 0 is never invisible."""
+    top = max(counts, default=0) if most is None else most
+    return "".join(_eighth(count, top) for count in counts)
+
+
+def _eighth(count: int, top: int) -> str:
+    if count <= 0 or top <= 0:
+        return " "
+    return EIGHTHS[max(1, min(8, round(8 * count / top)))]
+
+
+def bar(part: float, width: int) -> str:
+    """A share as a bar of at most so many columns."""
+    eighths = max(0, min(8 * width, round(8 * width * part)))
+    if part > 0:
+        eighths = max(1, eighths)
+    whole, rest = divmod(eighths, 8)
+    # From left to right there is a half at most in every font.
+    return "█" * whole + ("▌" if rest >= 4 or (rest and not whole) else "")
+
+
+def columns_chart(counts: Sequence[int], height: int, role: str = "bar") -> list[Spans]:
+    """Bars from the bottom to the top, one column for each count."""
+    top = max(counts, default=0)
+    out = []
+    for row in range(height, 0, -1):
+        text = ""
+        for count in counts:
+            eighths = 0 if not top or count <= 0 else max(1, round(8 * height * count / top))
+            text += EIGHTHS[max(0, min(8, eighths - 8 * (row - 1)))]
+        out.append([(text, role)])
+    return out
+
+
+def resampled(counts: Sequence[int], width: int) -> list[int]:
+    """As many slices as there are columns: sums of neighbours, or each one stretched."""
+    size = len(counts)
+    if not size or width <= 0:
+        return [0] * max(0, width)
+    if size <= width:
+        return [counts[column * size // width] for column in range(width)]
+    out = [0] * width
+    for index, count in enumerate(counts):
+        out[index * width // size] += count
+    return out
+
+
+# --- logarithmic axes ---------------------------------------------------------------------------
+
+
+class LogAxis:
+    """Nanoseconds to columns, or to rows: whole powers of ten at both ends."""
+
+    def __init__(self, least: int, most: int, length: int) -> None:
+        least = max(1_000, least)
+        self.low = floor(log10(least))
+        self.high = max(self.low + 1, ceil(log10(max(least + 1, most))))
+        self.length = max(1, length)
+
+    def place(self, value: int) -> int:
+        """The place of a value, from 0."""
+        share = (log10(max(1, value)) - self.low) / (self.high - self.low)
+        return max(0, min(self.length - 1, int(share * self.length)))
+
+    def ticks(self) -> list[tuple[int, str]]:
+        """(place, label) of each power of ten."""
+        span = self.high - self.low
+        return [
+            (min(self.length - 1, round(power * self.length / span)), power_label(self.low + power))
+            for power in range(span + 1)
+        ]
+
+    def scale(self) -> str:
+        """The labels in a line, as many as there is room for."""
+        text = ""
+        for place, label in self.ticks():
+            at = min(place, max(0, self.length - len(label)))
+            if at >= len(text) + (1 if text else 0):
+                text = f"{text:<{at}}{label}"
+        return f"{text:<{self.length}}"
+
+
+def power_label(power: int) -> str:
+    """10 to a power, in nanoseconds: `1 µs`, `100 ms`, `10 s`."""
+    number, unit = 10 ** (power % 3), ("ns", "µs", "ms", "s")[min(3, power // 3)]
+    if power >= 9:
+        number = 10 ** (power - 9)
+    return f"{number} {unit}"
+
+
+MARKS: Final = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
+
+
+def histogram(found: Histogram, width: int, height: int) -> list[Spans]:
+    """Counts over durations, with the percentiles below the axis."""
+    if not found.count or found.least is None or found.most is None:
+        return [[("nothing was answered", "dim")]]
+    inner = max(10, width - MARGIN)
+    axis = LogAxis(found.least, found.most, inner)
+    counts = [0] * inner
+    for bucket, count in found.buckets.items():
+        low, high = bounds_of(bucket)
+        counts[axis.place((low + high) // 2)] += count
+    top = max(counts)
+    out = columns_chart(counts, height)
+    for index, line in enumerate(out):
+        label = f"{top:,}" if not index else "0" if index == height - 1 else ""
+        line.insert(0, (f"{label:>{MARGIN - 2}} ┤" if label else " " * (MARGIN - 2) + " │", "dim"))
+    ruler = ["─"] * inner
+    for place, _ in axis.ticks():
+        ruler[place] = "┴"
+    out.append([(" " * (MARGIN - 1) + "└" + "".join(ruler), "dim")])
+    out.append([(" " * MARGIN + axis.scale(), "dim")])
+    out.append([(" " * MARGIN, ""), *_percentiles(found, axis)])
+    return out
+
+
+def _percentiles(found: Histogram, axis: LogAxis) -> Spans:
+    """`^ p50 1.2 ms` where they are on the axis, one after the other where they collide."""
+    texts, places = [], []
+    for share, name in MARKS:
+        value = found.percentile(share)
+        texts.append(f"▲ {name} {duration(value)}  ")
+        places.append(axis.place(value or 0))
+    # Those at the right end push the others to the left.
+    end = axis.length + 2
+    for index in reversed(range(len(texts))):
+        places[index] = max(0, min(places[index], end - len(texts[index])))
+        end = places[index]
+    out: list[Span] = []
+    at = 0
+    for text, place in zip(texts, places, strict=True):
+        start = max(at, place)
+        out += [(" " * (start - at), ""), (text, "label")]
+        at = start + len(text)
+    return out
+
+
+# --- over time ----------------------------------------------------------------------------------
+
+
+def heat(
+    points: Sequence[tuple[int, int, str]], first_ns: int, last_ns: int, width: int, height: int
+) -> list[Spans]:
+    """Durations (upwards, logarithmic) over time; the denser, the darker. A point is (time,
+    duration, role); where several fall on one place, the role that is not usual shows."""
+    if not points:
+        return [[("nothing was answered", "dim")]]
+    inner = max(10, width - MARGIN)
+    values = [value for _, value, _ in points]
+    axis = LogAxis(min(values), max(values), height)
+    step = max(1, -(-(last_ns - first_ns + 1) // inner))
+    cells: dict[tuple[int, int], int] = {}
+    roles: dict[tuple[int, int], str] = {}
+    for time_ns, value, role in points:
+        place = axis.place(value), max(0, min(inner - 1, (time_ns - first_ns) // step))
+        cells[place] = cells.get(place, 0) + 1
+        if role or place not in roles:
+            roles[place] = role
+    top = max(cells.values())
+    labels = dict(reversed(axis.ticks()))
+    out: list[Spans] = []
+    for row in range(height - 1, -1, -1):
+        label = labels.get(row, "")
+        line: Spans = [(f"{label:>{MARGIN - 2}} ┤" if label else " " * (MARGIN - 2) + " │", "dim")]
+        for column in range(inner):
+            count = cells.get((row, column), 0)
+            role = roles.get((row, column), "")
+            text = _shade(count, top)
+            if line[-1][1] == role and len(line) > 1:
+                line[-1] = (line[-1][0] + text, role)
+            else:
+                line.append((text, role))
+        out.append(line)
+    return out
+
+
+def _shade(count: int, top: int) -> str:
+    if not count:
+        return " "
+    if top == 1:
+        return "▒"
+    return SHADES[1 + min(4, int(5 * log10(count + 1) / log10(top + 1) - 1e-9))]
+
+
+def beside(left: Sequence[Spans], right: Sequence[Spans], margin: int) -> list[Spans]:
+    """Two blocks of lines next to each other; the right one begins at `margin`."""
+    out: list[Spans] = []
+    for index in range(max(len(left), len(right))):
+        line = list(left[index]) if index < len(left) else []
+        taken = sum(columns_taken(text) for text, _ in line)
+        line.append((" " * max(1, margin - taken), ""))
+        out.append(line + (list(right[index]) if index < len(right) else []))
+    return out

@@ -1,0 +1,146 @@
+"""Screen 3: clients, their libraries, the API versions they use, and where they break."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding
+
+from analyzer.commands.clients import BREAKS, VERDICT, judged
+from analyzer.identity import Identity
+from analyzer.statistics.clients import Clients
+from analyzer.verdict import breaks_at
+from dissectors.releases import RELEASES, release_key
+from tui.keys import Key
+from tui.screens import evidence
+from tui.screens.board import told
+from tui.screens.charted import ChartedBoard
+from tui.screens.ladder import Told
+from tui.screens.matrix import ROLES, everybody, matrix, summary
+from tui.screens.picker import Picker
+from tui.screens.sheet import Sheet
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+    from analyzer.statistics.clients import Usage
+    from analyzer.statistics.model import Line
+
+
+class ClientsBoard(ChartedBoard):
+    """Clients with a verdict."""
+
+    NUMBER = 3
+    TITLE = "Clients"
+    STATISTICS = ("clients",)
+    COMMAND = "kafkascope clients {}"
+    TABS = ("Versions", "All clients", "Over time")
+    EMPTY = "no client in the capture"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("clients.release", "K", "K", "release", "judge for another Kafka release"),
+    )
+    HELP = (
+        "Who talks to the cluster: client id, address, library, user, and what it does. Versions "
+        "shows each API with the versions it used (full) of those it was offered (dots). The "
+        "verdict says whether a Kafka release still has them; only APIs that were used are judged."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
+    ]
+
+    def __init__(self, scene: Any) -> None:
+        self.release: str | None = RELEASES[-1]
+        super().__init__(scene)
+        self._usages: dict[Identity, Usage] = {}
+
+    def make_sheet(self) -> Sheet:
+        """As `clients --for`."""
+        columns = tuple(column for column in Clients.COLUMNS if not column.wide)
+        return Sheet(
+            (*columns, *((BREAKS,) if self.release is None else VERDICT)),
+            alarms={"failed": "!"},
+            tones={
+                "verdict": lambda value: ROLES.get(value, ""),
+                "breaks_at": lambda value: "!" if value else "",
+                "negotiates": lambda value: "?" if value is False else "dim",
+            },
+            keep=("verdict", "breaks_at", "software", "host", "roles"),
+        )
+
+    def identity(self, line: Line) -> Any:
+        """All that tells clients apart."""
+        return line.get("client"), line.get("host"), line.get("software"), line.get("user")
+
+    def lines(self) -> Sequence[Line] | None:
+        """As `clients`."""
+        found = self.statistic("clients")
+        if found is None:
+            return None
+        self._usages = {usage.identity: usage for usage in found.usages()}
+        return judged(found, self.release)
+
+    def evidence(self, line: Line) -> str:
+        """Everything of a client."""
+        parts = [evidence.of_client(line)]
+        if line.get("user"):
+            parts.append(f"user == {evidence.word(line['user'])}")
+        return evidence.both(*parts)
+
+    def command(self) -> str:
+        """With the release."""
+        return self.COMMAND + (f" --for {self.release}" if self.release else "")
+
+    def said(self) -> str:
+        """The release."""
+        return f"for Kafka {self.release}   K another" if self.release else "K chooses a release"
+
+    def action_release(self) -> None:
+        """Ask for a release."""
+        choices = [("", "none: only where each client breaks")]
+        choices += [(release, f"Kafka {release}") for release in reversed(RELEASES)]
+
+        def chosen(release: str | None) -> None:
+            if release is None:
+                return
+            try:
+                if release:
+                    release_key(release)
+            except ValueError as error:
+                self.scene.tell(str(error), "warning")
+                return
+            self.release = release or None
+            self.sheet = self.make_sheet()
+            self.upper.refilled(lambda: setattr(self.table, "sheet", self.sheet))
+            self.refresh_numbers()
+
+        self.app.push_screen(
+            Picker(
+                "which Kafka release?", choices, self.scene.glyphs, self.release or "", free=True
+            ),
+            chosen,
+        )
+
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
+        """A client's versions, everybody's, or the time."""
+        if tab == "Over time":
+            return self.chart_tab(line, width, height)
+        if tab == "All clients":
+            columns, lines = everybody(list(self._usages.values()))
+            sheet = Sheet(columns, keep=("software",))
+            sheet.fill(lines)
+            return sheet
+        identity = Identity(line["client"], line["host"], line["software"], line["user"])
+        usage = self._usages.get(identity)
+        if usage is None:
+            return told([[("these are many clients", "dim")]])
+        return told(
+            [
+                *summary(usage, self.release, breaks_at(usage)),
+                *matrix(usage, self.release, width),
+            ]
+        )
+
+    def low_evidence(self, tab: str, line: Line) -> str:
+        """A client of the table of all."""
+        return evidence.of_client(line)

@@ -1,0 +1,150 @@
+"""Screen 2: connections, how far they came, how they ended; the ladder of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding
+
+from analyzer.render_cells import duration, size
+from analyzer.statistics.connections import Connections
+from tui.keys import Key
+from tui.screens import evidence
+from tui.screens.board import told
+from tui.screens.charted import ChartedBoard
+from tui.screens.ladder import Told, ladder
+from tui.screens.sheet import Sheet, Spans
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+    from analyzer.statistics.model import Line
+
+
+PHASES = {"work": "", "sasl": "?", "versions": "?", "opaque": "~"}
+ALARMS = {
+    "unanswered": "?",
+    "failed": "!",
+    "retransmissions": "?",
+    "gap_bytes": "?",
+    "resets": "!",
+    "idle": "",
+}
+
+
+class ConnectionsBoard(ChartedBoard):
+    """Connections, or the clients that made them."""
+
+    NUMBER = 2
+    TITLE = "Connections"
+    STATISTICS = ("connections",)
+    COMMAND = "kafkascope stats connections {}"
+    TABS = ("Ladder", "Network", "Over time")
+    EMPTY = "no connection in the capture"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("connections.by", "B", "B", "by", "one line per connection, or per client"),
+    )
+    HELP = (
+        "Each TCP connection: how far it came (phase), how long it lived, who ended it and how, "
+        "what was left without an answer, how well the network did. The ladder shows one from the "
+        "handshake to its end; bars beside an API are requests that were still under way."
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
+    ]
+
+    def __init__(self, scene: Any) -> None:
+        self.by_client = False
+        super().__init__(scene)
+
+    def make_sheet(self) -> Sheet:
+        """Connections or clients."""
+        return Sheet(
+            Connections.CLIENT_COLUMNS
+            if self.by_client
+            else tuple(column for column in Connections.COLUMNS if not column.wide),
+            alarms=ALARMS,
+            tones={
+                "phase": lambda value: PHASES.get(value, "!"),
+                "end": lambda value: "!" if value and "rst" in value else "dim",
+            },
+            keep=("client_id", "phase", "end", "requests", "unanswered", "life", "broker_address")
+            if not self.by_client
+            else ("connections", "open", "life"),
+        )
+
+    def identity(self, line: Line) -> Any:
+        """The number of a connection, or the client."""
+        return line.get("connection", line.get("client"))
+
+    def lines(self) -> Sequence[Line] | None:
+        """As `stats connections`."""
+        found = self.statistic("connections")
+        if found is None:
+            return None
+        names = self.scene.store.session.context.names
+        lines: list[Line] = found.by_client(names) if self.by_client else found.rows(names)
+        return lines
+
+    def evidence(self, line: Line) -> str:
+        """A connection, or all of a client."""
+        if self.by_client:
+            return evidence.of_titled_client(line["client"])
+        return evidence.of_connection(line)
+
+    def command(self) -> str:
+        """With --by where it is by client."""
+        return self.COMMAND + (" --by client" if self.by_client else "")
+
+    def action_by(self) -> None:
+        """Connections, or clients."""
+        self.by_client = not self.by_client
+        self.sheet = self.make_sheet()
+        self.upper.refilled(lambda: setattr(self.table, "sheet", self.sheet))
+        self.refresh_numbers()
+
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
+        """The ladder, the network, or the time."""
+        if tab == "Over time":
+            return self.chart_tab(line, width, height)
+        if self.by_client:
+            return told([[("B shows connections, which have a ladder", "dim")]])
+        if tab == "Network":
+            return told(network(line, self.scene.times().text))
+        return ladder(self.scene.store, line, self.scene.times())
+
+
+def network(line: Line, clock: Any) -> list[Spans]:
+    """What TCP tells about a connection."""
+
+    def fact(name: str, value: Any, role: str = "") -> Spans:
+        text = "-" if value in (None, "") else str(value)
+        return [(f"{name:<28}", "dim"), (text, role)]
+
+    handshake = line.get("handshake")
+    counts = ("retransmissions", "out_of_order", "gap_bytes")
+    bad = {name: "?" if line.get(name) else "" for name in counts}
+    opened = line.get("opened")
+    return [
+        fact("client", f"{line['client_address']}   {line.get('client_id') or 'no client id'}"),
+        fact("broker", line["broker_address"]),
+        fact("library", line.get("software") or "not told"),
+        fact("user", line.get("user") or "not told"),
+        [],
+        fact("opened", "" if opened is None else clock(opened)),
+        fact("life", duration(line.get("life"))),
+        fact(
+            "TCP handshake",
+            "not in the capture" if handshake is None else f"{duration(handshake)} to the broker",
+        ),
+        fact("sent by the client", size(line.get("client_bytes"))),
+        fact("sent by the broker", size(line.get("broker_bytes"))),
+        fact("sent again (TCP)", line.get("retransmissions"), bad["retransmissions"]),
+        fact("out of order", line.get("out_of_order"), bad["out_of_order"]),
+        fact("missing in the capture", size(line.get("gap_bytes")), bad["gap_bytes"]),
+        [],
+        fact("ended", line.get("end") or "still open", "!" if "rst" in line["end"] else ""),
+        fact("silence before the end", duration(line.get("idle"))),
+        fact("left without an answer", line.get("unanswered"), "?" if line["unanswered"] else ""),
+    ]

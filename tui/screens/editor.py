@@ -1,0 +1,68 @@
+"""A held body as JSON in a text area: change it and send it on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static, TextArea
+
+from tui.palette import STYLES, Glyphs
+
+
+class Editor(ModalScreen[Any]):
+    """Ends with the body to be sent on; None when it is to wait further."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "send", "send it on", id="editor.send", show=False, priority=True),
+        Binding("escape", "dismiss(None)", "leave it held", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    Editor { align: center middle; }
+    Editor > Vertical { width: 90%; height: 90%; background: $panel; padding: 0 1; }
+    Editor Static { height: 1; }
+    Editor TextArea { height: 1fr; border: none; }
+    """
+
+    def __init__(self, title: str, body: Any, glyphs: Glyphs) -> None:
+        super().__init__()
+        self.heading = title
+        self.body = body
+        self.glyphs = glyphs
+
+    def compose(self) -> ComposeResult:
+        """Title, text, what is wrong with it."""
+        with Vertical():
+            yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
+            text = json.dumps(self.body, indent=2, ensure_ascii=False)
+            yield TextArea(text, show_line_numbers=True, soft_wrap=True)
+            yield Static(id="editor-state", markup=False)
+
+    def on_mount(self) -> None:
+        """The keys, as long as nothing is wrong."""
+        self._say("ctrl+s sends it on   Esc leaves it held", "dim")
+        self.query_one(TextArea).focus()
+
+    def _say(self, text: str, role: str) -> None:
+        self.query_one("#editor-state", Static).update(self.glyphs.rich(text, STYLES[role]))
+
+    def action_send(self) -> None:
+        """Send it, if it is JSON."""
+        area = self.query_one(TextArea)
+        try:
+            body = json.loads(area.text)
+        except json.JSONDecodeError as error:
+            self._say(f"line {error.lineno}, column {error.colno}: {error.msg}", "!")
+            area.move_cursor((error.lineno - 1, error.colno - 1))
+            return
+        except RecursionError:
+            self._say("nested too deeply", "!")
+            return
+        if not isinstance(body, dict):
+            self._say("an object is wanted: { ... }", "!")
+            return
+        self.dismiss(body)

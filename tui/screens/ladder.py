@@ -1,0 +1,143 @@
+"""One connection from its beginning to its end: handshake, phases, each request with its answer,
+silences, and how it ended."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from analyzer.render_cells import duration, size
+from analyzer.render_list import padded
+from analyzer.statistics.connections import API_VERSIONS, SASL
+from tui.screens.sheet import Spans
+
+if TYPE_CHECKING:
+    from analyzer.render_times import Times
+    from analyzer.statistics.model import Line
+    from tui.store import Store
+
+MOST: Final = 5_000
+"""Exchanges of a connection that are drawn; the filter shows all."""
+SILENCE_NS: Final = 1_000_000_000
+"""Without anything under way, from which it is worth a line."""
+PHASE: Final = 10
+RAILS: Final = 3
+WORK: Final = 27
+
+
+class Told(NamedTuple):
+    """A line of text, and the exchange that it is about."""
+
+    spans: Spans
+    number: int | None = None
+
+
+def indexes_of(store: Store, connection: int) -> Sequence[int]:
+    """Places in the session of the exchanges of a connection, by its number, in order of time."""
+    session = store.session
+    place = next(
+        (index for index, each in enumerate(session.connections) if each.number == connection), None
+    )
+    if place is None:
+        return array("L")
+    column, found, at = session.connection, array("L"), -1
+    try:
+        while True:
+            at = column.index(place, at + 1)
+            found.append(at)
+    except ValueError:
+        pass
+    times = session.times
+    return array("L", sorted(found, key=times.__getitem__))
+
+
+def ladder(store: Store, line: Line, times: Times) -> list[Told]:
+    """The lines of a connection, which is a line of the statistic of connections."""
+    number = line["connection"]
+    if not isinstance(number, int):
+        return [Told([("these are many connections", "dim")])]
+    return list(_told(store, indexes_of(store, number), line, times))
+
+
+def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Iterator[Told]:
+    session = store.session
+    opened = line["opened"]
+    if opened is not None:
+        took = line.get("handshake")
+        text = (
+            "its beginning is not in the capture" if took is None else f"handshake {duration(took)}"
+        )
+        yield Told(_event(times.text(opened), "tcp", text, "dim"))
+    busy = opened
+    ends: list[int] = []
+    before = ""
+    for index in indexes[:MOST]:
+        begin = session.times[index]
+        if busy is not None and begin - busy >= SILENCE_NS:
+            yield Told([(f"{'':14}{'':{PHASE}}··· {duration(begin - busy)} of silence ···", "dim")])
+        latency = session.latencies[index]
+        ends = [end for end in ends if end > begin]
+        depth = len(ends)
+        ends.append(begin + max(0, latency))
+        busy = max(busy or 0, *ends)
+        phase = phase_of(store, index)
+        yield Told(
+            _exchange(store, index, times, "" if phase == before else phase, depth),
+            session.numbers[index],
+        )
+        before = phase
+    if len(indexes) > MOST:
+        yield Told([(f"{len(indexes) - MOST:,} more: Enter in the table shows them all", "dim")])
+    if line["end"]:
+        idle = line.get("idle")
+        words = [f"closed: {line['end']}"]
+        if idle:
+            words.append(f"after {duration(idle)} of silence")
+        if line["unanswered"]:
+            words.append(f"{line['unanswered']} unanswered")
+        last = opened + line["life"] if opened is not None and line["life"] is not None else None
+        clock = "" if last is None else times.text(last)
+        yield Told(_event(clock, "end", ", ".join(words), "?" if line["unanswered"] else "dim"))
+    else:
+        yield Told(_event("", "end", "still open when the capture ends", "dim"))
+
+
+def phase_of(store: Store, index: int) -> str:
+    """What an exchange belongs to: versions, sasl, work, or bytes that cannot be read."""
+    session = store.session
+    key = session.api_keys[index]
+    if key == API_VERSIONS:
+        return "versions"
+    if key in SASL or session.apis.values[session.api[index]] == "SaslToken":
+        return "sasl"
+    return "work" if key >= 0 else "opaque"
+
+
+def _event(clock: str, phase: str, text: str, role: str) -> Spans:
+    return [(f"{clock:<14}", "dim"), (f"{phase:<{PHASE}}", "label"), (text, role)]
+
+
+def _exchange(store: Store, index: int, times: Times, phase: str, depth: int) -> Spans:
+    session = store.session
+    version = session.versions[index]
+    api = session.apis.values[session.api[index]]
+    name = f"{api} v{version}" if version >= 0 else api
+    # What was under way when it was sent: clients do not have to wait for answers.
+    rails = "│" * depth if depth <= RAILS else f"+{depth}"
+    asked, told = session.request_bytes[index], session.response_bytes[index]
+    latency, wait = session.latencies[index], session.waits[index]
+    there = f"{size(asked):>7} ──▶" if asked >= 0 else f"{'':>7}    "
+    back = f"◀── {size(told):<7}" if told >= 0 else f"    {'':<7}"
+    took = f"{duration(latency) if latency >= 0 else '-':>8}{' w' if wait else '  '}"
+    text = store.result(index)
+    role = text[:1] if text[:1] in ("!", "?", "~") else ""
+    return [
+        (f"{times.text(session.times[index]):<14}", "dim"),
+        (f"{phase:<{PHASE}}", "label"),
+        (f"{rails:<{RAILS + 1}}", "bar"),
+        (padded(name, WORK), role),
+        (f"{there} {back}", "dim"),
+        (f"{took}  ", "wait" if wait else ""),
+        (text, role),
+    ]

@@ -1,0 +1,410 @@
+"""Screen 8: what goes on now: rates, what is kept, and a proxy's rules and held frames."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+
+from analyzer.render_cells import duration, size
+from analyzer.statistics.model import Column
+from tui.control import ControlError
+from tui.keys import Key
+from tui.screens.board import Board, told
+from tui.screens.charts import spark
+from tui.screens.editor import Editor
+from tui.screens.ladder import Told
+from tui.screens.panes import Still
+from tui.screens.picker import Picker
+from tui.screens.sheet import Sheet, Spans
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+    from analyzer.statistics.model import Line
+    from tui.control import Control
+
+EVERY: Final = 10
+"""Ticks between two looks at the proxy."""
+SECONDS: Final = 60
+HELD: Final = (
+    Column("number", "No", "count"),
+    Column("kind", "what"),
+    Column("api", "API"),
+    Column("version", "version", "count"),
+    Column("client_id", "Client"),
+    Column("client", "Address"),
+    Column("broker", "Broker"),
+    Column("bytes", "bytes", "size"),
+    Column("waits", "held for", "duration"),
+)
+RULES: Final = (
+    Column("name", "Name"),
+    Column("side", "on"),
+    Column("matched", "matched", "count"),
+    Column("fired", "fired", "count"),
+    Column("rule", "Rule"),
+)
+COUNTERS: Final = (
+    Column("name", "Counter"),
+    Column("label", "of"),
+    Column("value", "value", "count"),
+)
+
+
+class LiveBoard(Board):
+    """Rates above, held frames, rules."""
+
+    NUMBER = 8
+    TITLE = "Live"
+    STATISTICS = ("rates",)
+    COMMAND = "kafkascope proxy --upstream HOST:PORT"
+    TABS = ("Rules", "Proxy", "Counters")
+    EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
+    KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("live.hold", "i", "i", "hold", "hold what a filter matches; an empty one ends it"),
+        Key("live.release", "u", "u", "release", "let the held frame go on"),
+        Key("live.release_all", "U", "U", "release_all", "let all of them go on"),
+        Key("live.drop", "d,delete", "d", "drop", "drop the held frame; in the rules: remove one"),
+        Key("live.add_rule", "I", "I", "add_rule", "add a rule: FILTER -> ACTION"),
+    )
+    HELP = (
+        "With a proxy: frames that a rule holds wait here until they are released (u), edited "
+        "(Enter) or dropped (d); other rules delay, drop, break or replace what matches their "
+        "filter. I adds one, such as: api == Produce -> error NOT_LEADER_OR_FOLLOWER first 3"
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
+    ]
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self.head = Still(scene.glyphs, id="liveboard-head")
+        self._ticks = 0
+        self._asking = False
+        self.held: list[Line] = []
+        self.rules: list[Line] = []
+        self.status: dict[str, Any] = {}
+        self.metrics: dict[str, dict[str, int]] = {}
+        self.problem = ""
+        self.hold_filter = ""
+
+    @property
+    def control(self) -> Control | None:
+        """The proxy, where there is one."""
+        found: Control | None = getattr(self.scene, "control", None)
+        return found
+
+    def compose(self) -> ComposeResult:
+        """Rates above the board."""
+        yield self.head
+        yield from super().compose()
+
+    def on_mount(self) -> None:
+        """Ask at once."""
+        super().on_mount()
+        self.head.styles.height = 3
+
+    def make_sheet(self) -> Sheet:
+        """What is held."""
+        return Sheet(HELD, keep=("kind", "api", "waits", "client_id"))
+
+    def lines(self) -> Sequence[Line] | None:
+        """What is held."""
+        if self.control is None:
+            self.table.empty = ""
+        return self.held
+
+    def refresh_numbers(self) -> None:
+        """Rates, and what is held."""
+        super().refresh_numbers()
+        if self.control is None:
+            self.table.empty = "no proxy here: kafkascope proxy --upstream HOST:PORT --open"
+            self.table.changed()
+        elif self.problem:
+            self.table.empty = self.problem
+            self.table.changed()
+        self.head.show(told(self._head()))
+
+    def _head(self) -> list[Spans]:
+        rates = self.statistic("rates")
+        lines = [] if rates is None else rates.rows()[-SECONDS:]
+        progress = self.scene.store.progress
+        if not lines:
+            return [[("no traffic yet" if not progress.done else "no traffic", "dim")]]
+        return rates_of(lines)
+
+    def tick(self) -> None:
+        """Ask the proxy once a second."""
+        super().tick()
+        self._ticks += 1
+        if self._ticks % EVERY == 1 and self.control is not None and not self._asking:
+            self._asking = True
+            self.run_worker(self._look(), group="control", exit_on_error=False)
+
+    async def _look(self) -> None:
+        control = self.control
+        assert control is not None
+        try:
+            held = (await control.ask("held"))["held"]
+            self.rules = (await control.ask("rules"))["rules"]
+            self.status = await control.ask("status")
+            self.metrics = (await control.ask("metrics"))["metrics"]
+            self.held = [held_line(each) for each in held]
+            self.problem = ""
+        except ControlError as error:
+            self.problem = str(error)
+            self.held, self.rules = [], []
+        finally:
+            self._asking = False
+        self.refresh_numbers()
+
+    def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
+        """Rules, the proxy itself, its counters."""
+        if self.control is None:
+            return told([[("rules, held frames and counters are a proxy's", "dim")]])
+        if tab == "Proxy":
+            return told(proxy_of(self.status))
+        sheet = Sheet(RULES, keep=("rule",)) if tab == "Rules" else Sheet(COUNTERS)
+        if tab == "Rules":
+            if not self.rules:
+                hint = "no rule: all passes as it is   (I adds one)"
+                return told([[(hint, "dim")]])
+            sheet.fill(self.rules)
+        else:
+            sheet.fill(counters_of(self.metrics))
+        return sheet
+
+    def refill_lower(self) -> None:
+        """The tabs are about the proxy, not about a line."""
+        if not self.is_mounted:
+            return
+        content = self.show_tab(self.tab, {}, max(20, self.size.width - 3), 10)
+        self._content = content
+        if isinstance(content, Sheet):
+            self.low_sheet.refilled(lambda: setattr(self.low_table, "sheet", content))
+        else:
+            self.low_text.show(content)
+        self.place()
+        self.say_tabs()
+
+    # --- actions ----------------------------------------------------------------------------
+
+    def _do(self, what: Callable[[Control], Awaitable[str]]) -> None:
+        """Ask for something, say what came of it, look again."""
+        control = self.control
+        if control is None:
+            self.scene.tell("there is no proxy to steer")
+            return
+
+        async def run() -> None:
+            try:
+                said = await what(control)
+            except ControlError as error:
+                self.scene.tell(str(error), "warning")
+            else:
+                if said:
+                    self.scene.tell(said)
+            await self._look()
+
+        self.run_worker(run(), group="steer", exit_on_error=False)
+
+    def action_open_line(self) -> None:
+        """Edit the held frame."""
+        line = self.line
+        control = self.control
+        if line is None or control is None or self.lower.has_focus:
+            return
+        number = line["number"]
+
+        async def edit() -> None:
+            try:
+                body = (await control.ask("show", number=number))["body"]
+            except ControlError as error:
+                self.scene.tell(str(error), "warning")
+                return
+            if body is None:
+                self.scene.tell("its body cannot be decoded: u releases it, d drops it", "warning")
+                return
+            title = f"{line['kind']} {line['api']} v{line['version']}, held for the broker and you"
+            changed = await self.app.push_screen_wait(Editor(title, body, self.scene.glyphs))
+            if changed is None:
+                return
+            await control.ask("edit", number=number, body=changed)
+            self.scene.tell(f"frame {number} was sent on")
+
+        async def run() -> None:
+            try:
+                await edit()
+            except ControlError as error:
+                self.scene.tell(str(error), "warning")
+            await self._look()
+
+        self.run_worker(run(), group="edit", exit_on_error=False)
+
+    def action_release(self) -> None:
+        """Let the frame under the cursor go on."""
+        line = self.line
+        if line is None:
+            self.scene.tell("nothing is held")
+            return
+        number = line["number"]
+
+        async def release(control: Control) -> str:
+            await control.ask("release", number=number)
+            return ""
+
+        self._do(release)
+
+    def action_release_all(self) -> None:
+        """Let all go on."""
+
+        async def release(control: Control) -> str:
+            told = await control.ask("release", number="all")
+            return f"{told['released']} released"
+
+        self._do(release)
+
+    def action_drop(self) -> None:
+        """Drop the frame, or remove the rule, under the cursor."""
+        if self.low_table.has_focus and self.tab == "Rules":
+            line = self.low_table.line
+            if line is None:
+                return
+            name = line["name"]
+
+            async def remove(control: Control) -> str:
+                told = await control.ask("remove", name=name)
+                return f"{told['removed']} removed"
+
+            self._do(remove)
+            return
+        line = self.line
+        if line is None:
+            self.scene.tell("nothing is held")
+            return
+        number = line["number"]
+
+        async def drop(control: Control) -> str:
+            await control.ask("drop", number=number)
+            return f"frame {number} was dropped"
+
+        self._do(drop)
+
+    def action_hold(self) -> None:
+        """Ask for the filter of what is to be held."""
+        suggestions = [
+            ("api == Produce", "api == Produce"),
+            ("api == Fetch", "api == Fetch"),
+            ("api in {JoinGroup, SyncGroup}", "api in {JoinGroup, SyncGroup}"),
+            ("error != 0", "error != 0   (responses)"),
+            ("", "hold nothing any longer"),
+        ]
+
+        def chosen(text: str | None) -> None:
+            if text is None:
+                return
+
+            async def hold(control: Control) -> str:
+                await control.ask("hold", filter=text or None)
+                self.hold_filter = text
+                return f"holding {text}" if text else "holding nothing any longer"
+
+            self._do(hold)
+
+        self.app.push_screen(
+            Picker("hold what matches (a filter)", suggestions, self.scene.glyphs, free=True),
+            chosen,
+        )
+
+    def action_add_rule(self) -> None:
+        """Ask for a rule."""
+        suggestions = [
+            (text, text)
+            for text in (
+                "api == Produce -> delay 200ms",
+                "api == Produce -> error NOT_LEADER_OR_FOLLOWER first 3",
+                "api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE once",
+                "api == Heartbeat -> error REBALANCE_IN_PROGRESS once",
+                "api == Fetch -> drop once",
+                "api == Metadata -> stale-metadata",
+            )
+        ]
+
+        def chosen(text: str | None) -> None:
+            if not text:
+                return
+
+            async def add(control: Control) -> str:
+                told = await control.ask("fault", rule=text)
+                return f"added: {told['rule']['rule']}"
+
+            self._do(add)
+
+        self.app.push_screen(
+            Picker("add a rule: FILTER -> ACTION", suggestions, self.scene.glyphs, free=True),
+            chosen,
+        )
+
+
+def held_line(told: dict[str, Any]) -> Line:
+    """A held frame with how long it waits, as far as the clocks agree."""
+    import time
+
+    since = told.get("since_ns")
+    waits = None if not isinstance(since, int) else max(0, time.time_ns() - since)
+    return {**told, "waits": waits}
+
+
+def rates_of(lines: Sequence[Line]) -> list[Spans]:
+    """Exchanges and bytes a second, lately, as bars and numbers."""
+    width = lines[-1]["width"] or 1
+    last = lines[-1]
+    seconds = width / 1_000_000_000
+    asked = [line["request_bytes"] + line["response_bytes"] for line in lines]
+    slow = [line["excess"] or 0 for line in lines]
+    failed = sum(line["failed"] for line in lines)
+    rows = (
+        ("exchanges", [line["count"] for line in lines], f"{last['count'] / seconds:,.0f} /s"),
+        ("bytes", asked, f"{size(int(asked[-1] / seconds))}/s"),
+        ("mean excess", slow, duration(last["excess"])),
+    )
+    out: list[Spans] = []
+    for name, counts, now in rows:
+        bars = spark(counts)
+        out.append([(f"{name:<13}", "dim"), (f"{bars:<{SECONDS}}", "bar"), (f"  {now:<12}", "")])
+    span = duration(width * len(lines))
+    out[0].append((f"in {span}", "dim"))
+    out[1].append((f"{failed:,} errors", "!" if failed else "dim"))
+    return out
+
+
+def proxy_of(status: dict[str, Any]) -> list[Spans]:
+    """Where the proxy stands."""
+    if not status:
+        return [[("not asked yet", "dim")]]
+    facts = [
+        ("clients connect to", str(status.get("bootstrap", ""))),
+        ("mode", str(status.get("mode", ""))),
+        ("connections", str(status.get("connections", ""))),
+        ("held", str(status.get("held", ""))),
+        ("recording", ", ".join(status.get("files") or ()) or "nothing (-w FILE)"),
+    ]
+    out: list[Spans] = [[(f"{name:<22}", "dim"), (text, "")] for name, text in facts]
+    nodes = status.get("nodes") or {}
+    if nodes:
+        out += [[], [(f"{'node':<8}{'clients are told':<28}broker", "header")]]
+        for node, each in sorted(nodes.items(), key=lambda item: int(item[0])):
+            out.append([(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")])
+    return out
+
+
+def counters_of(metrics: dict[str, dict[str, int]]) -> list[Line]:
+    """All counters, one a line."""
+    return [
+        {"name": name, "label": label, "value": value}
+        for name, values in sorted(metrics.items())
+        for label, value in sorted(values.items())
+    ]

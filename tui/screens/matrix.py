@@ -1,0 +1,146 @@
+"""APIs x versions of a client: which it used, which a broker offered it, which a release has; and
+the same of all clients at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from analyzer.statistics.model import Column, Line
+from analyzer.verdict import Verdict, verdict_of
+from dissectors import releases
+from dissectors.errors import UnknownApi
+from tui.screens.sheet import Spans
+
+if TYPE_CHECKING:
+    from analyzer.statistics.clients import Usage
+
+ROLES: Final = {"breaks": "!", "unclear": "?", "ok": "good", "broker": "dim", "": "dim"}
+LEGEND: Final = (
+    ("█", "label", "used"),
+    ("█", "!", "used, not in the release"),
+    ("x", "!", "refused"),
+    ("·", "dim", "offered"),
+)
+LEAST: Final = 12
+"""Versions that are drawn at least."""
+
+
+def matrix(usage: Usage, release: str | None, width: int) -> list[Spans]:
+    """A line per API: a column for each version, and what becomes of it on the release."""
+    verdict = None if release is None else verdict_of(usage, release)
+    reasons = {} if verdict is None else {reason.api: reason for reason in verdict.reasons}
+    apis = sorted(usage.versions, key=lambda api: (api not in reasons, api))
+    highest = max(
+        [LEAST - 1]
+        + [max(versions) for versions in usage.versions.values()]
+        + [usage.offered[api][1] for api in apis if api in usage.offered]
+    )
+    name = max([4, *map(len, apis)])
+    step = 2 if name + 9 + 2 * (highest + 1) + 30 <= width else 1
+    out = [_scale(name, highest, step, release)]
+    for api in apis:
+        out.append(_api(usage, api, name, highest, step, release))
+        if api in reasons:
+            reason = reasons[api]
+            out.append([(f"  {'':{name}}  {reason.word}: {reason.text}", ROLES[reason.word])])
+    legend: Spans = [("  ", "")]
+    for sign, role, text in LEGEND:
+        if release is None and "release" in text:
+            continue
+        legend += [(sign, role), (f" {text}    ", "dim")]
+    return [*out, [], legend]
+
+
+def _scale(name: int, highest: int, step: int, release: str | None) -> Spans:
+    numbers = ""
+    for version in range(0, highest + 1, 5 if step == 1 else 2):
+        numbers = f"{numbers:<{version * step}}{version}"
+    cells = (highest + 1) * step
+    rest = "offered" if release is None else f"offered   {release} has"
+    return [(f"  {'API':{name}}  {'n':>5}  {numbers:<{cells}}  {rest}", "header")]
+
+
+def _api(usage: Usage, api: str, name: int, highest: int, step: int, release: str | None) -> Spans:
+    used = usage.versions[api]
+    offered, refused = usage.offered.get(api), usage.unsupported.get(api, set())
+    out: Spans = [(f"  {api:{name}}  ", ""), (f"{sum(used.values()):>5,}  ", "dim")]
+    for version in range(highest + 1):
+        text, role = " ", ""
+        if version in refused:
+            text, role = "x", "!"
+        elif version in used:
+            text = "█"
+            role = "label" if release is None or _has(api, version, release) else "!"
+        elif offered is not None and offered[0] <= version <= offered[1]:
+            text, role = "·", "dim"
+        out.append((text.ljust(step), role))
+    span = "" if offered is None else f"{offered[0]}-{offered[1]}"
+    out.append((f"  {span:<7}", "dim"))
+    if release is not None:
+        out.append((f"   {_span(api, release)}", "dim"))
+    return out
+
+
+def _has(api: str, version: int, release: str) -> bool:
+    try:
+        return releases.has(api, version, release)
+    except UnknownApi:
+        return True  # nothing can be said against it
+
+
+def _span(api: str, release: str) -> str:
+    try:
+        there = releases.versions_of(api, release)
+    except UnknownApi:
+        return "?"
+    if there is None:
+        return "none"
+    return str(there.low) if there.low == there.high else f"{there.low}-{there.high}"
+
+
+def summary(usage: Usage, release: str | None, breaks_at: str) -> list[Spans]:
+    """Who it is, and what becomes of it."""
+    identity = usage.identity
+    who = [identity.client_id or "no client id", identity.host]
+    who.append(identity.software or "library not told")
+    if identity.user:
+        who.append(f"user {identity.user}")
+    asks = {True: "asks for versions", False: "does not ask for versions"}.get(
+        usage.negotiates,  # type: ignore[arg-type]
+        "whether it asks for versions is not in the capture",
+    )
+    out: list[Spans] = [[("  ", ""), ("   ".join(who), "header"), (f"   {asks}", "dim")]]
+    verdict = Verdict("ok", ()) if release is None else verdict_of(usage, release)
+    words: Spans = [("  ", "")]
+    if release is not None:
+        words += [(f"{verdict.word} on {release}", ROLES[verdict.word]), ("   ", "")]
+        words += [(reason.text, "") for reason in verdict.reasons if not reason.api]
+    if breaks_at:
+        words.append((f"breaks at {breaks_at}", "!"))
+    elif release is None:
+        words.append(("breaks on no release that is known", "good"))
+    out += [words, []]
+    return out
+
+
+def everybody(usages: Sequence[Usage]) -> tuple[list[Column], list[Line]]:
+    """One line per client, one column per API, the most used one first; cells are versions."""
+    counts: dict[str, int] = {}
+    for usage in usages:
+        for api, versions in usage.versions.items():
+            counts[api] = counts.get(api, 0) + sum(versions.values())
+    apis = sorted(counts, key=lambda api: (-counts[api], api))
+    columns = [Column("client", "Client"), Column("host", "Address"), Column("software", "Library")]
+    columns += [Column(f"api {api}", api) for api in apis]
+    lines = []
+    for usage in usages:
+        line: Line = {
+            "client": usage.identity.client_id,
+            "host": usage.identity.host,
+            "software": usage.identity.software,
+        }
+        for api, versions in usage.versions.items():
+            line[f"api {api}"] = ",".join(map(str, sorted(versions)))
+        lines.append(line)
+    return columns, lines

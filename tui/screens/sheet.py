@@ -1,0 +1,214 @@
+"""A table of statistics on a screen: which columns fit, how wide they are, in which order the lines
+stand, and what each cell says. Knows no terminal: cells are texts with roles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from analyzer.commands.grid import DOWNWARDS, RIGHT, cell, sorted_by
+from analyzer.render_list import columns_taken, padded
+from analyzer.render_times import Times
+from analyzer.statistics.model import Column, Line
+
+Span: TypeAlias = tuple[str, str]
+"""Text and its role, a key of `palette.STYLES`, or nothing for the usual one."""
+Spans: TypeAlias = list[Span]
+
+GAP: Final = "  "
+MEASURED: Final = 400
+"""Lines that are looked at for the width of columns."""
+WIDEST: Final = 40
+"""Of a column of text that is not the last one."""
+NARROW: Final = 16
+NARROWEST: Final = 9
+"""To which columns of text shrink before others go, and when no other can go any more."""
+LEAST_LAST: Final = 16
+"""What a last column of text needs to be of use."""
+
+
+class Slot(NamedTuple):
+    """A column with its place on the screen."""
+
+    column: Column
+    left: int
+    width: int
+
+
+class Sheet:
+    """Lines of a statistic in an order of their own."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        alarms: Mapping[str, str] | None = None,
+        tones: Mapping[str, Callable[[Any], str]] | None = None,
+        keep: Sequence[str] = (),
+    ) -> None:
+        """`alarms`: columns whose numbers are bad news above 0, with the role these get; `tones`:
+        columns whose role depends on the value; `keep`: columns that go last when a terminal is
+        narrow, besides the first one."""
+        self.columns = tuple(columns)
+        self.alarms = alarms or {}
+        self.tones = tones or {}
+        self.keep = keep
+        self.lines: list[Line] = []
+        self.times = Times("u")
+        self.sort: Column | None = None
+        self.down = False
+        self._given: list[Line] = []
+        self._natural: dict[str, int] = {}
+
+    def fill(self, lines: Sequence[Line], times: Times | None = None) -> None:
+        """Other lines, in the order that is usual for them."""
+        if times is not None:
+            self.times = times
+        self._given = list(lines)
+        self._order()
+        self._measure()
+
+    def sort_by(self, name: str, *, down: bool | None = None) -> None:
+        """Order by a column; by the same one again, the other way round."""
+        column = next(each for each in self.columns if each.name == name)
+        if down is None:
+            same = self.sort is not None and self.sort.name == name
+            down = not self.down if same else column.kind in DOWNWARDS
+        self.sort, self.down = column, down
+        self._order()
+        self._measure()
+
+    def unsort(self) -> None:
+        """The usual order again."""
+        self.sort = None
+        self._order()
+
+    def reverse(self) -> None:
+        """The other way round."""
+        self.down = not self.down
+        self._order()
+
+    def _order(self) -> None:
+        if self.sort is not None:
+            self.lines = sorted_by(self._given, self.sort, down=self.down)
+        else:
+            self.lines = list(self._given)
+
+    def _measure(self) -> None:
+        found: dict[str, int] = {}
+        for column in self.columns:
+            cells = [columns_taken(self.text(column, line)) for line in self._given[:MEASURED]]
+            # The arrow of an order has a place.
+            title = columns_taken(column.title) + (2 if column == self.sort else 0)
+            found[column.name] = max([title, *cells])
+        self._natural = found
+
+    def text(self, column: Column, line: Line) -> str:
+        """What a cell says."""
+        return cell(column, line, self.times)
+
+    # --- places ---------------------------------------------------------------------------------
+
+    def slots(self, width: int) -> list[Slot]:
+        """The columns that fit into so many of a terminal; empty ones are left out."""
+        shown = [
+            column
+            for index, column in enumerate(self.columns)
+            if not index or not self._given or self._says(column)
+        ]
+        while True:
+            spare = any(column.name not in self.keep for column in shown[1:])
+            widths = self._shared(shown, width, NARROW if spare else NARROWEST)
+            if widths is not None or len(shown) == 1:
+                break
+            shown.remove(self._least(shown))
+        out, left = [], 0
+        for column, size in zip(shown, widths or [max(1, width)], strict=True):
+            out.append(Slot(column, left, size))
+            left += size + len(GAP)
+        return out
+
+    def _says(self, column: Column) -> bool:
+        return any(self.text(column, line) not in ("", "-") for line in self._given[:MEASURED]) or (
+            column == self.sort
+        )
+
+    def _least(self, shown: list[Column]) -> Column:
+        """The column that can go."""
+        rest = [column for column in shown[1:] if column.name not in self.keep]
+        if rest:
+            # A sentence at the end says more than the numbers before it.
+            sentence = rest[-1].kind in ("list", "text") and len(rest) > 1
+            return rest[-2] if sentence else rest[-1]
+        kept = sorted(shown[1:], key=lambda column: self.keep.index(column.name))
+        return kept[-1]
+
+    def _shared(self, shown: list[Column], width: int, least: int) -> list[int] | None:
+        """The widths of columns; None when there is no room for all."""
+        widths = []
+        for index, column in enumerate(shown):
+            natural = self._natural.get(column.name, len(column.title))
+            last = index == len(shown) - 1
+            if column.kind in ("list", "text") and not last:
+                natural = min(natural, WIDEST)
+            widths.append(natural)
+        room = width - len(GAP) * (len(shown) - 1)
+        over = sum(widths) - room
+        floors = [
+            min(size, max(least, LEAST_LAST) if index == len(shown) - 1 else least)
+            if column.kind in ("list", "text")
+            else size
+            for index, (column, size) in enumerate(zip(shown, widths, strict=True))
+        ]
+        # The last text gives first, then whichever is the widest.
+        if over > 0 and shown[-1].kind in ("list", "text"):
+            give = min(over, widths[-1] - floors[-1])
+            widths[-1] -= give
+            over -= give
+        while over > 0:
+            at = max(range(len(widths)), key=lambda each: widths[each] - floors[each])
+            if widths[at] == floors[at]:
+                return None
+            widths[at] -= 1
+            over -= 1
+        return widths
+
+    def column_at(self, x: int, width: int) -> Column | None:
+        """The column whose title is there."""
+        for column, left, size in self.slots(width):
+            if left <= x < left + size + len(GAP):
+                return column
+        return None
+
+    # --- texts ----------------------------------------------------------------------------------
+
+    def heading(self, width: int) -> str:
+        """The titles, with an arrow beside the one of the order."""
+        parts = []
+        for column, _, size in self.slots(width):
+            title = column.title
+            if column == self.sort:
+                title = f"{title} {'▼' if self.down else '▲'}"
+            parts.append(padded(title, size, right=column.kind in RIGHT))
+        return GAP.join(parts)
+
+    def row(self, index: int, width: int) -> Spans:
+        """The cells of a line."""
+        line = self.lines[index]
+        out: Spans = []
+        for column, _, size in self.slots(width):
+            if out:
+                out.append((GAP, ""))
+            text = self.text(column, line)
+            out.append((padded(text, size, right=column.kind in RIGHT), self.role(column, line)))
+        return out
+
+    def role(self, column: Column, line: Line) -> str:
+        """How a cell is to look."""
+        value = line.get(column.name)
+        if column.name in self.tones:
+            return self.tones[column.name](value)
+        if column.kind in RIGHT and not value:
+            return "dim"
+        return self.alarms.get(column.name, "") if column.kind in RIGHT else ""
