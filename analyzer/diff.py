@@ -16,7 +16,8 @@ from dissectors.walk import UNKNOWN_TAGS
 
 Kind: TypeAlias = Literal["changed", "left only", "right only"]
 
-MISSING: Final = object()
+Place: TypeAlias = tuple[str | int, ...]
+"""Names of fields and indexes of elements, from the outermost in."""
 
 
 class Difference(NamedTuple):
@@ -30,6 +31,30 @@ class Difference(NamedTuple):
     right: Any
     volatile: bool = False
     """The declaration says that it differs from run to run."""
+    left_place: Place = ()
+    """Where it stands in the left body, or where it would."""
+    right_place: Place = ()
+
+
+class _At(NamedTuple):
+    """Where the walk is."""
+
+    path: str = ""
+    left: Place = ()
+    right: Place = ()
+
+    def field(self, name: str) -> _At:
+        path = f"{self.path}.{name}" if self.path else name
+        return _At(path, (*self.left, name), (*self.right, name))
+
+    def element(self, label: object, left: int, right: int) -> _At:
+        return _At(f"{self.path}[{label}]", (*self.left, left), (*self.right, right))
+
+    def found(
+        self, kind: Kind, left: Any, right: Any, volatile: bool = False, where: str = ""
+    ) -> Difference:
+        path = self.path + where
+        return Difference(path, kind, left, right, volatile, self.left, self.right)
 
 
 def differences(
@@ -41,45 +66,44 @@ def differences(
     holds something else than its default. Volatile values (times, throttle, session and member
     ids) count with `strict` only.
     """
-    found = _structs(left.body, left_body, right.body, right_body, "")
+    found = _structs(left.body, left_body, right.body, right_body, _At())
     return [each for each in found if strict or not each.volatile]
 
 
 def _structs(
-    left: StructWire, a: Mapping[str, Any], right: StructWire, b: Mapping[str, Any], path: str
+    left: StructWire, a: Mapping[str, Any], right: StructWire, b: Mapping[str, Any], at: _At
 ) -> Iterator[Difference]:
     rights = {slot.name: slot for slot in (*right.slots, *right.tags)}
     for slot in (*left.slots, *left.tags):
-        here = f"{path}.{slot.name}" if path else slot.name
+        here = at.field(slot.name)
         other = rights.pop(slot.name, None)
         if other is not None:
             yield from _values(slot, slot.wire, a[slot.name], other.wire, b[other.name], here)
         elif a[slot.name] != slot.default:
-            yield Difference(here, "left only", a[slot.name], None, slot.field.volatile)
+            yield here.found("left only", a[slot.name], None, slot.field.volatile)
     for name, slot in rights.items():
         if b[name] != slot.default:
-            here = f"{path}.{name}" if path else name
-            yield Difference(here, "right only", None, b[name], slot.field.volatile)
+            yield at.field(name).found("right only", None, b[name], slot.field.volatile)
     tags, others = a.get(UNKNOWN_TAGS, []), b.get(UNKNOWN_TAGS, [])
     if tags != others:
-        yield Difference(f"{path}.{UNKNOWN_TAGS}".lstrip("."), "changed", tags, others)
+        yield at.field(UNKNOWN_TAGS).found("changed", tags, others)
 
 
-def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, path: str) -> Iterator[Difference]:
+def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, at: _At) -> Iterator[Difference]:
     volatile = slot.field.volatile
     if a is None or b is None:
         if a is not b:
-            yield Difference(path, "changed", a, b, volatile)
+            yield at.found("changed", a, b, volatile)
     elif isinstance(left, StructWire) and isinstance(right, StructWire):
-        yield from _structs(left, a, right, b, path)
+        yield from _structs(left, a, right, b, at)
     elif isinstance(left, ArrayWire) and isinstance(right, ArrayWire):
-        yield from _arrays(slot, left.element, a, right.element, b, path)
+        yield from _arrays(slot, left.element, a, right.element, b, at)
     elif a != b:
         if isinstance(left, BytesWire) and left.records:
             for where, one, other, changes in record_differences(a, b):
-                yield Difference(f"{path}{where}", _kind(one, other), one, other, changes)
+                yield at.found(_kind(one, other), one, other, changes, where)
         else:
-            yield Difference(path, "changed", a, b, volatile)
+            yield at.found("changed", a, b, volatile)
 
 
 def _kind(left: Any, right: Any) -> Kind:
@@ -89,42 +113,33 @@ def _kind(left: Any, right: Any) -> Kind:
 
 
 def _arrays(
-    slot: Slot, left: Wire, a: Sequence[Any], right: Wire, b: Sequence[Any], path: str
+    slot: Slot, left: Wire, a: Sequence[Any], right: Wire, b: Sequence[Any], at: _At
 ) -> Iterator[Difference]:
+    volatile = slot.field.volatile
     if not (isinstance(left, StructWire) and isinstance(right, StructWire)):
-        if a != b:
-            # A list of plain values is a set in nearly all of Kafka's messages; brokers and
-            # clients make them from hash maps.
-            same = sorted(map(repr, a)) == sorted(map(repr, b))
-            if not same:
-                yield Difference(path, "changed", a, b, slot.field.volatile)
+        # A list of plain values is a set in nearly all of Kafka's messages; brokers and clients
+        # make them from hash maps.
+        if sorted(map(repr, a)) != sorted(map(repr, b)):
+            yield at.found("changed", a, b, volatile)
         return
     keys = _keys(left, right, a, b)
-    if not keys:
-        yield from _by_index(left, a, right, b, path)
-        return
-    rest = {_key(each, keys): each for each in b}
-    for each in a:
-        key = _key(each, keys)
-        here = f"{path}[{_named(key)}]"
-        other = rest.pop(key, MISSING)
-        if other is MISSING:
-            yield Difference(here, "left only", each, None, slot.field.volatile)
+    if keys:
+        labels: list[object] = [_named(_key(each, keys)) for each in a]
+        places = {_key(each, keys): index for index, each in enumerate(b)}
+        pairs = [places.pop(_key(each, keys), None) for each in a]
+        rest = [(_named(key), index) for key, index in places.items()]
+    else:
+        labels = list(range(len(a)))
+        pairs = [index if index < len(b) else None for index in range(len(a))]
+        rest = [(str(index), index) for index in range(len(a), len(b))]
+    for index, (label, pair) in enumerate(zip(labels, pairs, strict=True)):
+        if pair is None:
+            yield at.element(label, index, len(b)).found("left only", a[index], None, volatile)
         else:
-            yield from _structs(left, each, right, other, here)
-    for key, each in rest.items():
-        yield Difference(f"{path}[{_named(key)}]", "right only", None, each, slot.field.volatile)
-
-
-def _by_index(
-    left: StructWire, a: Sequence[Any], right: StructWire, b: Sequence[Any], path: str
-) -> Iterator[Difference]:
-    for index, (one, other) in enumerate(zip(a, b, strict=False)):
-        yield from _structs(left, one, right, other, f"{path}[{index}]")
-    for index in range(len(b), len(a)):
-        yield Difference(f"{path}[{index}]", "left only", a[index], None)
-    for index in range(len(a), len(b)):
-        yield Difference(f"{path}[{index}]", "right only", None, b[index])
+            here = at.element(label, index, pair)
+            yield from _structs(left, a[index], right, b[pair], here)
+    for label, index in rest:
+        yield at.element(label, len(a), index).found("right only", None, b[index], volatile)
 
 
 def _keys(

@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "producers": Home("analyzer.commands.producers:producers", "Sequences and transactions."),
     "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
     "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
+    "diff": Home("analyzer.commands.diff:diff", "Two exchanges, or two captures API by API."),
     "cut": Home("analyzer.commands.cut:cut", "Part of a capture as a capture; --anonymize."),
     "grammar": Home("analyzer.commands.grammar:grammar", "The layout of a message."),
     "decode": Home("analyzer.commands.codec:decode", "Bytes of a message to JSON."),

@@ -42,6 +42,8 @@ def test_elements_are_matched_by_what_they_are_called():
     (found,) = differences(layout, left, layout, right)
     assert found.path.startswith("topics[orders].partitions[1].leader_id")
     assert (found.kind, found.left, found.right) == ("changed", 1, 3)
+    assert found.left_place == ("topics", 0, "partitions", 1, "leader_id")
+    assert found.right_place == ("topics", 1, "partitions", 1, "leader_id")
 
 
 def test_what_one_side_lacks():

@@ -1,0 +1,254 @@
+"""`kafkascope diff`: two exchanges field by field, or two captures API by API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+
+if TYPE_CHECKING:
+    from analyzer.commands.reading import Told
+    from analyzer.model import Exchange, Request, Response
+    from analyzer.profiles import Profile
+
+_ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
+DIFFERENT: Final = 1
+OCTETS: Final = 16
+"""Bytes of a field that a line shows."""
+
+
+class Side(NamedTuple):
+    """One of the two arguments."""
+
+    path: str
+    number: int | None
+    """Of the exchange; None for the whole capture."""
+
+    @property
+    def title(self) -> str:
+        """As the user wrote it, without the folder."""
+        name = Path(self.path).name
+        return name if self.number is None else f"{name} #{self.number}"
+
+
+@click.command()
+@input_options
+@click.option("--api", metavar="NAME", help="Only this API (captures).")
+@click.option(
+    "--side",
+    type=click.Choice(["request", "response", "both"]),
+    help="Whose fields: of captures usually requests, of exchanges both.",
+)
+@click.option("--strict", is_flag=True, help="Times, ids and other volatile values count, too.")
+@click.option("--hex", "show_hex", is_flag=True, help="With the bytes of each field (exchanges).")
+def diff(wish: Wish, api: str | None, side: str | None, strict: bool, show_hex: bool) -> int:
+    """Compare A and B: two captures API by API, or two exchanges (FILE#NUMBER) field by field.
+    Ends with 1 when they differ.
+
+    \b
+      kafkascope diff java.pcapng librdkafka.pcapng --api Fetch
+      kafkascope diff java.pcapng#12 librdkafka.pcapng#31 --hex
+      kafkascope diff before.pcapng after.pcapng -Y 'client == orders-svc' --side both
+    """
+    if len(wish.inputs) != 2:
+        raise click.UsageError("two captures, or two exchanges as FILE#NUMBER")
+    if wish.form in ("tsv", "csv"):
+        raise click.UsageError("diff prints text or JSON")
+    left, right = (_side(text) for text in wish.inputs)
+    if (left.number is None) != (right.number is None):
+        raise click.UsageError("one of them is an exchange and one a capture")
+    if left.number is None:
+        sides = ("request", "response") if side == "both" else (side or "request",)
+        return _captures(wish, left, right, api, sides, strict)
+    if api:
+        raise click.UsageError("--api belongs to captures")
+    sides = (side,) if side in ("request", "response") else ("request", "response")
+    return _exchanges(wish, left, right, sides, strict, show_hex)
+
+
+def _side(text: str) -> Side:
+    found = _ONE.match(text)
+    if found is None or Path(text).exists():
+        return Side(text, None)
+    return Side(found[1], int(found[2]))
+
+
+# --- captures
+
+
+def _captures(
+    wish: Wish, left: Side, right: Side, api: str | None, sides: tuple[str, ...], strict: bool
+) -> int:
+    from analyzer.profiles import contrasts
+    from dissectors.registry import api_named
+
+    wanted = api_named(api).name if api else ""
+    (one, bad), (two, worse) = (_profile(wish, side, sides, wanted) for side in (left, right))
+    found = list(contrasts(one, two, strict=strict))
+    with Output(wish) as output:
+        if wish.form in ("json", "jsonl"):
+            for each in found:
+                _json(output, {"schema": "contrast/1", **each._asdict()})
+        elif found:
+            _print_contrasts(output, left, right, found)
+    if not wish.quiet and not found and wish.form == "table":
+        click.echo("kafkascope: no difference", err=True)
+    return bad or worse or (DIFFERENT if found else 0)
+
+
+def _profile(wish: Wish, side: Side, sides: tuple[str, ...], api: str) -> tuple[Profile, int]:
+    from analyzer.commands.reading import Reading
+    from analyzer.profiles import Profile
+
+    profile = Profile(sides)
+    with Reading(replace(wish, inputs=(side.path,))) as reading:
+        for _, exchange in reading.rows():
+            if not api or exchange.api == api:
+                profile.add(exchange)
+        return profile, reading.finish()
+
+
+def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) -> None:
+    api = ""
+    width = min(max(len(each.what) for each in found), 44)
+    for each in found:
+        if each.api != api:
+            if api:
+                output.line("")
+            output.line(each.api, "header")
+            api = each.api
+        output.line(f"  {each.what:<{width}}  {left.title}: {each.left}")
+        output.line(f"  {'':<{width}}  {right.title}: {each.right}")
+
+
+# --- exchanges
+
+
+def _exchanges(
+    wish: Wish, left: Side, right: Side, sides: tuple[str, ...], strict: bool, show_hex: bool
+) -> int:
+    (one, bad), (two, worse) = (_told(wish, side) for side in (left, right))
+    if one is None or two is None:
+        missing = left if one is None else right
+        click.echo(f"kafkascope: there is no exchange {missing.number} in {missing.path}", err=True)
+        return bad or worse or 2
+    different = False
+    with Output(wish) as output:
+        for line in _compared(one[1], two[1], sides, strict, show_hex):
+            different = True
+            if wish.form in ("json", "jsonl"):
+                _json(output, {"schema": "difference/1", **line})
+                continue
+            output.line(f"{line['side']}.{line['path']}")
+            for mark, name, title in (("-", "left", left.title), ("+", "right", right.title)):
+                octets = f"   {line[name + '_bytes']}" if line.get(name + "_bytes") else ""
+                output.line(f"  {mark} {title}: {_text(line[name])}{octets}")
+    if not different and not wish.quiet and wish.form == "table":
+        click.echo("kafkascope: no difference", err=True)
+    return bad or worse or int(different)
+
+
+def _told(wish: Wish, side: Side) -> tuple[Told | None, int]:
+    from analyzer.commands.reading import Reading
+
+    with Reading(replace(wish, inputs=(side.path,))) as reading:
+        for row, exchange in reading.rows():
+            if row.number == side.number:
+                return (row, exchange), 0
+        return None, reading.finish()
+
+
+def _compared(
+    a: Exchange, b: Exchange, sides: tuple[str, ...], strict: bool, show_hex: bool
+) -> Iterator[dict[str, Any]]:
+    """What differs, the head first."""
+    for name in ("api", "api_version", "client_id", "state", "correlation_id"):
+        one, two = getattr(a, name), getattr(b, name)
+        if one != two and (strict or name != "correlation_id"):
+            yield {"side": "exchange", "path": name, "left": one, "right": two}
+    if a.api_key != b.api_key:
+        return
+    for side in sides:
+        yield from _messages(side, getattr(a, side), getattr(b, side), strict, show_hex)
+
+
+def _messages(
+    side: str,
+    a: Request | Response | None,
+    b: Request | Response | None,
+    strict: bool,
+    show_hex: bool,
+) -> Iterator[dict[str, Any]]:
+    from analyzer.diff import differences
+    from dissectors.masking import masked
+
+    if a is None or b is None or a.decoded is None or b.decoded is None:
+        words = tuple(
+            "none" if each is None else "undecoded" if each.decoded is None else "decoded"
+            for each in (a, b)
+        )
+        if words[0] != words[1]:
+            yield {"side": side, "path": "", "left": words[0], "right": words[1]}
+        return
+    one, two = a.decoded, b.decoded
+    bodies = masked(one.layout, one.body), masked(two.layout, two.body)
+    spans: tuple[Any, Any] = (None, None)
+    if show_hex:
+        spans = _octets_of(a), _octets_of(b)
+    for each in differences(one.layout, bodies[0], two.layout, bodies[1], strict=strict):
+        line = {"side": side, "path": each.path, "left": each.left, "right": each.right}
+        if show_hex and "records[" not in each.path:
+            line["left_bytes"] = spans[0](each.left_place)
+            line["right_bytes"] = spans[1](each.right_place)
+        yield line
+
+
+def _octets_of(message: Request | Response) -> Any:
+    """place -> the bytes of that field as text; empty when it is not there."""
+    from dissectors.masking import has_secrets
+    from dissectors.tree import Node, annotate
+
+    decoded, payload = message.decoded, message.frame.payload
+    assert decoded is not None
+    if has_secrets(decoded.layout):
+        return lambda place: ""
+    root = annotate(decoded.layout, payload, decoded.body_at)
+
+    def octets(place: tuple[str | int, ...]) -> str:
+        node: Node = root
+        for part in place:
+            name = f"[{part}]" if isinstance(part, int) else part
+            for child in node.children:
+                if child.name == name:
+                    node = child
+                    break
+            else:
+                return ""
+        data = payload[node.start : node.end]
+        more = " ..." if len(data) > OCTETS else ""
+        return f"[{node.start}-{max(node.end - 1, node.start)}] {data[:OCTETS].hex(' ')}{more}"
+
+    return octets
+
+
+def _text(value: Any) -> str:
+    from analyzer.render_tree import shown
+    from dissectors.jsonform import dumps
+
+    if isinstance(value, dict | list):
+        text = dumps(value).decode("utf-8", "replace")
+        return text if len(text) <= 200 else f"{text[:200]}..."
+    return shown(value, full=False)
+
+
+def _json(output: Output, line: dict[str, Any]) -> None:
+    from dissectors.jsonform import dumps
+
+    output.octets(dumps(line))

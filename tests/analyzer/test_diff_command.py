@@ -1,0 +1,49 @@
+"""`kafkascope diff` as people call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from analyzer.commands.diff import diff
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+LEFT, RIGHT = str(SAMPLES / "librdkafka.pcap"), str(SAMPLES / "kafka-python.pcap")
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(diff, arguments, standalone_mode=False)
+    code = done.return_value if done.exception is None else 2
+    return int(code), done.output
+
+
+def test_two_captures_of_two_clients():
+    code, text = run(LEFT, RIGHT, "--api", "fetch")
+    assert code == 1
+    assert text.splitlines()[0] == "Fetch"
+    assert "librdkafka.pcap: v16" in text
+    assert "request.topics[].topic " in text
+
+
+def test_a_capture_and_itself():
+    assert run(LEFT, LEFT)[0] == 0
+
+
+def test_two_exchanges():
+    code, text = run(f"{LEFT}#34", f"{LEFT}#35", "--hex")
+    assert code == 1
+    assert "request.max_wait_ms" not in text
+    assert "librdkafka.pcap #34" in text
+    lines = run(f"{LEFT}#34", f"{RIGHT}#25", "--json")[1].splitlines()
+    assert {json.loads(line)["schema"] for line in lines} == {"difference/1"}
+    found = {json.loads(line)["path"]: json.loads(line) for line in lines}
+    assert (found["api_version"]["left"], found["api_version"]["right"]) == (16, 12)
+    assert run(f"{LEFT}#34", f"{LEFT}#34")[0] == 0
+
+
+def test_wrong_use():
+    assert run(LEFT)[0] == 2
+    assert run(f"{LEFT}#34", RIGHT)[0] == 2
+    assert run(f"{LEFT}#34", f"{LEFT}#999999")[0] == 2
