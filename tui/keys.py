@@ -58,7 +58,12 @@ MOVES: Final = (
 )
 
 
+def rows() -> list[tuple[str, str]]:
+    """(keys for people, what they do) of the list of exchanges."""
+    found = [(key.shown, key.help) for key in KEYS]
+    return [*found[:5], *MOVES, *found[5:]]
+
+
 def lines() -> list[str]:
-    """The table as text."""
-    rows = [(key.shown, key.help) for key in KEYS]
-    return [f"{shown:<16} {text}" for shown, text in (*rows[:5], *MOVES, *rows[5:])]
+    """The same as text."""
+    return [f"{shown:<16} {text}" for shown, text in rows()]

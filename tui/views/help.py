@@ -1,40 +1,141 @@
-"""The keys, over everything else."""
+"""The keys of a screen, searchable, and what a pane is good for; over everything else."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import ClassVar, Final
 
+from rich.text import Text
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from tui import keys
-from tui.palette import Glyphs
+from tui.palette import STYLES, Glyphs
+
+WIDTH: Final = 74
+MARGIN: Final = 16
+"""Columns for the names of keys."""
+LEAVE: Final = frozenset({"q", "question_mark"})
+
+Row = tuple[str, str]
+"""Keys for people, and what they do."""
+Section = tuple[str, Sequence[Row]]
+
+COMMAND: Final = "kafkascope ls FILE -Y FILTER"
+EXCHANGES: Final = (
+    "Each line is one exchange: a request with its answer, or the reason why there is none. "
+    "Latency counts from the first byte of the request to the last of the answer; a w beside it "
+    "says that the client asked to wait. ! is an error, ? no answer, ~ bytes that are no Kafka."
+)
+
+
+class Search(Input):
+    """What is typed narrows the keys; keys that leave do so while nothing is typed."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Leave, or type."""
+        if event.key in LEAVE and not self.value:
+            event.stop()
+            event.prevent_default()
+            self.screen.dismiss()
 
 
 class HelpScreen(ModalScreen[None]):
-    """Any of these keys leaves it."""
+    """Esc, Enter and F1 leave it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter,f1", "dismiss", "back", show=False)
+        Binding("escape,f1,enter", "dismiss", "back", show=False),
+        Binding("down", "scroll(1)", "down", show=False),
+        Binding("up", "scroll(-1)", "up", show=False),
+        Binding("pagedown", "scroll(10)", "down", show=False),
+        Binding("pageup", "scroll(-10)", "up", show=False),
     ]
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen > Vertical { width: 78; max-width: 100%; height: 100%; background: $panel;
+        padding: 0 2; }
+    HelpScreen Input { height: 1; border: none; padding: 0; background: $boost; }
+    HelpScreen #help-title, HelpScreen #help-foot { height: 1; }
+    HelpScreen VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; }
+    """
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        glyphs: Glyphs,
+        title: str = "Exchanges",
+        sections: Sequence[Section] = (),
+        *,
+        about: str = EXCHANGES,
+        command: str = COMMAND,
+    ) -> None:
+        """`about`: what the screen is good for; `command`: which command prints the same."""
         super().__init__()
         self.glyphs = glyphs
+        self.heading = title
+        self.sections = sections or ((title, keys.rows()),)
+        self.about = about
+        self.command = command
 
     def compose(self) -> ComposeResult:
-        """One column of text."""
-        text = "\n".join(
-            [
-                "Exchanges: keys",
-                "",
-                *keys.lines(),
-                "",
-                "The list as text: kafkascope ls FILE -Y FILTER",
-            ]
-        )
-        with VerticalScroll(id="help"):
-            yield Static(text, markup=False)
+        """Title, search, keys, where the same is printed."""
+        with Vertical():
+            title = self.glyphs.rich(f"{self.heading}: keys", STYLES["header"])
+            yield Static(title, id="help-title", markup=False)
+            yield Search(compact=True, placeholder="type to search", id="help-search")
+            with VerticalScroll(can_focus=False):
+                yield Static(id="help-keys", markup=False)
+            foot = self.glyphs.rich("Esc back   F1 what this is   : commands", STYLES["dim"])
+            yield Static(foot, id="help-foot", markup=False)
+
+    def on_mount(self) -> None:
+        """All keys."""
+        self._show("")
+        self.query_one(Search).focus()
+
+    def _show(self, wanted: str) -> None:
+        text = Text("\n").join(self.glyphs.rich(line) for line in self.lines(wanted))
+        self.query_one("#help-keys", Static).update(text)
+
+    def lines(self, wanted: str = "") -> list[str]:
+        """What is shown when that is searched for."""
+        words = wanted.lower().split()
+        out: list[str] = []
+        if not words:
+            out += [*wrap(self.about, WIDTH), ""] if self.about else []
+        for heading, rows in self.sections:
+            found = [row for row in rows if all(word in " ".join(row).lower() for word in words)]
+            if not found:
+                continue
+            if len(self.sections) > 1:
+                out.append(heading)
+            for shown, text in found:
+                first, *rest = wrap(text, WIDTH - MARGIN) or [""]
+                out.append(f"{shown:<{MARGIN}} {first}")
+                out += [f"{'':<{MARGIN}} {line}" for line in rest]
+            out.append("")
+        if words and not out:
+            out = [f'no key is about "{wanted.strip()}"', ""]
+        if self.command and not words:
+            out += ["The same as text:", f"  {self.command}"]
+        return out
+
+    @on(Input.Changed)
+    def typed(self, event: Input.Changed) -> None:
+        """Narrow the keys."""
+        event.stop()
+        self._show(event.value)
+
+    @on(Input.Submitted)
+    def entered(self, event: Input.Submitted) -> None:
+        """Back."""
+        event.stop()
+        self.dismiss()
+
+    def action_scroll(self, by: int) -> None:
+        """Lines up or down."""
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)

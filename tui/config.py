@@ -1,0 +1,148 @@
+"""What users set once: keys by the id of an action, a theme, a time format; and which files they
+opened lately. Read from files in the places that XDG names.
+
+    # ~/.config/kafkascope/config.toml
+    theme = "kafkascope-light"
+    times = "a"
+    plain = false
+
+    [keys]
+    "list.mark" = "m,ctrl+k"
+    "board.sort" = "s"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+NAME: Final = "kafkascope"
+KNOWN: Final = ("theme", "times", "plain", "keys")
+MOST_RECENT: Final = 20
+
+
+@dataclass
+class Config:
+    """What was set, and what was wrong with it."""
+
+    theme: str = ""
+    times: str = ""
+    plain: bool = False
+    keys: dict[str, str] = field(default_factory=dict)
+    """Id of an action -> keys, separated by commas."""
+    said: list[str] = field(default_factory=list)
+    """A sentence for each thing that cannot be followed."""
+
+
+def config_path() -> Path:
+    """Where the settings are."""
+    return _home("XDG_CONFIG_HOME", ".config") / NAME / "config.toml"
+
+
+def recent_path() -> Path:
+    """Where the list of files is."""
+    return _home("XDG_STATE_HOME", ".local/state") / NAME / "recent.json"
+
+
+def _home(variable: str, usual: str) -> Path:
+    given = os.environ.get(variable, "")
+    # XDG: a relative path is to be ignored.
+    return Path(given) if given and Path(given).is_absolute() else Path.home() / usual
+
+
+def read_config(ids: Iterable[str], path: Path | None = None) -> Config:
+    """The settings; `ids` are the actions there are. Never fails: what is wrong is said."""
+    path = path or config_path()
+    found = Config()
+    try:
+        told = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return found
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        found.said.append(f"{path}: {error}: nothing of it is used")
+        return found
+    for name, value in told.items():
+        if name not in KNOWN:
+            found.said.append(f'{path}: there is no setting "{name}"{_nearest(name, KNOWN)}')
+        elif name == "keys":
+            _keys(value, list(ids), found, path)
+        elif not isinstance(value, type(getattr(found, name))):
+            wanted = "true or false" if name == "plain" else "a text"
+            found.said.append(f"{path}: {name} wants {wanted}")
+        else:
+            setattr(found, name, value)
+    return found
+
+
+def _keys(told: Any, ids: list[str], found: Config, path: Path) -> None:
+    if not isinstance(told, dict):
+        found.said.append(f"{path}: keys wants a table of ids: [keys]")
+        return
+    for id_, keys in _flat(told):
+        if id_ not in ids:
+            found.said.append(f'{path}: no action has the id "{id_}"{_nearest(id_, ids)}')
+        elif not isinstance(keys, str) or not keys.strip():
+            found.said.append(f"{path}: {id_} wants keys as a text, such as m,ctrl+k")
+        else:
+            found.keys[id_] = ",".join(part.strip() for part in keys.split(",") if part.strip())
+
+
+def _flat(told: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
+    """`list.mark = "m"` without quotes is a table in a table."""
+    for name, value in told.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield before + name, value
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name, list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+# --- files opened lately ------------------------------------------------------------------------
+
+
+def recent(path: Path | None = None) -> list[str]:
+    """Files that were opened, the last one first; those that are gone are left out."""
+    try:
+        told = json.loads((path or recent_path()).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    names = told if isinstance(told, list) else []
+    return [name for name in names if isinstance(name, str) and _exists(name)]
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def remember(names: Iterable[str], path: Path | None = None) -> None:
+    """Put files at the head of the list. Nothing depends on it: where it cannot be written, it is
+    not."""
+    path = path or recent_path()
+    known = recent(path)
+    new = [str(Path(name).resolve()) for name in names if name != "-" and _exists(name)]
+    found = list(dict.fromkeys([*new, *known]))[:MOST_RECENT]
+    if not new or found == known:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+        ) as file:
+            json.dump(found, file, ensure_ascii=False, indent=0)
+        Path(file.name).replace(path)
+    except OSError:
+        pass
