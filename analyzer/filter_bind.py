@@ -96,6 +96,22 @@ def cost(bound: Bound) -> Cost:
             return bound.field.cost
 
 
+def fields_of(bound: Bound | None) -> set[str]:
+    """The fields that a filter names; `request.`, `response.` and `body.` stand for any field of a
+    body, `summary` for a string alone."""
+    match bound:
+        case None:
+            return set()
+        case Every(terms) | Some(terms):
+            return set().union(*map(fields_of, terms))
+        case Unless(term):
+            return fields_of(term)
+        case Find():
+            return {"summary"}
+        case Test():
+            return {f"{bound.path[0]}."} if bound.path else {bound.field.name}
+
+
 def resolve(name: str) -> tuple[Field, filter_paths.Path] | None:
     """The field of that name, and the path of a generic one; None when there is none."""
     field = field_named(name)

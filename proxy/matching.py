@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analyzer.filter import Filter, bind
-from analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless
+from analyzer.filter_bind import Bound, Every, Some, Test, Unless, fields_of
 
 if TYPE_CHECKING:
     from proxy.message import Message
@@ -15,6 +15,7 @@ HEAD_FIELDS: Final = frozenset(
     {
         *("api", "version", "client", "conn", "flexible", "ip", "port"),
         *("client.ip", "client.port", "broker", "broker.ip", "broker.port"),
+        *("removed_in", "deprecated"),
     }
 )
 """What the head of a request and its connection tell."""
@@ -23,27 +24,12 @@ RESPONSE_FIELDS: Final = frozenset(
     {
         *("response.bytes", "bytes", "latency", "wait", "excess", "server", "throttle", "state"),
         *("answered", "open", "lost", "no-reply", "orphan", "opaque", "error", "error.top"),
-        *("failed", "retriable", "frame", "number", "time.delta"),
+        *("failed", "retriable", "frame", "number", "time.delta", "lag", "high_watermark"),
     }
 )
 """What nobody knows before the response is there."""
 
 MAX_KNOWN: Final = 10_000
-
-
-def fields_of(bound: Bound | None) -> set[str]:
-    """The fields that a filter names; `response.` stands for any field of a response's body."""
-    match bound:
-        case None:
-            return set()
-        case Every(terms) | Some(terms):
-            return set().union(*map(fields_of, terms))
-        case Unless(term):
-            return fields_of(term)
-        case Find():
-            return {"summary"}
-        case Test():
-            return {f"{bound.path[0]}."} if bound.path else {bound.field.name}
 
 
 def of_responses(bound: Bound | None) -> set[str]:

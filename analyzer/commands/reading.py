@@ -7,7 +7,8 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -18,6 +19,9 @@ from analyzer import rows
 from analyzer.commands.options import Wish
 from analyzer.commands.remarks import nothing_found, remarks
 from analyzer.filter import compile_filter
+from analyzer.filter_bind import fields_of
+from analyzer.filter_known import FIELDS as KNOWN_FIELDS
+from analyzer.filter_known import NOTHING, Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.records import Problem
@@ -29,6 +33,9 @@ Told: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
+MOST_WAITING: Final = 20_000
+MOST_BYTES: Final = 128 * 1024 * 1024
+"""Of exchanges that wait for the names of their topics."""
 TICK: Final = 256
 """Exchanges between two looks at the clock."""
 
@@ -36,10 +43,15 @@ TICK: Final = 256
 class Reading:
     """One pass over the inputs; a context manager. `code` is how the command should end."""
 
-    def __init__(self, wish: Wish, *, spool: bool = False) -> None:
+    def __init__(self, wish: Wish, *, spool: bool = False, known: Known | None = None) -> None:
+        """`known`: marks, comments and findings, where there are any to ask for."""
         self.wish = wish
         # A wrong filter is told before anything is opened.
-        self._filter = compile_filter(wish.filter_text)
+        self._filter = compile_filter(wish.filter_text, known or NOTHING)
+        asked = fields_of(self._filter.bound)
+        if known is None and asked & KNOWN_FIELDS:
+            word = min(asked & KNOWN_FIELDS)
+            raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.capture = open_capture(
             wish.inputs,
             decode_as=wish.ports,
@@ -48,6 +60,8 @@ class Reading:
         )
         self.live = any(map(_is_live, wish.inputs))
         """Packets arrive while we read: lines are to be shown at once."""
+        # Live lines are to come at once, and `time.delta` goes by the order of all.
+        self._holds = not self.live and asked & {"topic", "summary"} and "time.delta" not in asked
         self.code = 0
         self.told = 0
         """Exchanges seen, wanted or not."""
@@ -74,12 +88,11 @@ class Reading:
         count = self.wish.count
         shown = 0
         try:
-            for row, exchange in pairs:
-                if self._filter(row, exchange):
-                    yield row, exchange
-                    shown += 1
-                    if shown == count:
-                        return
+            for row, exchange in self._wanted(pairs):
+                yield row, exchange
+                shown += 1
+                if shown == count:
+                    return
         except KeyboardInterrupt:
             # A live capture usually ends so: what waits for an answer is told as at any end.
             self.code = INTERRUPTED
@@ -98,6 +111,34 @@ class Reading:
             if not self.told % TICK:
                 self._progress.tick()
             yield rows.row_of(exchange, names), exchange
+
+    def _wanted(self, pairs: Iterable[Told]) -> Iterator[Told]:
+        """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
+        name yet wait for one, at most to the end: they come late."""
+        wanted = self._filter
+        if not self._holds:
+            yield from (pair for pair in pairs if wanted(*pair))
+            return
+        names = self.capture.context.names
+        waiting: deque[Told] = deque()
+        size = 0
+        for pair in pairs:
+            if not nameless(pair[0]):
+                if wanted(*pair):
+                    yield pair
+                continue
+            waiting.append(pair)
+            size += _bytes_of(pair[0])
+            while len(waiting) > MOST_WAITING or size > MOST_BYTES:
+                row, exchange = waiting.popleft()
+                size -= _bytes_of(row)
+                row = rows.renamed(row, names)
+                if wanted(row, exchange):
+                    yield row, exchange
+        for row, exchange in waiting:
+            row = rows.renamed(row, names)
+            if wanted(row, exchange):
+                yield row, exchange
 
     def _needs_end(self) -> bool:
         marks = (self.wish.begin, self.wish.end)
@@ -142,6 +183,15 @@ class Reading:
             for line in remarks(self.capture, verbose=self.wish.verbose):
                 click.echo(f"kafkascope: {line}", err=True)
         return self.code
+
+
+def nameless(row: Row) -> bool:
+    """Whether an id stands for a topic, named or implied, because nothing told its name yet."""
+    return any(topic[-1:] == "?" for topic in (*row.topics, *row.implied_topics))
+
+
+def _bytes_of(row: Row) -> int:
+    return (row.request_bytes or 0) + (row.response_bytes or 0)
 
 
 def problems_said(problems: list[Problem], wish: Wish) -> None:

@@ -1,0 +1,28 @@
+"""Capture files for tests of commands: frames of one connection as packets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from captures.build import Composer
+from captures.write import PcapngWriter
+from tests.analyzer.wire import BROKER, CLIENT, MS, START
+
+
+def capture_file(
+    path: Path, frames: Sequence[tuple[str, bytes]], *, snaplen: int | None = None
+) -> Path:
+    """Write a capture of ("client" or "broker", bytes), a millisecond apart."""
+    composer = Composer(CLIENT, BROKER)
+    with path.open("wb") as file:
+        writer = PcapngWriter(file)
+        writer.interface("eth0")
+        time_ns = START
+        for packet in composer.open():
+            writer.packet(packet, time_ns)
+        for side, data in frames:
+            time_ns += MS
+            for packet in composer.send(0 if side == "client" else 1, data):
+                writer.packet(packet[:snaplen], time_ns, length=len(packet))
+    return path

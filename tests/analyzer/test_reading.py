@@ -1,0 +1,78 @@
+"""What commands make of a capture: which exchanges a filter chooses, and how the command ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dissectors.values import Uuid
+from tests.analyzer.capture_files import capture_file
+from tests.analyzer.test_rows import example_partition
+from tests.analyzer.wire import beat, heartbeat, request, response
+from tui.cli import main
+
+ID = Uuid(range(1, 17))
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+def metadata() -> bytes:
+    topics: list[dict[str, Any]] = [
+        {**_topic(), "name": "orders", "topic_id": ID},
+    ]
+    return response("Metadata", 12, 2, topics=topics)
+
+
+def _topic() -> dict[str, Any]:
+    return {
+        "error_code": 0,
+        "is_internal": False,
+        "partitions": [],
+        "topic_authorized_operations": 0,
+        "_tagged_fields": [],
+    }
+
+
+@pytest.fixture
+def late(tmp_path: Path) -> Path:
+    """A Fetch by topic id, and Metadata that tells its name."""
+    topics = [{"topic_id": ID, "partitions": [example_partition()]}]
+    frames = [
+        ("client", request("Fetch", 13, 1, topics=topics)),
+        ("broker", response("Fetch", 13, 1)),
+        ("client", request("Metadata", 12, 2)),
+        ("broker", metadata()),
+        ("client", heartbeat(3)),
+        ("broker", beat(3)),
+    ]
+    return capture_file(tmp_path / "late.pcapng", frames)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("topic == orders", ["2", "1"]),
+        ("not topic == orders", ["3"]),
+        ('"orders"', ["2", "1"]),
+        ("topic == orders and api == Fetch", ["1"]),
+    ],
+)
+def test_topics_are_found_by_names_that_come_late(
+    late: Path, text: str, numbers: list[str]
+) -> None:
+    done = run("ls", late, "-Y", text, "--columns", "number,topic")
+    assert done.exit_code == 0
+    lines = [line.split("\t") for line in done.stdout.splitlines()[1:]]
+    assert [line[0] for line in lines] == numbers
+    assert all(line[1] in ("orders", "") for line in lines)
+
+
+def test_marks_and_findings_are_refused_where_there_are_none(late: Path) -> None:
+    done = run("ls", late, "-Y", "marked or finding == x")
+    assert done.exit_code == 2
+    assert "terminal UI" in done.stderr
