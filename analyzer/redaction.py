@@ -77,6 +77,8 @@ class Redaction:
             return None
         header = self.body(decoded.header_layout, decoded.header)
         body = self.body(decoded.layout, decoded.body)
+        if header == decoded.header and body == decoded.body:
+            return payload  # not written anew: odd encodings stay as they were
         written = write_layout(decoded.header_layout, header)
         return written + write_layout(decoded.layout, body) + rest
 
