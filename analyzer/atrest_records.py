@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from analyzer.atrest_model import LogBatch
-from analyzer.records import Field, batch_objects
+from analyzer.records import Field, batch_objects, shareable
 from dissectors.errors import DissectError
 from dissectors.jsonform import loads
-from dissectors.records import Partial, batches, open_batch
+from dissectors.records import Partial, Record, batches, open_batch
 from dissectors.values import Uuid
 
 NO_PARTITION: Final = -1
@@ -34,17 +34,42 @@ def field_of(data: bytes, place: Place) -> Field:
     return Field("log", place.topic, place.topic_id, place.partition, data, None)
 
 
-def lines_of(batch: LogBatch, data: bytes, place: Place, problems: list[str]) -> bytes:
-    """The records of one batch as JSON lines; what cannot be read is added to `problems`."""
+def opened(data: bytes, place: Place) -> list[Record]:
+    """The records of one batch as far as they can be read, without secrets; none where these
+    cannot be taken out."""
+    clean = shareable(field_of(data, place))
+    if clean is None:
+        return []
+    try:
+        found = next(batches(clean))
+    except DissectError:
+        return []
+    return [] if isinstance(found, Partial) else open_batch(clean, found).records
+
+
+def lines_of(
+    batch: LogBatch,
+    data: bytes,
+    place: Place,
+    problems: list[str],
+    wanted: Callable[[Record], bool] | None = None,
+) -> bytes:
+    """The records of one batch as JSON lines, all or those that are wanted; what cannot be read is
+    added to `problems`."""
     where = f"{batch.file}: batch at position {batch.position}"
     if batch.problem:
         problems.append(f"{where}: {batch.problem}")
     found = next(batches(data))
     assert not isinstance(found, Partial)
-    opened = open_batch(data, found)
-    if opened.error is not None:
-        problems.append(f"{where}: {_reason(opened.error)}")
-    return batch_objects(None, field_of(data, place), found, opened.records, None, b"\n")
+    read = open_batch(data, found)
+    if read.error is not None:
+        problems.append(f"{where}: {_reason(read.error)}")
+    records = read.records
+    if wanted is not None:
+        records = [record for record in records if wanted(record)]
+        if not records:
+            return b""
+    return batch_objects(None, field_of(data, place), found, records, None, b"\n")
 
 
 def records_of(batch: LogBatch, data: bytes, place: Place) -> Iterator[dict[str, Any]]:

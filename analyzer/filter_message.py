@@ -84,7 +84,8 @@ def _header_values(exchange: Exchange, show: Callable[[str, bytes | None], Any])
     return tuple(value for value in found if value is not None)
 
 
-def _pair(name: str, value: bytes | None) -> bytes:
+def pair_of(name: str, value: bytes | None) -> bytes:
+    """A header as filters see it."""
     return name.encode("utf-8", "surrogateescape") + b"=" + (value or b"")
 
 
@@ -124,7 +125,7 @@ def _record_sequences(exchange: Exchange) -> Values:
     )
 
 
-def _size(record: Record) -> int:
+def size_of(record: Record) -> int:
     """Bytes of key, value and headers."""
     total = len(record.key or b"") + len(record.value or b"")
     for name, value in record.headers:
@@ -228,7 +229,7 @@ def _parts(record: Record) -> Iterator[bytes]:
         if part:
             yield part
     for name, value in record.headers:
-        yield _pair(name, value)
+        yield pair_of(name, value)
 
 
 READERS: Final[dict[str, Reader]] = {
@@ -238,13 +239,13 @@ READERS: Final[dict[str, Reader]] = {
     "sequence": _sequences,
     "record.key": _of_records(lambda record: record.key),
     "record.value": _of_records(lambda record: record.value),
-    "record.header": lambda exchange: _header_values(exchange, _pair),
+    "record.header": lambda exchange: _header_values(exchange, pair_of),
     "record.header.key": lambda exchange: _header_values(exchange, lambda name, _: name),
     "record.header.value": lambda exchange: _header_values(exchange, lambda _, value: value),
     "record.offset": _record_offsets,
     "record.time": _record_times,
     "record.sequence": _record_sequences,
-    "record.size": _of_records(_size),
+    "record.size": _of_records(size_of),
     "wire": _wire,
     "raw": _raw,
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from analyzer.commands.atrest_choice import Choice
 from analyzer.commands.options import Wish
 from analyzer.commands.output import Output
 from analyzer.commands.tables import csv_line, plain_text
@@ -60,11 +61,12 @@ def _none_of(found: list[AtRest], name: str) -> list[AtRest]:
     return []
 
 
-def _refuse_capture_options(wish: Wish) -> None:
+def _refuse_capture_options(wish: Wish, *, choosing: bool = False) -> None:
+    """`choosing`: whether -Y, --from and --to have a meaning here."""
     given = {
-        "-Y": bool(wish.filter_text),
-        "--from": wish.begin is not None,
-        "--to": wish.end is not None,
+        "-Y": bool(wish.filter_text) and not choosing,
+        "--from": wish.begin is not None and not choosing,
+        "--to": wish.end is not None and not choosing,
         "-T fields": bool(wish.fields),
         "--columns": bool(wish.columns),
         "--sort": wish.sort is not None,
@@ -94,13 +96,15 @@ class _Report:
 
 def list_files(files: Iterable[AtRest], wish: Wish) -> int:
     """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
-    _refuse_capture_options(wish)
+    _refuse_capture_options(wish, choosing=True)
+    files = list(files)
+    choice = Choice(wish, files)
     report = _Report(wish)
     with Output(wish) as output:
         try:
             rows = _ListRows(output, wish)
             for file in files:
-                for each in _listed(file):
+                for each in _listed(file, choice):
                     rows.add(each)
                     if rows.full:
                         break
@@ -114,13 +118,16 @@ def list_files(files: Iterable[AtRest], wish: Wish) -> int:
     return report.code
 
 
-def _listed(file: AtRest) -> Iterator[LogBatch | Verdict | dict[str, Any]]:
+def _listed(file: AtRest, choice: Choice) -> Iterator[LogBatch | Verdict | dict[str, Any]]:
     from analyzer.atrest_model import Verdict
 
     if file.holds_batches:
         for each in file.walk():
             # A batch is a tuple too: a named one.
-            yield each if isinstance(each, Verdict) else each[0]
+            if isinstance(each, Verdict):
+                yield each
+            elif choice.batch(*each, file.place):
+                yield each[0]
     else:
         small = file.small()
         yield from small.entries
@@ -256,18 +263,21 @@ def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes]
     from analyzer.atrest_model import Verdict
     from analyzer.atrest_records import lines_of
 
+    files = list(files)
+    for file in files:
+        if not file.holds_batches:
+            raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
+    choice = Choice(wish, files)
     report = _Report(wish)
     problems: list[str] = []
     verdicts: list[Verdict] = []
     shown = 0
     for file in files:
-        if not file.holds_batches:
-            raise click.UsageError(f'"{file.path}" holds no records; see kafkascope ls')
         for each in file.walk():
             if isinstance(each, Verdict):
                 verdicts.append(each)
                 continue
-            lines = lines_of(*each, file.place, problems)
+            lines = lines_of(*each, file.place, problems, choice.records(*each, file.place))
             if wish.top is not None:
                 kept = lines.splitlines(keepends=True)[: wish.top - shown]
                 shown += len(kept)

@@ -141,13 +141,83 @@ def test_show_prints_no_secrets(tmp_path: Path) -> None:
         assert "63 6c 61 73 73" not in done.stdout
 
 
-@pytest.mark.parametrize(
-    "options", [("-Y", "api == Fetch"), ("--from", "12:00"), ("--sort", "latency")]
-)
+@pytest.mark.parametrize("options", [("-Y", "api == Fetch"), ("-Y", '"v1"'), ("--sort", "latency")])
 def test_options_of_captures_are_refused(segment: Path, options: tuple[str, ...]) -> None:
     done = run("ls", segment, *options)
     assert done.exit_code == 2
     assert "Kafka's own files" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("offset == 1", [1]),
+        ("record.value == v3", [2]),
+        ("producer.id == 9", [1]),
+        ("not producer.id", [2]),
+        ("topic == orders and partition == 0", [1, 2]),
+        ("time < 2000-01-01", []),
+        ("time > 2023-11-01", [1, 2]),
+        ("sequence == 4 or number == 2", [1, 2]),
+        ("all record.key == k", [1, 2]),
+    ],
+)
+def test_filters_choose_batches(segment: Path, text: str, numbers: list[int]) -> None:
+    done = run("ls", segment, "-Y", text, "--json")
+    assert done.exit_code == 0
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    # What a broker would say of the whole file does not depend on what is shown.
+    assert [each["number"] for each in found if "number" in each] == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("record.value == v3", ["v3"]),
+        ("offset in {1..2}", ["v1", "v2"]),
+        ("record.sequence == 5", ["v1"]),
+        ("record.value ~ [02]$", ["v0", "v2"]),
+        ("record.header or lag", None),
+    ],
+)
+def test_filters_choose_records(segment: Path, text: str, values: list[str] | None) -> None:
+    done = run("records", segment, "-Y", text, "--json")
+    if values is None:
+        assert done.exit_code == 2
+        assert "lag is of exchanges" in done.stderr
+        return
+    assert [json.loads(line)["value"] for line in done.stdout.splitlines()] == values
+
+
+@pytest.mark.parametrize(
+    ("options", "offsets"),
+    [
+        (("--from", "1"), [2, 3]),
+        (("--to", "1"), [0, 1]),
+        (("--from", "-1s"), [2, 3]),
+        (("--from", "2023-11-14T22:13:22Z"), [2, 3]),
+        (("--from", "2023-11-14T22:13:20Z", "--to", "2023-11-14T22:13:21Z"), [0, 1]),
+    ],
+)
+def test_times_choose_records(tmp_path: Path, options: tuple[str, ...], offsets: list[int]) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    stamps = (TIME, TIME + 500, TIME + 2000, TIME + 2500)
+    rows = [Record(i, stamp, b"k", b"v", ()) for i, stamp in enumerate(stamps)]
+    path.write_bytes(encode_batch(rows[:2]) + encode_batch(rows[2:]))
+    done = run("records", path, *options, "--json")
+    assert done.exit_code == 0
+    assert [json.loads(line)["offset"] for line in done.stdout.splitlines()] == offsets
+    listed = run("ls", path, *options, "--json").stdout.splitlines()
+    shown = [json.loads(line) for line in listed]
+    assert [each["base_offset"] for each in shown if "base_offset" in each] == offsets[:1]
+
+
+def test_small_files_have_nothing_to_choose(segment: Path) -> None:
+    path = segment.parent / "meta.properties"
+    path.write_text("version=1\n")
+    done = run("ls", path, "-Y", "number == 1")
+    assert done.exit_code == 2
+    assert "has none" in done.stderr
 
 
 def test_captures_and_kafkas_files_do_not_mix(segment: Path, tmp_path: Path) -> None:

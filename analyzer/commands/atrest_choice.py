@@ -1,0 +1,89 @@
+"""What -Y, --from and --to choose of Kafka's own files: batches in `ls`, records in `records`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from analyzer.atrest import AtRest
+    from analyzer.atrest_model import LogBatch
+    from analyzer.atrest_records import Place
+    from analyzer.commands.options import Wish
+    from dissectors.records import Record
+
+NS_PER_MS: Final = 1_000_000
+
+
+class Choice:
+    """Batches and records that are wanted. `FilterError` for a filter that is wrong here."""
+
+    def __init__(self, wish: Wish, files: Sequence[AtRest]) -> None:
+        self.active = bool(wish.filter_text.strip() or wish.begin or wish.end)
+        """Whether anything is left out at all."""
+        if not self.active:
+            return
+        for file in files:
+            if not file.holds_batches:
+                name = file.path.name
+                raise click.UsageError(f'-Y, --from and --to choose batches; "{name}" has none')
+        from analyzer.filter_atrest import compile_at_rest
+
+        self._predicate = compile_at_rest(wish.filter_text)
+        first, last = _span(files, whole="end" in _kinds(wish))
+        self._begin = None if wish.begin is None else wish.begin.of(first, last)
+        self._end = None if wish.end is None else wish.end.of(first, last)
+
+    def batch(self, batch: LogBatch, data: bytes, place: Place) -> bool:
+        """Whether a batch is wanted: part of it lies in the range, and the filter holds."""
+        if not self.active:
+            return True
+        latest = batch.max_timestamp
+        earliest = batch.base_timestamp if 0 <= batch.base_timestamp <= latest else latest
+        if self._begin is not None and latest * NS_PER_MS < self._begin:
+            return False
+        if self._end is not None and not 0 <= earliest * NS_PER_MS < self._end:
+            return False
+        if self._predicate is None:
+            return True
+        from analyzer.filter_atrest import Unit
+
+        return self._predicate(Unit(batch, data, place))
+
+    def records(
+        self, batch: LogBatch, data: bytes, place: Place
+    ) -> Callable[[Record], bool] | None:
+        """Whether a record of a batch is wanted; None when all are."""
+        if not self.active:
+            return None
+        from analyzer.filter_atrest import Unit
+
+        def wanted(record: Record) -> bool:
+            stamp = record.timestamp
+            if self._begin is not None and (stamp is None or stamp * NS_PER_MS < self._begin):
+                return False
+            if self._end is not None and (stamp is None or stamp * NS_PER_MS >= self._end):
+                return False
+            return self._predicate is None or self._predicate(Unit(batch, data, place, record))
+
+        return wanted
+
+
+def _kinds(wish: Wish) -> set[str]:
+    return {mark.kind for mark in (wish.begin, wish.end) if mark is not None}
+
+
+def _span(files: Sequence[AtRest], *, whole: bool) -> tuple[int, int]:
+    """Nanoseconds of the first record, and of the last one when the whole is to be looked at."""
+    first, last = None, 0
+    for file in files:
+        for batch, _ in file.batches():
+            stamps = [s for s in (batch.base_timestamp, batch.max_timestamp) if s >= 0]
+            if first is None and stamps:
+                first = min(stamps)
+                if not whole:
+                    return first * NS_PER_MS, 0
+            last = max(last, *stamps) if stamps else last
+    return (first or 0) * NS_PER_MS, last * NS_PER_MS
