@@ -97,7 +97,7 @@ def _wish(
         filter_text=filter_text or "",
         begin=_mark("--from", begin),
         end=_mark("--to", end),
-        ports=frozenset(port for text in decode_as for port in _ports(text)),
+        ports=frozenset(port for text in decode_as for port in ports_of(text)),
         form="jsonl" if as_json else form or "table",
         columns=tuple(part.strip() for part in columns.split(",") if part.strip())
         if columns
@@ -119,7 +119,8 @@ def _mark(option: str, text: str | None) -> render_times.Mark | None:
         raise click.BadParameter(f'"{text}": {error}', param_hint=option) from None
 
 
-def _ports(text: str) -> range:
+def ports_of(text: str) -> range:
+    """The ports of a `-d` option; a usage error says what is wrong."""
     match = DECODE_AS.match(text.strip())
     if match is None:
         raise click.BadParameter(f'"{text}": write tcp.port==9094,kafka', param_hint="-d")

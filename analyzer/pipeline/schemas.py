@@ -231,7 +231,7 @@ LATENCY: Final = Table(
         Col("count", _I64, ""),
         Col("sum_ns", _I64, ""),
         Col("max_ns", _I64, ""),
-        Col("errors", _I64, "of these, exchanges with an error"),
+        Col("failed", _I64, "of these, exchanges with an error"),
     ),
 )
 
@@ -281,10 +281,10 @@ NODES: Final = Table(
     "nodes",
     "Nodes of the cluster, as clients were told.",
     (
-        Col("role", _S, "broker, controller"),
         Col("node", _I64, ""),
-        Col("host", _S, ""),
-        Col("port", _I64, ""),
+        Col("address", _S, "host:port; a node may have several"),
+        Col("role", _S, ""),
+        Col("rack", _S, ""),
     ),
 )
 

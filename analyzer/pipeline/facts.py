@@ -1,0 +1,94 @@
+"""What crosses connections: small facts that each task tells and one process puts together.
+
+Nothing here depends on the order in which parts are merged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from analyzer.statistics import STATISTICS
+from analyzer.topics import TopicNames
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from analyzer.context import Context
+    from analyzer.statistics.model import Statistic
+
+
+class Facts:
+    """Topic names, what was not Kafka, and the states of all statistics."""
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, str] = {}
+        self.opaque: Counter[str] = Counter()
+        self.skipped_bytes = 0
+        self.exchanges = 0
+        self.statistics: dict[str, Statistic] = {name: kind() for name, kind in STATISTICS.items()}
+
+    def learn(self, topic_id: bytes, name: str) -> None:
+        """A pair. Of two names for an id (there should be one) the smaller stays."""
+        known = self.topics.get(topic_id)
+        if known is None or name < known:
+            self.topics[topic_id] = name
+
+    def take(self, context: Context) -> None:
+        """What the conversations of a task have learned."""
+        for topic_id, name in context.names.all().items():
+            self.learn(topic_id, name)
+        self.opaque.update(context.opaque)
+        self.skipped_bytes += context.skipped_bytes
+
+    def names(self) -> TopicNames:
+        """The names in the form that rows want."""
+        names = TopicNames()
+        for topic_id, name in sorted(self.topics.items()):
+            names.learn(topic_id, name)
+        return names
+
+    def told(self) -> Iterator[tuple[str, str]]:
+        """All of it as (kind, JSON), to be merged elsewhere."""
+        for topic_id, name in self.topics.items():
+            yield "topic", _json([topic_id.hex(), name])
+        rest = [dict(self.opaque), self.skipped_bytes, self.exchanges]
+        yield "counts", _json(rest)
+        for name, statistic in self.statistics.items():
+            yield f"statistic {name}", _json(statistic.dump())
+
+    def merge(self, kind: str, text: str) -> None:
+        """Add what `told` gave."""
+        value = orjson.loads(text)
+        if kind == "topic":
+            self.learn(bytes.fromhex(value[0]), value[1])
+        elif kind == "counts":
+            self.opaque.update(value[0])
+            self.skipped_bytes += value[1]
+            self.exchanges += value[2]
+        else:
+            mine = self.statistics[kind.partition(" ")[2]]
+            mine.merge(type(mine).load(value))
+
+
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        # A text that is no UTF-8.
+        return orjson.dumps(_plain(value)).decode()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    return value
+
+
+dumped = _json

@@ -1,0 +1,64 @@
+"""The last step of both engines: small tables, sums, states of statistics with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from analyzer.pipeline.arrow import record_batch
+from analyzer.pipeline.facts import dumped
+from analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
+from analyzer.pipeline.numbers import ranked
+from analyzer.pipeline.schemas import (
+    CAPTURES,
+    DIAGNOSTICS,
+    LATENCY,
+    NODES,
+    SPLITS,
+    STATISTICS,
+    TOPICS,
+)
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.pipeline.facts import Facts
+
+SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
+
+
+def summed(rows: pa.Table) -> pa.Table:
+    """Cells of histograms, each once."""
+    keys = [each.name for each in LATENCY.columns if each.name not in SUMS]
+    found = rows.group_by(keys).aggregate(list(SUMS.items()))
+    names = [f"{name}_{how}" for name, how in SUMS.items()]
+    found = found.select([*keys, *names]).rename_columns([*keys, *SUMS])
+    return found.cast(LATENCY.schema)
+
+
+def fixed_tables(job: Job, facts: Facts) -> dict[str, pa.RecordBatch]:
+    """The tables, or parts of them, that are made of what one process knows."""
+    topics = [(str(Uuid(id_)), name) for id_, name in sorted(facts.topics.items())]
+    return {
+        "captures": record_batch(capture_rows(job), CAPTURES.schema),
+        "splits": record_batch(split_rows(job), SPLITS.schema),
+        "topic_names": record_batch(topics, TOPICS.schema),
+        "nodes": record_batch(_nodes(facts), NODES.schema),
+        "diagnostics": record_batch(damage_rows(job), DIAGNOSTICS.schema),
+    }
+
+
+def _nodes(facts: Facts) -> list[tuple[Any, ...]]:
+    found = facts.statistics["cluster"].rows(facts.names())
+    columns = ("node", "address", "role", "rack")
+    return [tuple(line[name] for name in columns) for line in found if line["node"] is not None]
+
+
+def statistics_rows(facts: Facts, rank: Callable[[int], int]) -> pa.RecordBatch:
+    """The states, with ranks for numbers."""
+    rows = []
+    for name, statistic in facts.statistics.items():
+        state = ranked(statistic.dump(), rank)
+        rows.append((name, statistic.VERSION, dumped(state)))
+    return record_batch(rows, STATISTICS.schema)

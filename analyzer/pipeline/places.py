@@ -1,0 +1,194 @@
+"""Inputs anywhere: paths, folders and globs of this machine, and of what `pyarrow.fs` reaches (S3,
+GCS, HDFS). With `store` the only file I/O here."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+from fnmatch import fnmatch
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from analyzer.offline import FINGERPRINT_BYTES
+from captures.errors import NotACapture
+from captures.inflate import Stream
+from captures.opening import is_capture, is_regular, open_at, open_stream
+
+CHUNK_BYTES: Final = 8 << 20
+"""Asked of a remote store at once: each question takes its time there."""
+_MAGIC: Final = frozenset("*?[")
+
+
+def is_remote(name: str) -> bool:
+    """Whether a name is a URI that is none of a file here."""
+    return "://" in name and not name.startswith("file://")
+
+
+@lru_cache(maxsize=64)
+def _connected(uri: str) -> tuple[Any, str]:
+    """A file system and the path in it."""
+    from pyarrow import fs
+
+    system, path = fs.FileSystem.from_uri(uri)
+    return system, path
+
+
+def _parts(uri: str) -> tuple[str, str, str]:
+    """What stands in front of the path, the path, and the options behind it."""
+    place, _, query = uri.partition("?") if "?" in uri.rpartition("/")[2] else (uri, "", "")
+    head, _, path = place.partition("://")
+    host, _, path = path.partition("/")
+    return f"{head}://{host}/", path, f"?{query}" if query else ""
+
+
+class _Remote:
+    """A remote file from an offset on, read in large portions."""
+
+    def __init__(self, name: str, start: int) -> None:
+        self._name = name
+        try:
+            system, path = _connected(name)
+            self._file = system.open_input_file(path)
+            self._file.seek(start)
+        except (OSError, ValueError) as error:
+            raise _unreadable(name, error) from None
+        self._chunk = memoryview(b"")
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """The next bytes; 0 at the end."""
+        if not self._chunk:
+            try:
+                self._chunk = memoryview(self._file.read(CHUNK_BYTES))
+            except OSError as error:
+                raise _unreadable(self._name, error) from None
+        size = min(len(buffer), len(self._chunk))
+        buffer[:size] = self._chunk[:size]
+        self._chunk = self._chunk[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _unreadable(name: str, error: Exception) -> NotACapture:
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return NotACapture(f"{name} cannot be read: {text}")
+
+
+def open_anywhere(name: str, start: int) -> Stream:
+    """An `Opener` for all names that `listed` gives."""
+    return _Remote(name, start) if is_remote(name) else open_at(name, start)
+
+
+def size_of(name: str) -> int:
+    """Bytes of a file as stored."""
+    if not is_remote(name):
+        return Path(name).stat().st_size
+    system, path = _connected(name)
+    return int(system.get_file_info(path).size)
+
+
+def fingerprint_of(name: str) -> bytes:
+    """As `analyzer.offline.fingerprint`, for files anywhere."""
+    stream = open_anywhere(name, 0)
+    head = bytearray(FINGERPRINT_BYTES)
+    view, filled = memoryview(head), 0
+    try:
+        while filled < len(head) and (size := stream.readinto(view[filled:]) or 0):
+            filled += size
+    finally:
+        stream.close()
+    return blake2b(head[:filled], digest_size=16).digest()
+
+
+def listed(inputs: Iterable[str]) -> list[str]:
+    """The files that inputs name, each once: of folders and globs those that are captures.
+    `NotACapture` when there are none."""
+    names: dict[str, None] = {}
+    for each in inputs:
+        found = _remote(each) if is_remote(each) else _local(each.removeprefix("file://"))
+        names.update(dict.fromkeys(found))
+    if not names:
+        raise NotACapture("no input")
+    return list(names)
+
+
+def _local(text: str) -> list[str]:
+    path = Path(text)
+    if path.is_dir():
+        found = _captures(sorted(str(each) for each in path.iterdir() if each.is_file()))
+        if not found:
+            raise NotACapture(f"{text} is a folder without captures")
+        return found
+    if _MAGIC & set(text) and not path.exists():
+        files = [name for name in sorted(glob.glob(text, recursive=True)) if Path(name).is_file()]  # noqa: PTH207
+        found = _captures(files)
+        if not found:
+            raise NotACapture(f"{text} names no captures")
+        return found
+    if not is_regular(text):
+        raise NotACapture(f"{text} is no file: the tables are made of what can be read twice")
+    return [text]
+
+
+def _captures(names: list[str]) -> list[str]:
+    out = []
+    for name in names:
+        try:
+            stream, head, _ = open_stream(name, open_anywhere(name, 0))
+        except NotACapture:
+            continue
+        stream.close()
+        if is_capture(head):
+            out.append(name)
+    return out
+
+
+def _remote(uri: str) -> list[str]:
+    from pyarrow import fs
+
+    front, path, query = _parts(uri)
+    fixed = path
+    if _MAGIC & set(path):
+        parts = path.split("/")
+        plain = next(index for index, part in enumerate(parts) if _MAGIC & set(part))
+        fixed = "/".join(parts[:plain])
+    try:
+        system, base = _connected(f"{front}{fixed}{query}")
+        about = system.get_file_info(base)
+        if about.type == fs.FileType.File:
+            return [uri]
+        if about.type == fs.FileType.NotFound:
+            raise NotACapture(f"{uri}: no such file or folder")
+        selector = fs.FileSelector(base, recursive=fixed != path)
+        found = sorted(each.path for each in system.get_file_info(selector) if each.is_file)
+    except (OSError, ValueError) as error:
+        raise _unreadable(uri, error) from None
+    # A file system's own path begins where ours does, or with the bucket.
+    own = base.removesuffix(fixed)
+    names = [each.removeprefix(own) for each in found]
+    if fixed != path:
+        names = [name for name in names if _fits(name, path)]
+    out = _captures([f"{front}{name}{query}" for name in names])
+    if not out:
+        raise NotACapture(f"{uri} names no captures")
+    return out
+
+
+def _fits(name: str, pattern: str) -> bool:
+    ours, theirs = name.split("/"), pattern.split("/")
+    if "**" in theirs:
+        return fnmatch(name, pattern.replace("**/", "*"))
+    return len(ours) == len(theirs) and all(map(fnmatch, ours, theirs))
+
+
+__all__ = [
+    "fingerprint_of",
+    "is_remote",
+    "listed",
+    "open_anywhere",
+    "size_of",
+]

@@ -1,0 +1,117 @@
+"""One run: list the inputs, index them, let an engine make the tables, and say that they count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow.parquet as pq
+
+from analyzer.pipeline import plain
+from analyzer.pipeline.job import Job, index_all, job_of
+from analyzer.pipeline.places import listed
+from analyzer.pipeline.schemas import TABLES, VERSION
+from analyzer.pipeline.store import Store, batch_id
+from captures.split import SPLIT_BYTES, Index
+
+if TYPE_CHECKING:
+    from analyzer.pipeline.collect import Options
+    from analyzer.pipeline.facts import Facts
+
+
+class Engine(Protocol):
+    """What makes the tables of a job."""
+
+    name: str
+
+    def index(self, names: list[str], split_bytes: int) -> list[Index]:
+        """Index files."""
+
+    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
+        """Make all tables in a folder below `staging`."""
+
+
+class Plain:
+    """One process."""
+
+    name = "plain"
+
+    def index(self, names: list[str], split_bytes: int) -> list[Index]:
+        """Index files one after the other."""
+        return index_all(names, split_bytes)
+
+    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
+        """See `plain.run`."""
+        return plain.run(job, staging)
+
+
+PLAIN: Final = Plain()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a run."""
+
+    manifest: dict[str, Any]
+    damage: list[str]
+
+
+def run(
+    inputs: Sequence[str],
+    out: str | Path,
+    options: Options,
+    *,
+    engine: Engine = PLAIN,
+    split_bytes: int = SPLIT_BYTES,
+) -> Result:
+    """Put the tables of the inputs into the folder `out`, in place of what it holds of them."""
+    names = listed(inputs)
+    store = Store(out)
+    with store.locked():
+        job = job_of(names, options, split_bytes=split_bytes, indexer=engine.index)
+        batch = batch_id(job.identity())
+        staging = store.begin(batch)
+        made, facts = engine.run(job, staging)
+        manifest = manifest_of(job, facts, batch, made, engine.name)
+        store.commit(batch, made, manifest)
+    return Result(manifest, [file.index.damage for file in job.files if file.index.damage])
+
+
+def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> dict[str, Any]:
+    """What is said of a batch."""
+    first = [file.index.first_ns for file in job.files if file.index.first_ns is not None]
+    return {
+        "schema": "batch/1",
+        "batch_id": batch,
+        "previous": job.previous,
+        "schema_version": VERSION,
+        "kafkascope": version("kafkascope"),
+        "engine": engine,
+        "options": asdict(job.options),
+        "files": [
+            {
+                "file_id": file.id,
+                "path": file.name,
+                "size_bytes": file.size,
+                "fingerprint": file.fingerprint.hex(),
+                "packets": file.index.packets,
+                "first_frame": file.first_frame,
+                "damage": file.index.damage,
+            }
+            for file in job.files
+        ],
+        "packets": job.packets,
+        "dropped": sum(file.index.dropped for file in job.files),
+        "first_ns": min(first, default=None),
+        "exchanges": facts.exchanges,
+        "skipped_bytes": facts.skipped_bytes,
+        "opaque": dict(facts.opaque),
+        "rows": {name: _rows(made / name) for name in TABLES},
+    }
+
+
+def _rows(folder: Path) -> int:
+    return sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))

@@ -1,0 +1,117 @@
+"""The output folder: batches of tables, and manifests that say which of them count.
+
+    OUT/_manifest/<batch>.json             written last, by rename
+    OUT/<table>/batch_id=<batch>/*.parquet
+    OUT/_staging/<batch>/                  while it is made
+    OUT/_lock                              held while a batch is made
+
+A batch is replaced as a whole. What no manifest names does not count, and goes with the next run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from analyzer.pipeline.schemas import TABLES, VERSION
+
+MANIFEST: Final = "_manifest"
+STAGING: Final = "_staging"
+CARRY: Final = "_carry"
+LOCK: Final = "_lock"
+
+
+class InUse(Exception):
+    """Another run writes there."""
+
+
+class Newer(Exception):
+    """The tables are of a newer kafkascope."""
+
+
+def is_store(path: str) -> bool:
+    """Whether a folder is one that the pipeline wrote."""
+    return "://" not in path and (Path(path) / MANIFEST).is_dir()
+
+
+def batch_id(*parts: Any) -> str:
+    """The name of a batch: equal for equal input, options and predecessor."""
+    return blake2b(orjson.dumps([VERSION, *parts]), digest_size=8).hexdigest()
+
+
+class Store:
+    """An output folder."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else writes there; `InUse` when somebody does. A killed run holds no lock."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InUse(f"{self.path}: another run writes there") from None
+            yield
+
+    def manifests(self) -> list[dict[str, Any]]:
+        """All batches that count, in their order."""
+        found = {}
+        for path in sorted((self.path / MANIFEST).glob("*.json")):
+            manifest = orjson.loads(path.read_bytes())
+            if manifest["schema_version"] > VERSION:
+                raise Newer(f"{path} was written by a newer kafkascope")
+            found[manifest["previous"]] = manifest
+        out: list[dict[str, Any]] = []
+        last = ""
+        while last in found:
+            out.append(found.pop(last))
+            last = out[-1]["batch_id"]
+        return out
+
+    def begin(self, batch: str) -> Path:
+        """An empty folder to make the batch in; what dead runs left behind is gone."""
+        shutil.rmtree(self.path / STAGING, ignore_errors=True)
+        known = {manifest["batch_id"] for manifest in self.manifests()}
+        for name in (*TABLES, CARRY):
+            for old in (self.path / name).glob("batch_id=*"):
+                if old.name.partition("=")[2] not in known:
+                    shutil.rmtree(old)
+        staging = self.path / STAGING / batch
+        staging.mkdir(parents=True)
+        return staging
+
+    def commit(self, batch: str, made: Path, manifest: dict[str, Any]) -> None:
+        """Put the tables in `made` in their places, then say that they count."""
+        names = self.path / MANIFEST
+        names.mkdir(exist_ok=True)
+        final = names / f"{batch}.json"
+        final.unlink(missing_ok=True)
+        for name in (*TABLES, CARRY):
+            place = self.path / name / f"batch_id={batch}"
+            shutil.rmtree(place, ignore_errors=True)
+            if (made / name).is_dir():
+                place.parent.mkdir(exist_ok=True)
+                (made / name).rename(place)
+        text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
+        temporary = names / f".{batch}.json"
+        with temporary.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(final)
+        shutil.rmtree(self.path / STAGING, ignore_errors=True)
+
+    def files(self, table: str, batch: str) -> list[Path]:
+        """The Parquet files of a table in a batch."""
+        return sorted((self.path / table / f"batch_id={batch}").glob("*.parquet"))
