@@ -1,0 +1,120 @@
+"""Fixtures are stable, whole, without secrets, and what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from analyzer.commands.fixture import fixture
+from analyzer.fixtures.check import check
+from analyzer.fixtures.folder import read, write_folder
+from analyzer.fixtures.make import Making
+from analyzer.fixtures.new import fixture_with, matrix
+from analyzer.offline import open_capture
+from analyzer.pseudonyms import Pseudonyms
+from analyzer.redaction import Level, Redaction
+from dissectors.errors import Malformed
+from dissectors.registry import api_named
+
+SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
+
+
+def made_of(path: Path, level: Level, per_version: int | None = None) -> Making:
+    making = Making(
+        Redaction(level, Pseudonyms(same_length=True)),
+        per_version=per_version,
+        captures=[str(path)],
+    )
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            making.add(exchange)
+    return making
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("level", ["none", "all"])
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_two_runs_make_the_same_folder_and_it_is_what_it_says(path, level, tmp_path):
+    for name in ("one", "two"):
+        write_folder(made_of(path, level).fixtures(), tmp_path / name, level)
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    remarks = [str(remark) for found in read(tmp_path / "one") for remark in check(found)]
+    assert remarks == []
+
+
+def test_one_message_for_each_shape_and_not_more_than_wished():
+    whole = made_of(SAMPLES[0], "values").fixtures()
+    names = [each.name for each in whole]
+    assert len(set(names)) == len(names)
+    assert len({(f.api_key, f.version, f.direction, f.sha256) for f in whole}) == len(whole)
+    few = made_of(SAMPLES[0], "values", per_version=1).fixtures()
+    assert len({(f.api_key, f.version, f.direction) for f in few}) == len(few) < len(whole)
+
+
+def test_an_answer_names_its_request():
+    for each in made_of(SAMPLES[0], "values").fixtures():
+        if each.request is not None:
+            assert each.direction == "response"
+            assert each.request.startswith(f"{each.api}/v{each.version}/request-")
+
+
+def test_the_matrix_is_what_it_says(tmp_path):
+    made = list(matrix([api_named("Fetch"), api_named("Metadata"), api_named("Produce")]))
+    assert {each.form for each in made} == {"default", "null", "empty", "full", "tagged"}
+    write_folder(made, tmp_path / "m", "none")
+    assert [remark for found in read(tmp_path / "m") for remark in check(found)] == []
+
+
+def test_settings_reach_into_arrays():
+    api = api_named("Fetch")
+    settings = ["topics.0.topic=orders", "topics.0.partitions.1.fetch_offset=7", "rack_id=12"]
+    body = fixture_with(api, 12, "request", settings).decoded().body
+    assert body["topics"][0]["topic"] == "orders"
+    assert [part["fetch_offset"] for part in body["topics"][0]["partitions"]] == [0, 7]
+    assert body["rack_id"] == "12"
+    for wrong in ("topics.0.topik=x", "topics.x.topic=y", "nothing", "max_wait_ms=soon"):
+        with pytest.raises(Malformed):
+            fixture_with(api, 12, "request", [wrong])
+
+
+def test_what_was_changed_by_hand_is_found(tmp_path):
+    runner = CliRunner()
+    done = runner.invoke(
+        fixture, [str(SAMPLES[0]), "-o", str(tmp_path / "f"), "--per-version", "1"]
+    )
+    assert done.exit_code == 0, done.output
+    assert runner.invoke(fixture, ["check", str(tmp_path / "f")]).exit_code == 0
+    victim = next((tmp_path / "f").rglob("request-0001.json"))
+    told = json.loads(victim.read_bytes())
+    told["header"]["correlation_id"] += 1
+    victim.write_text(json.dumps(told))
+    done = runner.invoke(fixture, ["check", str(tmp_path / "f")], standalone_mode=False)
+    assert done.return_value == 1
+    assert "header.correlation_id" in done.output
+    victim.with_suffix(".bin").write_bytes(b"\0")
+    done = runner.invoke(fixture, ["check", str(tmp_path / "f")], standalone_mode=False)
+    assert "cannot be decoded" in done.output
+    done = runner.invoke(fixture, ["check", str(tmp_path / "none")], standalone_mode=False)
+    assert done.return_value == 3
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("x")
+    done = CliRunner().invoke(fixture, ["new", "Fetch", "12", "-o", str(tmp_path)])
+    assert done.exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_lines_hold_the_same(tmp_path):
+    target = tmp_path / "f.jsonl"
+    done = CliRunner().invoke(fixture, [str(SAMPLES[0]), "-o", str(target), "--redact", "keys"])
+    assert done.exit_code == 0
+    found = list(read(target))
+    assert found
+    assert [remark for each in found for remark in check(each)] == []
