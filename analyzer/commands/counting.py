@@ -11,6 +11,11 @@ from analyzer.commands.reading import Reading
 def count(reading: Reading, *statistics: Any, watch: bool = False) -> None:
     """Add all wanted exchanges; with `watch`, also tell `saw` of beginnings and ends of
     connections, filter or not."""
+    if reading.stored is not None:
+        for each in statistics:
+            reading.stored.merge_into(each)
+        reading.told = reading.stored.exchanges_told
+        return
     if watch:
         reading.capture.watch = _all([each.saw for each in statistics if hasattr(each, "saw")])
     adds = [each.add for each in statistics]

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import click
 
@@ -27,6 +27,10 @@ from analyzer.offline import open_capture
 from analyzer.records import Problem
 from analyzer.rows import Row
 from captures.spool import Spool
+
+if TYPE_CHECKING:
+    from analyzer.offline import Capture
+    from analyzer.pipeline.stored import Stored
 
 Told: TypeAlias = tuple[Row, Exchange]
 
@@ -52,12 +56,18 @@ class Reading:
         if known is None and asked & KNOWN_FIELDS:
             word = min(asked & KNOWN_FIELDS)
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
-        self.capture = open_capture(
-            wish.inputs,
-            decode_as=wish.ports,
-            legs="both" if wish.both_legs else "client",
-            spool=Spool() if spool else None,
-        )
+        self.stored = _stored(wish)
+        """Tables in the place of captures: see `counting.count`."""
+        self.capture: Capture
+        if self.stored is not None:
+            self.capture = cast("Capture", self.stored)
+        else:
+            self.capture = open_capture(
+                wish.inputs,
+                decode_as=wish.ports,
+                legs="both" if wish.both_legs else "client",
+                spool=Spool() if spool else None,
+            )
         self.live = any(map(_is_live, wish.inputs))
         """Packets arrive while we read: lines are to be shown at once."""
         # Live lines are to come at once, and `time.delta` goes by the order of all.
@@ -65,7 +75,7 @@ class Reading:
         self.code = 0
         self.told = 0
         """Exchanges seen, wanted or not."""
-        self.first_ns = 0
+        self.first_ns = 0 if self.stored is None else self.stored.first_ns
         self._progress = Progress(wish, self)
 
     def __enter__(self) -> Self:
@@ -192,6 +202,17 @@ def nameless(row: Row) -> bool:
 
 def _bytes_of(row: Row) -> int:
     return (row.request_bytes or 0) + (row.response_bytes or 0)
+
+
+def _stored(wish: Wish) -> Stored | None:
+    """The tables that the pipeline made, when they are the input."""
+    if len(wish.inputs) != 1 or not (Path(wish.inputs[0]) / "_manifest").is_dir():
+        return None
+    if wish.filter_text or wish.begin or wish.end or wish.count or wish.ports:
+        raise click.UsageError(f"{wish.inputs[0]} holds sums: only captures can be filtered")
+    from analyzer.pipeline.stored import Stored
+
+    return Stored(wish.inputs[0])
 
 
 def problems_said(problems: list[Problem], wish: Wish) -> None:
