@@ -116,6 +116,11 @@ class Layout:
         """Whether strings are compact and structs end with a tagged section."""
         return self.body.flexible
 
+    def __repr__(self) -> str:
+        # The whole tree would bury whatever it is printed in.
+        releases = f" of {self.message.releases}" if self.message.releases else ""
+        return f"<Layout {self.message.name} v{self.version}{releases}>"
+
 
 @cache
 def resolve(message: Message, version: int) -> Layout:

@@ -1,7 +1,8 @@
 """Secrets out of bodies: they become asterisks of the same length.
 
-Secret are the values of fields that are declared `secret=True`, and values of configs whose names
-say so: passwords, keys and tokens go to brokers as plain text in AlterConfigs, too.
+Secret are the values of fields that are declared `secret=True`, values of configs whose names say
+so (passwords, keys and tokens go to brokers as plain text in AlterConfigs, too), and those of which
+the broker says that they are sensitive.
 """
 
 from __future__ import annotations
@@ -35,8 +36,13 @@ def is_sensitive(name: object) -> bool:
 def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
     """Whether the field's value must not be shown; `around` is the struct that it stands in."""
     if field.subject == CONFIG_VALUE:
-        return field.secret or is_sensitive(around.get("name"))
+        return field.secret or is_sensitive(around.get("name")) or _is_told(around)
     return field.secret
+
+
+def _is_told(around: Mapping[str, Any]) -> bool:
+    """Whether the broker says that a config is sensitive, whatever its name."""
+    return around.get("is_sensitive") is True
 
 
 @cache
@@ -61,21 +67,27 @@ def masked(layout: Layout, body: Body) -> Body:
     return _masked(layout.body, body) if has_secrets(layout) else body
 
 
-def _masked(wire: Wire, value: Any) -> Any:
+def _masked(wire: Wire, value: Any, told: bool = False) -> Any:
+    """`told`: the struct is part of a config that is sensitive, such as one of its synonyms."""
     if value is None:
         return None
     if isinstance(wire, ArrayWire):
-        return [_masked(wire.element, each) for each in value]
+        return [_masked(wire.element, each, told) for each in value]
     if not isinstance(wire, StructWire):
         return value
+    told = told or _is_told(value)
     out = dict(value)
     for slot in (*wire.slots, *wire.tags):
         old = value[slot.name]
-        if isinstance(old, str | bytes) and is_secret(slot.field, value):
+        if isinstance(old, str | bytes) and _hides(slot.field, value, told):
             out[slot.name] = asterisks(old)
         else:
-            out[slot.name] = _masked(slot.wire, old)
+            out[slot.name] = _masked(slot.wire, old, told)
     return out
+
+
+def _hides(field: Field, around: Mapping[str, Any], told: bool) -> bool:
+    return is_secret(field, around) or (told and field.subject == CONFIG_VALUE)
 
 
 def asterisks(value: str | bytes) -> str | bytes:
@@ -94,16 +106,17 @@ def secrets_of(layout: Layout, body: Body) -> Iterator[bytes]:
         yield from _secrets(layout.body, body)
 
 
-def _secrets(wire: Wire, value: Any) -> Iterator[bytes]:
+def _secrets(wire: Wire, value: Any, told: bool = False) -> Iterator[bytes]:
     if value is None:
         return
     if isinstance(wire, ArrayWire):
         for each in value:
-            yield from _secrets(wire.element, each)
+            yield from _secrets(wire.element, each, told)
     elif isinstance(wire, StructWire):
+        told = told or _is_told(value)
         for slot in (*wire.slots, *wire.tags):
             inner = value[slot.name]
-            if isinstance(inner, str | bytes) and inner and is_secret(slot.field, value):
+            if isinstance(inner, str | bytes) and inner and _hides(slot.field, value, told):
                 yield _on_wire(inner)
             else:
-                yield from _secrets(slot.wire, inner)
+                yield from _secrets(slot.wire, inner, told)

@@ -238,6 +238,10 @@ class Message:
     variants: tuple[Message, ...] = ()
     """Other layouts that some releases had for a version of this message, newest first."""
 
+    def __repr__(self) -> str:
+        releases = f" of {self.releases}" if self.releases else ""
+        return f"<Message {self.name} {self.versions}{releases}>"
+
     def of(self, *fields: Field) -> Message:
         """The same message with these fields."""
         return replace(self, fields=fields)

@@ -327,17 +327,19 @@ class Tags(Kafka):
         trace.begin("_tagged_fields", start, None)
         body: dict[str, Any] = {m.name: default_of(m.slot) for m in self.members.values()}
         body = {k: Uuid(v) if isinstance(v, bytes) and len(v) == 16 else v for k, v in body.items()}
-        count, last, unknown = UVarint("count")._parsereport(stream, context, path), -1, []
+        # What is wrong with the section itself is not wrong with the struct around it.
+        section = f"{path} -> _tagged_fields"
+        count, last, unknown = UVarint("count")._parsereport(stream, context, section), -1, []
         for _ in range(count):
             at = stream.tell()
-            tag = UVarint("tag")._parsereport(stream, context, path)
-            size = UVarint("size")._parsereport(stream, context, path)
+            tag = UVarint("tag")._parsereport(stream, context, section)
+            size = UVarint("size")._parsereport(stream, context, section)
             if tag <= last:
-                raise self.refuse(f"tag {tag} stands after tag {last}", stream, path, at)
+                raise self.refuse(f"tag {tag} stands after tag {last}", stream, section, at)
             last, begin = tag, stream.tell()
             member = self.members.get(tag)
             if member is None:
-                unknown.append({"tag": tag, "data": take(stream, size, path, f"tag {tag}")})
+                unknown.append({"tag": tag, "data": take(stream, size, section, f"tag {tag}")})
                 trace.leaf("data", begin, stream.tell(), unknown[-1]["data"])
                 continue
             # The value may not read past its own size, nor leave bytes behind.

@@ -83,3 +83,8 @@ def test_minimum_sizes() -> None:
     assert minimum_size(resolve(MESSAGE, 1).body) == 6
     assert minimum_size(resolve(MESSAGE, 2).body) == 3
     assert minimum_size(StructWire((), (), flexible=True, nullable=True)) == 1
+
+
+def test_layouts_and_messages_are_printed_in_a_line() -> None:
+    assert repr(resolve(MESSAGE, 2)) == f"<Layout {MESSAGE.name} v2>"
+    assert repr(MESSAGE) == f"<Message {MESSAGE.name} {MESSAGE.versions}>"

@@ -46,6 +46,34 @@ def test_a_body_without_secrets_is_the_very_same_one() -> None:
     assert not has_secrets(layout)
 
 
+def test_values_that_the_broker_calls_sensitive_are_masked_whatever_their_name() -> None:
+    layout = registry.layout_of("DescribeConfigsResponse", 4)
+    body = registry.example("DescribeConfigsResponse", 4)
+    synonym = {"name": "plugin.thing", "value": "open", "source": 5}
+    config = {
+        "name": "plugin.thing",
+        "value": "open",
+        "read_only": False,
+        "config_source": 5,
+        "is_sensitive": True,
+        "synonyms": [synonym],
+        "config_type": 2,
+        "documentation": None,
+    }
+    plain = {**config, "is_sensitive": False}
+    result = {
+        "error_code": 0,
+        "error_message": None,
+        "resource_type": 2,
+        "resource_name": "orders",
+        "configs": [config, plain],
+    }
+    found = masked(layout, {**body, "results": [result]})["results"][0]["configs"]
+    assert [each["value"] for each in found] == ["****", "open"]
+    assert [each["synonyms"][0]["value"] for each in found] == ["****", "open"]
+    assert list(secrets_of(layout, {**body, "results": [result]})) == [b"open", b"open"]
+
+
 SUSPECT = ("password", "secret", "token", "hmac", "salt", "credential", "stored_key", "server_key")
 # Names that sound like a secret and are none.
 HARMLESS = {
