@@ -35,7 +35,7 @@ WIDE: Final = 100
 HIGH: Final = 20
 """Columns and lines (of a board) below which one part has the place of both."""
 
-KEYS: Final = (
+BOARD_KEYS: Final = (
     Key("board.open", "enter", "Enter", "open_line", "the exchanges behind the line"),
     Key("board.tab", "R", "R", "tab(1)", "next tab of the lower part"),
     Key("board.sort", "o", "o", "sort", "order by a column; a click on a title does so, too"),
@@ -93,7 +93,7 @@ class Board(Vertical):
     """F1: what this screen is good for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
+        Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in BOARD_KEYS
     ]
     DEFAULT_CSS = """
     Board { height: 1fr; }
@@ -177,7 +177,12 @@ class Board(Vertical):
     @property
     def lower(self) -> Lines:
         """What the tab shows: a table or text."""
-        return self.low_table if self.low_sheet.display else self.low_text
+        return self.low_table if isinstance(self._content, Sheet) else self.low_text
+
+    @property
+    def below(self) -> bool:
+        """Whether the lower part has the focus."""
+        return self.low_table.has_focus or self.low_text.has_focus
 
     @property
     def line(self) -> Line | None:
@@ -198,7 +203,7 @@ class Board(Vertical):
         if not self.TABS:
             return
         alone = self.alone
-        below = self.lower.has_focus
+        below = self.below
         self.upper.display = not alone or not below
         shown = not alone or below
         self.tabs.display = shown
@@ -241,7 +246,7 @@ class Board(Vertical):
         height = max(3, self.size.height - (0 if self.alone else self.upper_height()) - 1)
         self._content = [] if line is None else self.show_tab(self.tab, line, width, height)
         content = self._content
-        focused = self.lower.has_focus
+        focused = self.below
         if isinstance(content, Sheet):
             names = [column.name for column in content.columns[:3]]
             self.low_table.identity = lambda each: [each.get(name) for name in names]
@@ -283,7 +288,7 @@ class Board(Vertical):
     def enter_pane(self, by: int = 1) -> None:
         """The other part."""
         panes = self.panes()
-        here = next((index for index, pane in enumerate(panes) if pane.has_focus), 0)
+        here = int(self.below)
         wanted = panes[(here + by) % len(panes)]
         # What has no place gets one first, so that no key is lost.
         if wanted is self.table:
@@ -338,9 +343,9 @@ class Board(Vertical):
 
     def wanted(self) -> tuple[str, int | None]:
         """The filter, or the number of the exchange, behind the line with the focus."""
-        if self.lower.has_focus and self.lower is self.low_text:
+        if self.low_text.has_focus:
             return "", self.low_text.number
-        if self.lower.has_focus and self.low_table.line is not None:
+        if self.low_table.has_focus and self.low_table.line is not None:
             text = self.low_evidence(self.tab, self.low_table.line)
         else:
             text = "" if self.line is None else self.evidence(self.line)
@@ -375,8 +380,7 @@ class Board(Vertical):
 
     def focused_table(self) -> TablePane:
         """The table that sorting is about."""
-        below = self.lower.has_focus and self.lower is self.low_table
-        return self.low_sheet if below else self.upper
+        return self.low_sheet if self.low_table.has_focus else self.upper
 
     def action_sort(self) -> None:
         """Ask for a column."""
@@ -409,7 +413,7 @@ class Board(Vertical):
 
     def action_copy_line(self) -> None:
         """The line, to the terminal's clipboard."""
-        pane = self.lower if self.lower.has_focus else self.table
+        pane = self.lower if self.below else self.table
         if pane.cursor >= pane.count():
             return
         pieces = pane.pieces(pane.cursor, max(80, self.size.width))

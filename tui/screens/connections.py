@@ -31,6 +31,11 @@ ALARMS = {
     "resets": "!",
     "idle": "",
 }
+KEEP = (
+    *("client_id", "phase", "requests", "unanswered", "end", "life", "broker_address"),
+    *("retransmissions", "failed", "client_address", "gap_bytes", "opened", "client_bytes"),
+    "broker_bytes",
+)
 
 
 class ConnectionsBoard(ChartedBoard):
@@ -69,9 +74,7 @@ class ConnectionsBoard(ChartedBoard):
                 "phase": lambda value: PHASES.get(value, "!"),
                 "end": lambda value: "!" if value and "rst" in value else "dim",
             },
-            keep=("client_id", "phase", "end", "requests", "unanswered", "life", "broker_address")
-            if not self.by_client
-            else ("connections", "open", "life"),
+            keep=("connections", "open", "life") if self.by_client else KEEP,
         )
 
     def identity(self, line: Line) -> Any:

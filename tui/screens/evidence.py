@@ -108,10 +108,10 @@ def of_member(line: Line) -> str:
 
 def of_span(begin_ns: int, end_ns: int | None) -> str:
     """A stretch of time, both ends included."""
-    parts = [f"time >= {iso_ns(begin_ns)}"]
-    if end_ns is not None:
-        parts.append(f"time <= {iso_ns(end_ns)}")
-    return " and ".join(parts)
+    ends = ((">=", begin_ns), ("<=", end_ns))
+    told = [(sign, iso_ns(time_ns)) for sign, time_ns in ends if time_ns is not None]
+    # Years that have more than four digits have no text.
+    return " and ".join(f"time {sign} {text}" for sign, text in told if text)
 
 
 def of_rebalance(line: Line) -> str:

@@ -215,7 +215,7 @@ class LiveBoard(Board):
         """Edit the held frame."""
         line = self.line
         control = self.control
-        if line is None or control is None or self.lower.has_focus:
+        if line is None or control is None or self.below:
             return
         number = line["number"]
 

@@ -1,0 +1,143 @@
+"""Boards without the program around them: a scene of a capture that is read already, an app that
+shows one board, and screens as text."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from textual.app import App, ComposeResult
+
+from analyzer import rows
+from analyzer.offline import open_capture
+from analyzer.render_times import Times
+from analyzer.statistics import STATISTICS
+from tui.palette import Glyphs
+from tui.screens.board import Board
+from tui.store import Store
+from tui.themes import register
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+WRITE = "KAFKASCOPE_SNAPSHOTS"
+"""In the environment: snapshots are written, not compared."""
+
+Steps = Callable[["Stage", Any], Awaitable[None]]
+
+
+class ReadScene:
+    """A capture and all statistics of it; what a board asks for is noted."""
+
+    def __init__(self, path: Path) -> None:
+        capture = open_capture([path])
+        self.store = Store(capture.source.read, capture.context)
+        self.statistics = {name: kind() for name, kind in STATISTICS.items()}
+        watchers = [each.saw for each in self.statistics.values() if hasattr(each, "saw")]
+        capture.watch = lambda event: [watch(event) for watch in watchers]  # type: ignore[func-returns-value, assignment]
+        for exchange in capture.exchanges():
+            row = rows.row_of(exchange, capture.context.names)
+            self.store.add(exchange)
+            for each in self.statistics.values():
+                each.add(row, exchange)
+        self.store.progress.done = True
+        self.glyphs = Glyphs()
+        self.control: Any = None
+        self.filter = ""
+        self.limited: list[str] = []
+        self.shown: list[str] = []
+        self.prepared: list[str] = []
+        self.exchanges: list[int] = []
+        self.told: list[str] = []
+
+    def fresh(self, *, plain: bool = False) -> ReadScene:
+        """The same capture, nothing noted."""
+        new = object.__new__(ReadScene)
+        new.store, new.statistics = self.store, self.statistics
+        new.glyphs, new.control, new.filter = Glyphs(plain), None, ""
+        new.limited, new.shown, new.prepared, new.exchanges, new.told = [], [], [], [], []
+        return new
+
+    def statistic(self, name: str, *, limited: bool) -> Any | None:
+        if limited:
+            self.limited.append(name)
+        return self.statistics.get(name)
+
+    def times(self) -> Times:
+        return Times("u")
+
+    def filter_text(self) -> str:
+        return self.filter
+
+    def show_filter(self, text: str) -> None:
+        self.shown.append(text)
+
+    def prepare_filter(self, text: str) -> None:
+        self.prepared.append(text)
+
+    def show_exchange(self, number: int) -> None:
+        self.exchanges.append(number)
+
+    def tell(self, text: str, severity: Any = "information") -> None:
+        self.told.append(text)
+
+
+class Stage(App[None]):
+    """One board."""
+
+    def __init__(self, board: Board, theme: str = "") -> None:
+        super().__init__()
+        self.board = board
+        self.wanted = theme
+        self.animation_level = "none"
+
+    def compose(self) -> ComposeResult:
+        yield self.board
+
+    def on_mount(self) -> None:
+        register(self, self.wanted)
+        self.board.table.focus()
+        self.board.refresh_numbers()
+
+
+def text_of(app: App[Any]) -> str:
+    """What is on the screen."""
+    strips = app.screen._compositor.render_strips()
+    lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def perform(
+    kind: type[Board], scene: ReadScene, steps: Steps, size: tuple[int, int] = (160, 50)
+) -> None:
+    """Show a board, and do something with it."""
+
+    async def main() -> None:
+        app = Stage(kind(scene))
+        async with app.run_test(size=size) as pilot:
+            await settled(app, pilot)
+            await steps(app, pilot)
+
+    asyncio.run(main())
+
+
+async def settled(app: Stage, pilot: Any) -> None:
+    """Wait until all is drawn and counted."""
+    await pilot.pause(0.06)
+    for _ in range(20):
+        app.board.tick()
+        await pilot.pause()
+        if not app.board.work():
+            break
+    await pilot.pause()
+
+
+def compare(name: str, text: str) -> None:
+    """The screen is as it was when the snapshot was taken."""
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get(WRITE):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return
+    assert text == path.read_text("utf-8"), f"{path.name}; {WRITE}=1 writes it anew"

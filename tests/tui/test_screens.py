@@ -1,0 +1,245 @@
+"""Screens 2 to 8 as text, wide and narrow, and what their keys do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.strip import Strip
+
+from tests.tui.boards import ReadScene, compare, perform, settled, text_of
+from tui.screens.board import Board
+from tui.screens.clients import ClientsBoard
+from tui.screens.connections import ConnectionsBoard
+from tui.screens.findings import FindingsBoard
+from tui.screens.groups import GroupsBoard
+from tui.screens.latency import LatencyBoard
+from tui.screens.live import LiveBoard
+from tui.screens.topics import TopicsBoard
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+BOARDS: list[type[Board]] = [
+    ConnectionsBoard,
+    ClientsBoard,
+    TopicsBoard,
+    GroupsBoard,
+    LatencyBoard,
+    FindingsBoard,
+    LiveBoard,
+]
+
+
+@pytest.fixture(scope="module")
+def demo() -> ReadScene:
+    return ReadScene(SAMPLES / "demo.pcap")
+
+
+@pytest.fixture(scope="module")
+def old() -> ReadScene:
+    return ReadScene(SAMPLES / "java-old.pcap")
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)
+@pytest.mark.parametrize("size", [(160, 50), (80, 24)], ids=["160x50", "80x24"])
+def test_screens_look_as_they_did(
+    demo: ReadScene, board: type[Board], size: tuple[int, int]
+) -> None:
+    async def steps(app, pilot):
+        compare(f"{board.TITLE.lower()}-{size[0]}x{size[1]}", text_of(app))
+
+    perform(board, demo.fresh(), steps, size)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)
+def test_each_tab_says_something_in_any_size(demo: ReadScene, board: type[Board]) -> None:
+    async def steps(app, pilot):
+        for size in [(80, 24), (20, 5), (7, 2), (160, 40)]:
+            await pilot.resize_terminal(*size)
+            for _ in board.TABS:
+                app.board.action_tab(1)
+                app.board.enter_pane()
+                await pilot.pause()
+                app.board.zoom()
+                await pilot.press("G")
+        await settled(app, pilot)
+        for tab in board.TABS:
+            assert f"[{tab}]" in text_of(app)
+            await pilot.press("R")
+            await settled(app, pilot)
+
+    perform(board, demo.fresh(), steps)
+
+
+def test_enter_shows_the_exchanges_behind_a_line(demo: ReadScene) -> None:
+    scene = demo.fresh()
+
+    async def steps(app, pilot):
+        await pilot.press("down", "enter")
+        app.board.enter_pane()
+        await pilot.pause()
+        await pilot.press("down", "enter")
+
+    perform(ConnectionsBoard, scene, steps)
+    assert scene.shown == ["conn == 1"]
+    assert len(scene.exchanges) == 1
+
+
+def test_a_table_that_follows_the_filter_keeps_it(demo: ReadScene) -> None:
+    scene = demo.fresh()
+    scene.filter = "error != 0 or lost"
+
+    async def steps(app, pilot):
+        await pilot.press("L")
+        assert "connections" in scene.limited
+        await pilot.press("enter", "L", "enter", "a")
+
+    perform(ConnectionsBoard, scene, steps)
+    assert scene.shown == ["(error != 0 or lost) and conn == 0", "conn == 0"]
+    assert scene.prepared == ["conn == 0"]
+
+
+def test_following_without_a_filter_is_explained(demo: ReadScene) -> None:
+    scene = demo.fresh()
+
+    async def steps(app, pilot):
+        await pilot.press("L")
+
+    perform(ConnectionsBoard, scene, steps)
+    assert "there is no filter yet" in scene.told[0]
+
+
+def test_order_by_key_by_title_and_back(demo: ReadScene) -> None:
+    async def steps(app, pilot):
+        await pilot.press("o", *"unans", "enter")
+        await pilot.pause()
+        assert app.board.sheet.sort.name == "unanswered"
+        heading = app.board.upper.heading
+        x = app.board.sheet.heading(app.board.table.room).index("life")
+        await pilot.click(heading, offset=(x + 1, 0))
+        assert app.board.sheet.sort.name == "life"
+        lives = [line["life"] for line in app.board.sheet.lines]
+        assert lives == sorted(lives, reverse=True)
+        await pilot.press("v")
+        assert [line["life"] for line in app.board.sheet.lines] == sorted(lives)
+        await pilot.press("o", *"usual", "enter")
+        await pilot.pause()
+        assert app.board.sheet.sort is None
+
+    perform(ConnectionsBoard, demo.fresh(), steps)
+
+
+def test_the_cursor_stays_on_its_line_when_numbers_change(demo: ReadScene) -> None:
+    async def steps(app, pilot):
+        await pilot.press("down", "down")
+        here = app.board.line["connection"]
+        app.board.upper.refilled(lambda: app.board.sheet.sort_by("life"))
+        assert app.board.line["connection"] == here
+        app.board.refresh_numbers()
+        assert app.board.line["connection"] == here
+
+    perform(ConnectionsBoard, demo.fresh(), steps)
+
+
+def test_a_double_click_opens_and_a_click_on_a_tab_chooses_it(demo: ReadScene) -> None:
+    scene = demo.fresh()
+
+    async def steps(app, pilot):
+        await pilot.click(app.board.table, offset=(3, 2))
+        assert app.board.table.cursor == 2
+        await pilot.click(app.board.table, offset=(3, 2), times=2)
+        await pilot.click(app.board.tabs, offset=(13, 0))
+        await pilot.pause()
+        assert app.board.tab == "Network"
+
+    perform(ConnectionsBoard, scene, steps)
+    assert scene.shown == ["conn == 2"]
+
+
+def test_lines_and_commands_are_copied(demo: ReadScene) -> None:
+    async def steps(app, pilot):
+        await pilot.press("y")
+        assert app.clipboard.startswith("0  127.0.0.1:38722")
+        await pilot.press("B", "Y")
+        assert app.clipboard == "kafkascope stats connections {} --by client"
+
+    perform(ConnectionsBoard, demo.fresh(), steps)
+
+
+def test_clients_are_judged_for_the_release_that_is_chosen(old: ReadScene) -> None:
+    async def steps(app, pilot):
+        assert "breaks" in text_of(app)
+        await pilot.press("K", *"3.9.1", "enter")
+        await pilot.pause()
+        assert app.board.release == "3.9.1"
+        assert {line["verdict"] for line in app.board.sheet.lines} == {"ok"}
+        await pilot.press("K", *"nonsense", "enter")
+        await pilot.pause()
+        assert app.board.release == "3.9.1"
+
+    perform(ClientsBoard, old.fresh(), steps)
+
+
+def test_the_timeline_points_at_the_rebalance_under_the_cursor(demo: ReadScene) -> None:
+    scene = demo.fresh()
+
+    async def steps(app, pilot):
+        assert "▼" not in text_of(app)
+        app.board.enter_pane()
+        await pilot.press("down")
+        await pilot.pause()
+        assert "▼" in text_of(app)
+        before = text_of(app)
+        await pilot.press("z")
+        await pilot.pause()
+        assert text_of(app) != before
+        await pilot.press("enter")
+
+    perform(GroupsBoard, scene, steps)
+    assert scene.shown[0].startswith('group == "librdkafka.group.group" and time >= 20')
+
+
+def test_waits_can_be_put_back(demo: ReadScene) -> None:
+    async def steps(app, pilot):
+        assert app.board.sheet.lines[0]["api"] != "Fetch"
+        await pilot.press("W")
+        await pilot.pause()
+        assert "latency, waits included" in text_of(app)
+        worst = max(app.board.sheet.lines, key=lambda line: line["p95"] or 0)
+        assert app.board.sheet.lines[0]["p95"] == worst["p95"]
+        await pilot.press("B")
+        assert "client" in app.board.sheet.lines[0]
+
+    perform(LatencyBoard, demo.fresh(), steps)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)
+def test_plain_screens_are_ascii(demo: ReadScene, board: type[Board]) -> None:
+    async def steps(app, pilot):
+        for _ in range(max(1, len(board.TABS))):
+            for line in text_of(app).splitlines():
+                # The scroll bar is Textual's.
+                assert line.rstrip("▁▂▃▄▅▆▇█ ").isascii(), line
+            await pilot.press("R")
+            await settled(app, pilot)
+
+    perform(board, demo.fresh(plain=True), steps)
+
+
+def test_without_colour_nothing_is_lost(demo: ReadScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    async def steps(app, pilot):
+        compare("groups-160x50", text_of(app))
+        ground = app.screen.background_colors[1]
+        colours = {
+            segment.style.color.triplet
+            for strip in app.screen._compositor.render_strips()
+            for line in [Strip(strip)]
+            for each in app._filters
+            for segment in line.apply_filter(each, ground)
+            if segment.style and segment.style.color and segment.style.color.triplet
+        }
+        assert colours
+        assert all(colour.red == colour.green == colour.blue for colour in colours)
+
+    perform(GroupsBoard, demo.fresh(), steps)

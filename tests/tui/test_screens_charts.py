@@ -1,0 +1,114 @@
+"""Charts of characters."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.render_list import columns_taken
+from analyzer.statistics.histogram import Histogram
+from tui.palette import Glyphs
+from tui.screens.charts import (
+    LogAxis,
+    bar,
+    beside,
+    columns_chart,
+    heat,
+    histogram,
+    power_label,
+    resampled,
+    spark,
+)
+
+MS = 1_000_000
+
+
+def texts(lines):
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def test_a_count_is_never_invisible() -> None:
+    assert spark([0, 1, 1_000_000]) == " ▁█"
+    assert bar(0.0, 10) == ""
+    assert bar(0.0001, 10) == "▌"
+    assert bar(1.0, 10) == "█" * 10
+
+
+def test_bars_grow_from_the_bottom() -> None:
+    assert texts(columns_chart([0, 4, 8], 2)) == ["  █", " ██"]
+    assert texts(columns_chart([0, 3, 8], 2)) == ["  █", " ▆█"]
+
+
+@given(st.lists(st.integers(0, 1000), max_size=300), st.integers(1, 120))
+def test_squeezing_slices_keeps_their_sum(counts, width) -> None:
+    found = resampled(counts, width)
+    assert len(found) == width
+    if len(counts) >= width:
+        assert sum(found) == sum(counts)
+
+
+def test_labels_of_powers_have_their_units() -> None:
+    assert [power_label(power) for power in (3, 5, 6, 8, 9, 10)] == [
+        *("1 µs", "100 µs", "1 ms", "100 ms", "1 s", "10 s")
+    ]
+
+
+def test_a_histogram_has_an_axis_and_percentiles() -> None:
+    found = Histogram()
+    for value in [2 * MS] * 98 + [500 * MS] * 2:
+        found.add(value)
+    lines = texts(histogram(found, 70, 5))
+    assert lines[0].startswith("    98 ┤")
+    assert "1 ms" in lines[-2]
+    assert "1 s" in lines[-2]
+    assert "▲ p50 2.0 ms  ▲ p95 2.0 ms" in lines[-1]
+    assert "▲ p99 500 ms" in lines[-1]
+    assert texts(histogram(Histogram(), 70, 5)) == ["nothing was answered"]
+
+
+@given(
+    st.lists(st.integers(0, 10**13), min_size=1, max_size=60),
+    st.integers(1, 150),
+    st.integers(1, 12),
+)
+def test_charts_are_as_wide_as_they_may_be(values, width, height) -> None:
+    found = Histogram()
+    for value in values:
+        found.add(value)
+    room = max(width, 18)
+    points = [(index, value, "!" if value % 2 else "") for index, value in enumerate(values)]
+    drawn = [*histogram(found, width, height), *heat(points, 0, len(values), width, height)]
+    for line in texts(drawn):
+        # Percentiles need a few columns more than the narrowest axis has.
+        assert columns_taken(line.rstrip()) <= max(room, 60)
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**12), st.integers(1, 200))
+def test_a_larger_value_is_never_to_the_left(a, b, length) -> None:
+    low, high = min(a, b), max(a, b)
+    axis = LogAxis(low, high, length)
+    assert 0 <= axis.place(low) <= axis.place(high) < length
+    assert len(axis.scale()) <= max(length, 7)
+
+
+def test_the_unusual_shows_where_points_fall_together() -> None:
+    points = [(0, MS, ""), (0, MS, "!"), (0, MS, ""), (9, 100 * MS, "")]
+    roles = {role for line in heat(points, 0, 9, 40, 6) for text, role in line if text.strip()}
+    assert "!" in roles
+    assert texts(heat([], 0, 9, 40, 6)) == ["nothing was answered"]
+
+
+def test_blocks_stand_next_to_each_other() -> None:
+    lines = texts(beside([[("ab", "")], [("c", "")]], [[("x", "")]], 5))
+    assert lines == ["ab   x", "c    "]
+
+
+def test_every_sign_of_a_chart_has_an_ascii_twin() -> None:
+    found = Histogram()
+    for value in range(1, 2000):
+        found.add(value * 10_000)
+    points = [(value, value * 10_000, "") for value in range(1, 2000)]
+    plain = Glyphs(plain=True)
+    for line in texts([*histogram(found, 70, 8), *heat(points, 0, 2000, 70, 8)]):
+        assert "?" not in plain.text(line)
+        assert plain.text(line).isascii()

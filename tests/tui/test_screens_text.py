@@ -1,0 +1,135 @@
+"""Ladders, matrices and lanes: lines of text about real traffic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analyzer.render_times import Times
+from analyzer.statistics.clients import Usage
+from analyzer.statistics.group_model import Mark, Member, Rebalance, Story
+from tests.tui.boards import ReadScene
+from tui.screens.ladder import indexes_of, ladder
+from tui.screens.lanes import lanes
+from tui.screens.matrix import everybody, matrix, summary
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+SECOND = 1_000_000_000
+
+
+def texts(lines):
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def sasl() -> ReadScene:
+    return ReadScene(SAMPLES / "sasl.pcap")
+
+
+@pytest.fixture(scope="module")
+def old() -> ReadScene:
+    return ReadScene(SAMPLES / "java-old.pcap")
+
+
+def steps_of(scene: ReadScene, number: int) -> list[tuple[str, int | None]]:
+    line = scene.statistics["connections"].rows()[number]
+    found = ladder(scene.store, line, Times("u"))
+    return [("".join(text for text, _ in each.spans), each.number) for each in found]
+
+
+def test_a_ladder_goes_through_the_phases_of_its_connection(sasl: ReadScene) -> None:
+    told = [text for text, _ in steps_of(sasl, 0)]
+    phases = [text[14:24].strip() for text in told]
+    assert [phase for phase in phases if phase][:3] == ["tcp", "versions", "sasl"]
+    assert "work" in phases
+    assert phases[-1] == "end"
+    assert "handshake" in told[0]
+    assert "──▶" in told[1]
+    assert "closed: client fin" in told[-1]
+
+
+def test_lines_of_a_ladder_know_their_exchanges(sasl: ReadScene) -> None:
+    session = sasl.store.session
+    numbers = [number for _, number in steps_of(sasl, 0) if number is not None]
+    place = session.index_of(numbers[0])
+    assert place is not None
+    connection = session.connections[session.connection[place]].number
+    assert numbers == [session.numbers[index] for index in indexes_of(sasl.store, connection)]
+    assert len(numbers) == sasl.statistics["connections"].rows()[0]["requests"]
+
+
+def test_a_connection_that_is_none_has_no_ladder(sasl: ReadScene) -> None:
+    assert not indexes_of(sasl.store, 10**9)
+    others = {**sasl.statistics["connections"].rows()[0], "connection": "(others)"}
+    assert len(ladder(sasl.store, others, Times("u"))) == 1
+
+
+def usages(scene: ReadScene) -> list[Usage]:
+    return scene.statistics["clients"].usages()
+
+
+def test_versions_that_a_release_lacks_stand_out(old: ReadScene) -> None:
+    usage = usages(old)[0]
+    drawn = matrix(usage, "4.0.0", 150)
+    assert any(role == "!" and "█" in text for line in drawn for text, role in line)
+    fetch = next(text for text in texts(drawn) if text.strip().startswith("Fetch"))
+    assert "4-17" in fetch
+    assert any("breaks: Fetch" in text for text in texts(drawn))
+    first = texts(summary(usage, "4.0.0", "4.0.0"))
+    assert "breaks on 4.0.0" in first[1]
+
+
+def test_without_a_release_nothing_is_judged(old: ReadScene) -> None:
+    drawn = matrix(usages(old)[0], None, 150)
+    assert not any(role == "!" and "█" in text for line in drawn for text, role in line)
+    assert not any("breaks:" in text for text in texts(drawn))
+
+
+def test_all_clients_at_once_have_a_column_for_each_api(old: ReadScene) -> None:
+    columns, lines = everybody(usages(old))
+    assert {column.title for column in columns} >= {"Client", "Fetch", "Produce"}
+    fetch = next(column.name for column in columns if column.title == "Fetch")
+    assert {line.get(fetch) for line in lines} >= {"3"}
+
+
+def story() -> Story:
+    first = Member("m1", client_id="a", host="10.0.0.4", text="left")
+    first.marks = [Mark(0, SECOND, "J"), Mark(2 * SECOND, 60 * SECOND, "=")]
+    second = Member("m2", client_id="b", host="10.0.0.7", state="expired", text="gone silent")
+    second.marks = [Mark(30 * SECOND, 31 * SECOND, "J"), Mark(59 * SECOND, 59 * SECOND, "x")]
+    rebalances = [
+        Rebalance(1, 0, SECOND, "formed", "a formed the group", 1, "a", 7),
+        Rebalance(2, 30 * SECOND, 33 * SECOND, "joined", "b joined", 2, "b", 9),
+    ]
+    return Story("g", "classic", "", "range", "1 -> 2", rebalances, [first, second], 0, 60 * SECOND)
+
+
+def clock(time_ns: int) -> str:
+    return f"{time_ns // SECOND}s"
+
+
+def test_lanes_show_each_member_and_where_the_cursor_is() -> None:
+    told = story()
+    drawn = lanes(told, 120, clock, shown=told.rebalances[1])
+    lines = texts(drawn)
+    assert "2 rebalances" in lines[0]
+    assert "▼" in lines[2]
+    assert lines[2].index("▼") == lines[4].index("J")
+    assert lines[3].lstrip().startswith("c1 a")
+    assert "gone silent" in lines[4]
+    assert ("  gone silent", "!") in drawn[4]
+
+
+def test_a_part_of_the_time_leaves_out_what_is_elsewhere() -> None:
+    told = story()
+    near = texts(lanes(told, 120, clock, shown=told.rebalances[1], zoomed=True))
+    assert near[3].count("J") == 0  # the first member joined long before
+    assert "J" in near[4]
+    assert "x" not in near[4][: near[4].index("gone")]
+
+
+@pytest.mark.parametrize("width", [10, 40, 80, 200])
+def test_lanes_fit(width: int) -> None:
+    for line in texts(lanes(story(), width, clock))[2:-1]:
+        assert len(line) <= max(width, 24)
