@@ -33,6 +33,9 @@ def export(wish: Wish, full: bool, table: Table) -> int:
     form = _form(wish)
     if wish.columns or wish.fields or wish.sort or wish.top:
         raise click.UsageError("--columns, -T, --sort and -n belong to ls")
+    if full and (form != "jsonl" or table == "records"):
+        what = "records" if table == "records" else form
+        raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with -o FILE.jsonl")
     with Reading(wish) as reading:
         shown = write_all(reading, wish, form, table=table, full=full)
         if wish.output not in (None, "-") and not wish.quiet:

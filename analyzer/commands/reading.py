@@ -17,7 +17,7 @@ import click
 
 from analyzer import rows
 from analyzer.commands.options import Wish
-from analyzer.commands.remarks import nothing_found, remarks
+from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
 from analyzer.filter import compile_filter
 from analyzer.filter_bind import fields_of
 from analyzer.filter_known import FIELDS as KNOWN_FIELDS
@@ -76,6 +76,10 @@ class Reading:
         self.told = 0
         """Exchanges seen, wanted or not."""
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
+        self._sides: set[str] = set()
+        """Which sides of Kafka's connections were heard."""
+        self._holes = False
+        """Whether bytes of an exchange are missing."""
         self._progress = Progress(wish, self)
 
     def __enter__(self) -> Self:
@@ -118,9 +122,26 @@ class Reading:
             if not self.told:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.told += 1
+            if len(self._sides) < 2 and exchange.state != "no-reply":
+                self._hear(exchange)
+            if exchange.undecoded and not self._holes:
+                self._holes = any(each.reason == "gap" for each in exchange.undecoded)
             if not self.told % TICK:
                 self._progress.tick()
             yield rows.row_of(exchange, names), exchange
+
+    def _hear(self, exchange: Exchange) -> None:
+        connection = exchange.connection
+        client = 0 if exchange.client == connection.a else 1
+        for side, direction in (("client", client), ("broker", 1 - client)):
+            if connection.bytes[direction]:
+                self._sides.add(side)
+
+    def _is_cut(self) -> bool:
+        """Whether the snaplen took away what belongs to Kafka."""
+        if not self.capture.source.statistics.cut_packets:
+            return False
+        return not self.told or self._holes or self.capture.context.skipped_bytes > 0
 
     def _wanted(self, pairs: Iterable[Told]) -> Iterator[Told]:
         """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
@@ -185,11 +206,16 @@ class Reading:
             damage = [*damage, self.capture.damage]
         for each in damage:
             click.echo(f"kafkascope: {each}", err=True)
-        if damage and not self.code:
+        cut = self._is_cut()
+        if (damage or cut) and not self.code:
             self.code = PARTIAL
+        if self.wish.quiet and cut:
+            click.echo(f"kafkascope: {snaplen(self.capture)}", err=True)
         if not self.wish.quiet:
             if not self.told and self.code != INTERRUPTED:
                 click.echo(f"kafkascope: {nothing_found(self.capture)}", err=True)
+            if len(self._sides) == 1 and self.wish.count is None:
+                click.echo(f"kafkascope: {one_way(*self._sides)}", err=True)
             for line in remarks(self.capture, verbose=self.wish.verbose):
                 click.echo(f"kafkascope: {line}", err=True)
         return self.code

@@ -47,16 +47,28 @@ def _why(capture: Capture) -> str:
     return "" if not skipped else " (" + ", ".join(f"{n} {reason}" for reason, n in skipped) + ")"
 
 
+def snaplen(capture: Capture) -> str:
+    """That packets were cut when they were captured."""
+    cut = capture.source.statistics.cut_packets
+    return f"the snaplen cut {cut} packets: bodies are not whole (capture with tcpdump -s 0)"
+
+
+def one_way(side: str) -> str:
+    """That only one side was captured: `client` or `broker`."""
+    seen, other = ("requests", "responses") if side == "client" else ("responses", "requests")
+    return (
+        f"only one direction was captured: there are {seen}, and no byte of {other}; capture where "
+        "both pass, with a filter that takes both (port 9092, not dst port 9092)"
+    )
+
+
 def remarks(capture: Capture, *, verbose: bool) -> Iterator[str]:
     """What makes the results less than whole; with `verbose` also what was read."""
     statistics, context = capture.source.statistics, capture.context
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
     if statistics.cut_packets and context.numbers:
-        yield (
-            f"the snaplen cut {statistics.cut_packets} packets: bodies are not whole "
-            "(capture with tcpdump -s 0)"
-        )
+        yield snaplen(capture)
     fragments = statistics.skipped.get("fragment", 0)
     if fragments:
         yield f"{fragments} IP fragments were left out"

@@ -76,3 +76,61 @@ def test_marks_and_findings_are_refused_where_there_are_none(late: Path) -> None
     done = run("ls", late, "-Y", "marked or finding == x")
     assert done.exit_code == 2
     assert "terminal UI" in done.stderr
+
+
+# --- what is said about the capture as a whole ---------------------------------------------------
+
+
+FRAMES = [
+    frame
+    for number in range(1, 6)
+    for frame in (("client", heartbeat(number)), ("broker", beat(number)))
+]
+
+
+def test_a_capture_that_the_snaplen_cut_is_partial(tmp_path: Path) -> None:
+    path = capture_file(tmp_path / "cut.pcapng", FRAMES, snaplen=80)
+    for options in ([], ["-q"]):
+        done = run("ls", path, *options)
+        assert done.exit_code == 4
+        assert done.stdout
+        assert "snaplen" in done.stderr
+        assert "tcpdump -s 0" in done.stderr
+
+
+def test_cut_packets_of_others_do_not_matter(tmp_path: Path) -> None:
+    path = capture_file(tmp_path / "whole.pcapng", FRAMES, snaplen=2000)
+    done = run("ls", path)
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [("client", "there are requests"), ("broker", "there are responses")],
+)
+def test_one_direction_alone_is_said(tmp_path: Path, side: str, words: str) -> None:
+    frames = [frame for frame in FRAMES if frame[0] == side]
+    done = run("ls", capture_file(tmp_path / "one.pcapng", frames))
+    assert done.exit_code == 0
+    assert "only one direction" in done.stderr
+    assert words in done.stderr
+    assert "only one direction" not in run("ls", tmp_path / "one.pcapng", "-q").stderr
+
+
+def test_both_directions_need_no_remark(tmp_path: Path) -> None:
+    done = run("ls", capture_file(tmp_path / "both.pcapng", FRAMES))
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-o", "x.csv"), ("-o", "x.jsonl", "--table", "records"), ("-o", "-", "--format", "csv")],
+)
+def test_full_bodies_are_refused_where_they_have_no_place(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = capture_file(tmp_path / "both.pcapng", FRAMES)
+    done = run("export", path, "--full", *options)
+    assert done.exit_code == 2
+    assert "--full goes with" in done.stderr
+    assert not Path("x.csv").exists()
