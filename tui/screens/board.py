@@ -86,6 +86,8 @@ class Board(Vertical):
     COMMAND: ClassVar[str]
     """The command that prints the same; `{}` stands for the input."""
     TABS: ClassVar[tuple[str, ...]] = ()
+    LINES_MATTER: ClassVar[bool] = True
+    """Whether the tabs are about the line under the cursor."""
     EMPTY: ClassVar[str] = "nothing of this kind in the capture"
     KEYS: ClassVar[tuple[Key, ...]] = ()
     """Besides those of every board."""
@@ -244,7 +246,8 @@ class Board(Vertical):
         line = self.line
         width = max(20, self.size.width - 3)
         height = max(3, self.size.height - (0 if self.alone else self.upper_height()) - 1)
-        self._content = [] if line is None else self.show_tab(self.tab, line, width, height)
+        about = line if line is not None or self.LINES_MATTER else {}
+        self._content = [] if about is None else self.show_tab(self.tab, about, width, height)
         content = self._content
         focused = self.below
         if isinstance(content, Sheet):

@@ -62,6 +62,7 @@ class LiveBoard(Board):
     STATISTICS = ("rates",)
     COMMAND = "kafkascope proxy --upstream HOST:PORT"
     TABS = ("Rules", "Proxy", "Counters")
+    LINES_MATTER = False
     EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("live.hold", "i", "i", "hold", "hold what a filter matches; an empty one ends it"),
@@ -176,19 +177,6 @@ class LiveBoard(Board):
         else:
             sheet.fill(counters_of(self.metrics))
         return sheet
-
-    def refill_lower(self) -> None:
-        """The tabs are about the proxy, not about a line."""
-        if not self.is_mounted:
-            return
-        content = self.show_tab(self.tab, {}, max(20, self.size.width - 3), 10)
-        self._content = content
-        if isinstance(content, Sheet):
-            self.low_sheet.refilled(lambda: setattr(self.low_table, "sheet", content))
-        else:
-            self.low_text.show(content)
-        self.place()
-        self.say_tabs()
 
     # --- actions ----------------------------------------------------------------------------
 

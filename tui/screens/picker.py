@@ -50,6 +50,7 @@ class Picker(ModalScreen[str | None]):
         self.glyphs = glyphs
         self.here = here
         self.free = free
+        self._typed = ""
 
     def compose(self) -> ComposeResult:
         """Title, what is typed, choices."""
@@ -67,6 +68,7 @@ class Picker(ModalScreen[str | None]):
         self.query_one(Input).focus()
 
     def _fill(self, text: str) -> None:
+        self._typed = text
         wanted = text.lower()
         self._shown = [each for each in self.choices if wanted in each[1].lower()]
         options = self.query_one(OptionList)
@@ -83,7 +85,8 @@ class Picker(ModalScreen[str | None]):
     def typed(self, event: Input.Changed) -> None:
         """Narrow the choices."""
         event.stop()
-        self._fill(event.value)
+        if event.value != self._typed:
+            self._fill(event.value)
 
     @on(Input.Submitted)
     def entered(self, event: Input.Submitted) -> None:

@@ -1,0 +1,227 @@
+"""Steering a proxy: the socket, and the keys of screen 8."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tui.boards import ReadScene, perform, settled, text_of
+from tui.control import ControlError, SocketControl
+from tui.screens.editor import Editor
+from tui.screens.live import LiveBoard
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+
+
+@pytest.fixture(scope="module")
+def demo() -> ReadScene:
+    return ReadScene(SAMPLES / "demo.pcap")
+
+
+class FakeProxy:
+    """Answers as a proxy does, and keeps what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Any, ...]] = []
+        self.held = [
+            {
+                "number": number,
+                "kind": "request",
+                "api": "Produce",
+                "version": 9,
+                "correlation_id": 4,
+                "client_id": "orders-svc",
+                "client": "10.0.0.4:51422",
+                "broker": "10.0.1.2:9092",
+                "bytes": 18_204,
+            }
+            for number in (1, 2)
+        ]
+        self.rules: list[dict[str, Any]] = []
+
+    async def ask(self, do: str, **words: Any) -> dict[str, Any]:
+        match do:
+            case "held":
+                return {"held": list(self.held)}
+            case "rules":
+                return {"rules": list(self.rules)}
+            case "status":
+                return {"bootstrap": "127.0.0.1:19092", "mode": "map", "nodes": {}, "held": 2}
+            case "metrics":
+                return {"metrics": {"requests_total": {"Produce": 7}}}
+            case "show":
+                return {"body": {"acks": -1, "topic_data": []}}
+            case "fault":
+                if "->" not in words["rule"]:
+                    raise ControlError("FILTER -> ACTION is wanted")
+                self.rules.append(
+                    {"name": "r1", "rule": words["rule"], "side": "request", "matched": 0}
+                )
+                return {"rule": self.rules[-1]}
+            case "remove":
+                self.rules.clear()
+                return {"removed": 1}
+            case "release" | "drop" | "edit":
+                self.done.append((do, *words.values()))
+                number = words["number"]
+                gone = [each for each in self.held if number in ("all", each["number"])]
+                self.held = [each for each in self.held if each not in gone]
+                return {"released": len(gone)}
+        self.done.append((do, *words.values()))
+        return {}
+
+    async def close(self) -> None:
+        pass
+
+
+async def looked(app: Any, pilot: Any) -> None:
+    """Wait until the board has asked."""
+    await app.workers.wait_for_complete([each for each in app.workers if each.group != "edit"])
+    await pilot.pause()
+
+
+def with_proxy(demo: ReadScene) -> tuple[ReadScene, FakeProxy]:
+    scene, proxy = demo.fresh(), FakeProxy()
+    scene.control = proxy
+    return scene, proxy
+
+
+def test_held_frames_are_released_and_dropped(demo: ReadScene) -> None:
+    scene, proxy = with_proxy(demo)
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        assert "orders-svc" in text_of(app)
+        await pilot.press("down", "d")
+        await looked(app, pilot)
+        await pilot.press("u")
+        await looked(app, pilot)
+        assert "nothing is held" in text_of(app)
+        await pilot.press("U")
+        await looked(app, pilot)
+
+    perform(LiveBoard, scene, steps)
+    assert proxy.done == [("drop", 2), ("release", 1), ("release", "all")]
+
+
+def test_a_held_body_is_edited_as_json(demo: ReadScene) -> None:
+    scene, proxy = with_proxy(demo)
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        assert isinstance(app.screen, Editor)
+        area = app.screen.query_one("TextArea")
+        area.text = '{"acks": 0,'
+        await pilot.press("ctrl+s")
+        assert "line 1, column 12" in text_of(app)
+        area.text = "[]"
+        await pilot.press("ctrl+s")
+        assert "an object is wanted" in text_of(app)
+        area.text = '{"acks": 0}'
+        await pilot.press("ctrl+s")
+        await pilot.pause(0.1)
+        await pilot.press("enter")
+        await pilot.pause(0.1)
+        await pilot.press("escape")
+
+    perform(LiveBoard, scene, steps)
+    assert proxy.done == [("edit", 1, {"acks": 0})]
+
+
+def test_rules_are_added_and_removed(demo: ReadScene) -> None:
+    scene, proxy = with_proxy(demo)
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        await pilot.press("I", *"wrong", "enter")
+        await looked(app, pilot)
+        assert scene.told[-1] == "FILTER -> ACTION is wanted"
+        await pilot.press("I", *"stale", "enter")
+        await looked(app, pilot)
+        assert "stale-metadata" in text_of(app)
+        app.board.enter_pane()
+        await pilot.pause()
+        await pilot.press("d")
+        await looked(app, pilot)
+        assert "no rule" in text_of(app)
+        await pilot.press("i", "down", "enter")
+        await looked(app, pilot)
+
+    perform(LiveBoard, scene, steps)
+    assert proxy.done == [("hold", "api == Fetch")]
+
+
+def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:
+    scene, _ = with_proxy(demo)
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        await pilot.press("R")
+        await settled(app, pilot)
+        assert "127.0.0.1:19092" in text_of(app)
+        await pilot.press("R")
+        await settled(app, pilot)
+        assert "requests_total" in text_of(app)
+
+    perform(LiveBoard, scene, steps)
+
+
+def test_a_proxy_that_is_gone_is_told(demo: ReadScene, tmp_path: Path) -> None:
+    scene = demo.fresh()
+    scene.control = SocketControl(tmp_path / "none.sock")
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        assert "the proxy does not answer" in text_of(app)
+        await pilot.press("U")
+        await looked(app, pilot)
+        assert "the proxy does not answer" in scene.told[-1]
+
+    perform(LiveBoard, scene, steps)
+
+
+def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:
+    """Run `ask` against a server that sends these answers."""
+    heard: list[bytes] = []
+
+    async def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            heard.append(line)
+            writer.write(answers.pop(0))
+        writer.close()
+
+    async def main() -> None:
+        async with await asyncio.start_unix_server(on_client, path):
+            control = SocketControl(path)
+            await ask(control)
+            await control.close()
+
+    asyncio.run(main())
+    return heard
+
+
+def test_questions_and_answers_are_lines_of_json(tmp_path: Path) -> None:
+    async def ask(control: SocketControl) -> None:
+        assert (await control.ask("release", number=3))["released"] == 1
+        with pytest.raises(ControlError, match="no frame 4 is held"):
+            await control.ask("drop", number=4)
+        with pytest.raises(ControlError, match="does not answer"):
+            await control.ask("status")
+        with pytest.raises(ControlError, match="no object"):
+            await control.ask("status")
+
+    answers = [
+        b'{"ok":true,"released":1}\n',
+        b'{"ok":false,"error":"no frame 4 is held"}\n',
+        b"{\n",
+        b"[]\n",
+    ]
+    heard = serve(answers, tmp_path / "proxy.sock", ask)
+    assert json.loads(heard[0]) == {"do": "release", "number": 3}
+    assert len(heard) == 4
