@@ -39,7 +39,7 @@ class Picker(ModalScreen[str | None]):
         title: str,
         choices: Sequence[tuple[str, str]],
         glyphs: Glyphs,
-        here: str = "",
+        here: str | None = None,
         *,
         free: bool = False,
     ) -> None:
