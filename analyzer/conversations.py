@@ -108,7 +108,8 @@ class Undecided:
         self._heads: tuple[bytearray, bytearray] = (bytearray(), bytearray())
         """The first bytes of each direction, as long as no hole is among them."""
         self._holes = [False, False]
-        self._midstream = not connection.handshake
+        self.midstream = not connection.handshake
+        """The first bytes may be missing."""
         self._probes: list[FrameBuffer | None] = [None, None]
         self._bytes = 0
         self._closed_sides: set[int] = set()
@@ -126,7 +127,7 @@ class Undecided:
                 self._bytes += len(event.data)
                 decision = self._look(event)
             case Gap():
-                self._midstream = True
+                self.midstream = True
                 self._holes[event.direction] = True
                 probe = self._probes[event.direction]
                 decision = (
@@ -135,7 +136,7 @@ class Undecided:
             case Closed():
                 decision = self._closed(event)
             case _:
-                self._midstream = not connection.handshake
+                self.midstream = not connection.handshake
                 decision = None
         if decision is not None:
             return decision
@@ -150,7 +151,7 @@ class Undecided:
         broker = self.connection.b if client == 0 else self.connection.a
         self._context.brokers.add(broker)
         return Conversation(
-            self.connection, self._context, client, midstream=self._midstream, number=self._number
+            self.connection, self._context, client, midstream=self.midstream, number=self._number
         )
 
     def _expected(self, direction: int) -> bool:
@@ -163,7 +164,7 @@ class Undecided:
         head = self._heads[direction]
         if not self._holes[direction]:
             head += chunk.data
-        if self._midstream:
+        if self.midstream:
             return self._look_midstream(chunk)
         if direction == 1:
             # A broker never speaks first; the client's first bytes may be missing, though.
@@ -210,7 +211,7 @@ class Undecided:
             return EMPTY
         for direction in (0, 1):
             if self._expected(direction):
-                if self._heads[direction] and not self._midstream:
+                if self._heads[direction] and not self.midstream:
                     return self._other(direction)
                 return self._conversation(direction)
         return NOT_KAFKA

@@ -12,9 +12,12 @@ import orjson
 
 from analyzer.statistics import STATISTICS
 from analyzer.topics import TopicNames
+from captures.model import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pyarrow as pa
 
     from analyzer.context import Context
     from analyzer.statistics.model import Statistic
@@ -28,6 +31,10 @@ class Facts:
         self.opaque: Counter[str] = Counter()
         self.skipped_bytes = 0
         self.exchanges = 0
+        self.brokers: dict[Endpoint, int] = {}
+        """Endpoints that answered as Kafka, with the first packet that told; and those that
+        connections on their own did not know, with the last packet that asked."""
+        self.sensitive: dict[Endpoint, int] = {}
         self.statistics: dict[str, Statistic] = {name: kind() for name, kind in STATISTICS.items()}
 
     def learn(self, topic_id: bytes, name: str) -> None:
@@ -68,9 +75,26 @@ class Facts:
             self.opaque.update(value[0])
             self.skipped_bytes += value[1]
             self.exchanges += value[2]
+        elif kind == "broker":
+            endpoint = Endpoint(value[0], value[1])
+            self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))
+        elif kind == "sensitive":
+            endpoint = Endpoint(value[0], value[1])
+            self.sensitive[endpoint] = max(value[2], self.sensitive.get(endpoint, 0))
         else:
             mine = self.statistics[kind.partition(" ")[2]]
             mine.merge(type(mine).load(value))
+
+    def merge_all(self, batch: pa.RecordBatch) -> None:
+        """Add all facts of a batch."""
+        for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            self.merge(kind, text)
+
+    def unknown(self) -> bool:
+        """Whether a connection would have been understood otherwise, had it known of others."""
+        return any(
+            self.brokers.get(endpoint, asked) < asked for endpoint, asked in self.sensitive.items()
+        )
 
 
 def _json(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyzer.offline import Capture
+from analyzer.offline import Capture, Legs
 from analyzer.pipeline.collect import Collector, Told
 from analyzer.pipeline.facts import Facts
 from analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
 from analyzer.pipeline.job import Job
 from analyzer.pipeline.naming import named
+from analyzer.pipeline.numbers import CONNECTION
 from analyzer.pipeline.places import is_remote, open_anywhere
 from analyzer.pipeline.schemas import COLLECTED, TABLES, VERSION, VERSION_KEY
 from captures.files import Source
@@ -68,32 +70,34 @@ class Writers:
 
 def run(job: Job, staging: Path) -> tuple[Path, Facts]:
     """Make all tables; the folder that holds them, and what crosses connections."""
+    names = [file.name for file in job.files]
+    source = Source(names, None, _Lazily(names))
+    legs: Legs = "both" if job.options.both_legs else "client"
+    with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:
+        capture.context.fingerprints = [file.fingerprint for file in job.files]
+        return write(_told(capture, job), job, staging)
+
+
+def _told(capture: Capture, job: Job) -> Iterator[Told]:
+    collector = Collector(capture.context, job.options)
+    capture.watch = collector.saw
+    for number, exchange in enumerate(capture.exchanges()):
+        collector.add(exchange)
+        if not number % 256:
+            yield from collector.ready()
+    yield from collector.finish()
+
+
+def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
+    """Write all rows, then put in what is known only at the end."""
     raw, made = staging / "raw", staging / "made"
     writers = Writers(raw)
     facts = Facts()
-
-    def take(told: Told) -> None:
-        table, batch = told
+    for table, batch in rows:
         if table == "facts":
-            for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                facts.merge(kind, text)
+            facts.merge_all(batch)
         else:
             writers.write(table, batch)
-
-    names = [file.name for file in job.files]
-    source = Source(names, None, _Lazily(names))
-    legs = "both" if job.options.both_legs else "client"
-    with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:  # type: ignore[arg-type]
-        capture.context.fingerprints = [file.fingerprint for file in job.files]
-        collector = Collector(capture.context, job.options)
-        capture.watch = collector.saw
-        for number, exchange in enumerate(capture.exchanges()):
-            collector.add(exchange)
-            if not number % 256:
-                for told in collector.ready():
-                    take(told)
-        for told in collector.finish():
-            take(told)
     writers.close()
     _finish(job, facts, raw, made)
     return made, facts
@@ -103,7 +107,7 @@ def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
     """Numbers and names, now that all are known."""
     writers = Writers(made)
     names = facts.names()
-    ranks = _Ranks(raw / "exchanges" / FILE)
+    ranks = _Ranks(raw)
     for table in COLLECTED.values():
         path = raw / table.name / FILE
         if not path.exists():
@@ -115,43 +119,51 @@ def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
             writers.write(table.name, summed(rows))
         else:
             for batch in pq.ParquetFile(path).iter_batches(GROUP_ROWS):
-                if table.name == "exchanges":
-                    batch = batch.set_column(0, "number", ranks.of(batch.column(0)))
+                for column in ("number", "connection"):
+                    index = batch.schema.get_field_index(column)
+                    if index >= 0:
+                        numbers = ranks.of(batch.column(index))
+                        batch = batch.set_column(index, batch.schema.field(index), numbers)
                 writers.write(table.name, named(batch, names))
-    for name, rows in fixed_tables(job, facts).items():
-        writers.write(name, rows)
+    for name, small in fixed_tables(job, facts).items():
+        writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, ranks.one))
     writers.close()
     assert {each.name for each in made.iterdir()} == set(TABLES)
 
 
 class _Ranks:
-    """Ranks of exchanges by time and place of their first byte."""
+    """Ranks of exchanges by time and place of their first byte, of connections by their first
+    packet."""
 
-    def __init__(self, path: Path) -> None:
-        places = np.zeros(0, np.int64)
-        ranks = np.zeros(0, np.int64)
-        if path.exists():
-            found = pq.read_table(path, columns=["number", "time_ns"])
-            numbers = found.column("number").to_numpy()
-            # A place is file and offset in one.
-            order = np.lexsort((numbers, found.column("time_ns").to_numpy()))
-            places = numbers[order]
-            ranks = np.argsort(places, kind="stable")
-            places = places[ranks]
-        self._places, self._ranks = places, ranks
+    def __init__(self, raw: Path) -> None:
+        exchanges = _columns(raw / "exchanges" / FILE, "number", "time_ns")
+        # A place is file and offset in one.
+        places = exchanges[0][np.lexsort(exchanges)]
+        ranks = np.arange(1, len(places) + 1)
+        (connections,) = _columns(raw / "connections" / FILE, "connection")
+        connections = np.sort(connections[connections >= CONNECTION])
+        places = np.concatenate([places, connections])
+        ranks = np.concatenate([ranks, np.arange(len(connections))])
+        order = np.argsort(places, kind="stable")
+        self._places, self._ranks = places[order], ranks[order]
 
-    def of(self, places: pa.Array) -> pa.Array:
-        """The ranks of places, from 1."""
-        found = np.searchsorted(self._places, places.to_numpy())
-        return pa.array(self._ranks[found] + 1, pa.int64())
+    def of(self, numbers: pa.Array) -> pa.Array:
+        """Ranks for places; other numbers stay."""
+        if not len(self._places):
+            return numbers
+        values = numbers.to_numpy()
+        found = np.minimum(np.searchsorted(self._places, values), len(self._places) - 1)
+        known = self._places[found] == values
+        return pa.array(np.where(known, self._ranks[found], values), pa.int64())
 
     def one(self, place: int) -> int:
-        """The rank of a place; a number that is none stays."""
-        found = int(np.searchsorted(self._places, place))
-        if found < len(self._places) and self._places[found] == place:
-            return int(self._ranks[found]) + 1
-        return place
+        """The same for one number."""
+        return int(self.of(pa.array([place], pa.int64()))[0].as_py())
 
 
-__all__ = ["Writers", "run"]
+def _columns(path: Path, *names: str) -> list[Any]:
+    if not path.exists():
+        return [np.zeros(0, np.int64) for _ in names]
+    found = pq.read_table(path, columns=list(names))
+    return [found.column(name).to_numpy() for name in names]

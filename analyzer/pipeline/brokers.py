@@ -1,0 +1,108 @@
+"""What connections know of each other while they are looked at apart: which endpoints are brokers.
+
+Within a capture, a connection whose bytes do not tell is believed to be Kafka's when its endpoint
+answered as Kafka before. Apart from the others it cannot know; so it tells whether knowing would
+have changed anything, and the run is repeated with what all together have learned. Rarely needed:
+on the usual ports and for connections seen from their start nothing changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from analyzer.context import Context
+from analyzer.conversation import Conversation
+from analyzer.conversations import Conversations, Undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analyzer.model import Exchange
+    from captures.model import Connection, Endpoint, StreamEvent
+
+ENDLESS = 1 << 62
+
+
+class Brokers(set["Endpoint"]):
+    """In the place of `Context.brokers`: endpoints that are known from some packet on."""
+
+    def __init__(self, known: Mapping[Endpoint, int]) -> None:
+        super().__init__()
+        self._known = known
+        self.now = 0
+        """Number of the packet that is looked at."""
+        self.learned: dict[Endpoint, int] = {}
+        """By the connections of this task, with the first packet that told."""
+        self.missed: dict[Endpoint, int] = {}
+        """Not known when the present connections asked, the last time at that packet."""
+
+    def begin(self) -> None:
+        """Other connections from here on: what the last ones learned, these do not know."""
+        self.clear()
+        self.missed = {}
+
+    def add(self, endpoint: Endpoint) -> None:
+        """It answered as Kafka."""
+        super().add(endpoint)
+        self.learned[endpoint] = min(self.now, self.learned.get(endpoint, self.now))
+
+    def __contains__(self, endpoint: object) -> bool:
+        if super().__contains__(endpoint):
+            return True
+        since = self._known.get(endpoint)  # type: ignore[call-overload]
+        if since is not None and since < self.now:
+            return True
+        self.missed[endpoint] = self.now  # type: ignore[index]
+        return False
+
+
+class Watched(Conversations):
+    """Remembers how it was decided what connections speak."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.decisions: list[tuple[Undecided, Any]] = []
+
+    def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
+        out = super()._decide(undecided, event)
+        current = self._open.get(undecided.connection.number)
+        if current is not undecided:
+            self.decisions.append((undecided, _kind(undecided, current, out)))
+        return out
+
+
+def _kind(undecided: Undecided, decision: object, rows: list[Exchange]) -> Any:
+    if isinstance(decision, Conversation):
+        return "kafka", decision.client, undecided.midstream
+    return "other", [(row.reason, row.client) for row in rows]
+
+
+def sensitive(watched: Watched, brokers: Brokers, context: Context) -> dict[Endpoint, int]:
+    """Endpoints that would have changed a decision, had they been known as brokers; with the packet
+    at which they were asked for."""
+    found: dict[Endpoint, int] = {}
+    for undecided, kind in watched.decisions:
+        connection = undecided.connection
+        for endpoint in {connection.a, connection.b}:
+            asked = brokers.missed.get(endpoint)
+            if asked is None or endpoint in found:
+                continue
+            if _decided_with(endpoint, connection, undecided.events, context) != kind:
+                found[endpoint] = asked
+    return found
+
+
+def _decided_with(
+    endpoint: Endpoint, connection: Connection, events: list[StreamEvent], context: Context
+) -> Any:
+    """What would have been decided."""
+    knowing = Context(context.decode_as)
+    knowing.brokers = {endpoint}
+    again = Undecided(connection, knowing)
+    for event in events:
+        decision = again.feed(event)
+        if isinstance(decision, str):
+            return _kind(again, None, again.row(decision))
+        if decision is not None:
+            return _kind(again, decision, [])
+    return None

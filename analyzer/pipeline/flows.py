@@ -1,0 +1,127 @@
+"""Segments that come connection by connection -> rows of the tables. One task of the shuffled way;
+the functions that do the work are those of the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from analyzer.context import Context
+from analyzer.internal import learn_from_log
+from analyzer.offline import BROKER_LEG
+from analyzer.pipeline.arrow import record_batch
+from analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
+from analyzer.pipeline.collect import Collector, Options, Told
+from analyzer.pipeline.facts import dumped
+from analyzer.pipeline.job import Job
+from analyzer.pipeline.numbers import connection_place
+from analyzer.pipeline.schemas import FACTS
+from analyzer.pipeline.segments import segments_in
+from captures.model import Closed, Endpoint, Opened, StreamEvent
+from captures.reassembly import Reassembler
+from captures.tcp import Segment
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all tasks of a run know."""
+
+    options: Options
+    fingerprints: list[bytes]
+    """By file."""
+    comments: Mapping[tuple[int, int], str]
+    """Of (file, interface), where there is one."""
+    known: Mapping[Endpoint, int] = field(default_factory=dict)
+    """Brokers, with the packets that told."""
+
+
+def setting_of(job: Job, known: Mapping[Endpoint, int] | None = None) -> Setting:
+    """The setting of a job."""
+    comments = {
+        (file.id, each.number): each.comment
+        for file in job.files
+        for each in file.index.interfaces
+        if each.comment
+    }
+    return Setting(job.options, [file.fingerprint for file in job.files], comments, known or {})
+
+
+class Flows:
+    """One task: rows of segments, sorted by connection and packet, in; rows of tables out."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._context = Context(setting.options.decode_as)
+        self._context.fingerprints = setting.fingerprints
+        self._brokers = Brokers(setting.known)
+        self._context.brokers = self._brokers
+        self._collector = Collector(self._context, setting.options)
+        self._sensitive: dict[Endpoint, int] = {}
+        self._both = setting.options.both_legs
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+        """The rows of all tables, and facts at the end."""
+        current: int | None = None
+        reassembler, conversations = self._begin()
+        for batch in batches:
+            keys, found = segments_in(batch)
+            for key, segment in zip(keys, found, strict=True):
+                if key != current:
+                    if current is not None:
+                        self._end(reassembler, conversations)
+                        reassembler, conversations = self._begin()
+                    current = key
+                self._feed(segment, reassembler, conversations)
+            yield from self._collector.ready()
+        if current is not None:
+            self._end(reassembler, conversations)
+        yield from self._collector.finish()
+        yield "facts", record_batch(list(self._told()), FACTS.schema)
+
+    def _comment(self, file: int, interface: int) -> str:
+        return self._setting.comments.get((file, interface), "")
+
+    def _begin(self) -> tuple[Reassembler, Watched]:
+        self._brokers.begin()
+        return Reassembler(self._comment), Watched(self._context)
+
+    def _feed(self, segment: Segment, reassembler: Reassembler, conversations: Watched) -> None:
+        self._brokers.now = segment.packet
+        reassembler.connections = connection_place(segment.packet)
+        for event in reassembler.feed(segment):
+            self._take(event, conversations)
+
+    def _take(self, event: StreamEvent, conversations: Watched) -> None:
+        if not self._both and event.connection.interface_comment == BROKER_LEG:
+            return
+        if isinstance(event, Opened | Closed):
+            self._collector.saw(event)
+        for exchange in conversations.feed(event):
+            self._add(exchange)
+
+    def _add(self, exchange: Exchange) -> None:
+        learn_from_log(exchange, self._context.names)
+        self._collector.add(exchange)
+
+    def _end(self, reassembler: Reassembler, conversations: Watched) -> None:
+        """All segments of these connections were seen."""
+        self._brokers.now = ENDLESS
+        for event in reassembler.finish():
+            self._take(event, conversations)
+        for exchange in conversations.finish():
+            self._collector.add(exchange)
+        self._collector.settle()
+        for endpoint, asked in sensitive(conversations, self._brokers, self._context).items():
+            self._sensitive[endpoint] = max(asked, self._sensitive.get(endpoint, asked))
+
+    def _told(self) -> Iterator[tuple[str, str]]:
+        for endpoint, since in self._brokers.learned.items():
+            yield "broker", dumped([*endpoint, since])
+        for endpoint, asked in self._sensitive.items():
+            yield "sensitive", dumped([*endpoint, asked])

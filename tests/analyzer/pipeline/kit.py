@@ -1,0 +1,162 @@
+"""Running the pipeline in tests: both ways without Spark, and tables as values that compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analyzer.offline import open_capture
+from analyzer.pipeline import plain, runner
+from analyzer.pipeline.collect import Options, Told
+from analyzer.pipeline.facts import Facts
+from analyzer.pipeline.flows import Flows, setting_of
+from analyzer.pipeline.job import Job, index_all
+from analyzer.pipeline.schemas import TABLES
+from analyzer.pipeline.segments import SCHEMA, segments, sized
+from analyzer.rows import row_of, to_json
+from captures.split import Index
+
+SPLIT_TABLES = {"splits"}
+"""Tables that tell how the input was cut."""
+
+
+class Apart:
+    """The shuffled way in one process: parts, tasks by connection, sorted rows."""
+
+    name = "apart"
+
+    def __init__(self, tasks: int = 3, rows: int = 7) -> None:
+        self.tasks, self.rows = tasks, rows
+        self.runs = 0
+
+    def index(self, names: list[str], split_bytes: int) -> list[Index]:
+        return index_all(names, split_bytes)
+
+    def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
+        parts = [
+            batch
+            for file in job.files
+            for split in file.splits
+            for batch in segments(file.name, split)
+        ]
+        table = pa.Table.from_batches(parts, SCHEMA)
+        known: dict[Any, int] = {}
+        while True:
+            self.runs += 1
+            told = self._tasks(table, job, known)
+            made, facts = plain.write(told, job, staging / str(self.runs))
+            if not facts.unknown() or self.runs == 3:
+                return made, facts
+            known = dict(facts.brokers)
+
+    def _tasks(self, table: pa.Table, job: Job, known: Any) -> Iterator[Told]:
+        keys = table.column("flow_id").to_numpy() % self.tasks
+        for task in range(self.tasks):
+            mine = table.filter(pa.array(keys == task)).sort_by(
+                [("flow_id", "ascending"), ("packet", "ascending")]
+            )
+            batches = sized(iter(mine.to_batches()), self.rows, 1 << 20)
+            yield from Flows(setting_of(job, known)).run(batches)
+
+
+def tables(out: Path) -> dict[str, list[Any]]:
+    """All rows of all tables but `splits`, sorted."""
+    found = {}
+    for name, table in TABLES.items():
+        if name in SPLIT_TABLES:
+            continue
+        rows = []
+        for path in sorted((out / name).glob("*/*.parquet")):
+            read = pq.ParquetFile(path).read()
+            assert read.schema.equals(table.schema), (name, read.schema)
+            rows += read.to_pylist()
+        found[name] = sorted(map(repr, rows))
+    return found
+
+
+def made(
+    inputs: list[str], out: Path, engine: Any = None, size: int = 64 << 20, **options: Any
+) -> tuple[dict[str, list[Any]], runner.Result]:
+    result = runner.run(
+        inputs, out, Options(**options), engine=engine or runner.PLAIN, split_bytes=size
+    )
+    return tables(out), result
+
+
+def exchanges(out: Path) -> list[dict[str, Any]]:
+    paths = sorted((out / "exchanges").glob("*/*.parquet"))
+    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def exported(inputs: list[str], legs: str = "client") -> dict[str, dict[str, Any]]:
+    """exchange/1 objects as `kafkascope export` has them at its end, by id."""
+    with open_capture(inputs, legs=legs) as capture:  # type: ignore[arg-type]
+        told = list(capture.exchanges())
+        names = capture.context.names
+        rows = [to_json(row_of(exchange, names)) for exchange in told]
+    assert len({row["exchange_id"] for row in rows}) == len(rows)
+    return {row["exchange_id"]: row for row in rows}
+
+
+SAME = (
+    "connection",
+    "client_address",
+    "broker_address",
+    "client_id",
+    "software",
+    "user",
+    "api_key",
+    "api",
+    "api_version",
+    "correlation_id",
+    "request_bytes",
+    "response_bytes",
+    "latency_ns",
+    "server_ns",
+    "throttle_ms",
+    "state",
+    "reason",
+    "topics",
+    "implied_topics",
+    "topic_ids",
+    "partitions",
+    "groups",
+    "members",
+    "generations",
+    "producer_ids",
+    "producer_epochs",
+    "transactional_ids",
+    "acks",
+    "codecs",
+    "records",
+    "batches",
+    "offset",
+    "frames",
+)
+
+
+def check_against_export(out: Path, inputs: list[str]) -> None:
+    rows = {row["exchange_id"]: row for row in exchanges(out)}
+    expected = exported(inputs)
+    assert rows.keys() == expected.keys()
+    for key, row in rows.items():
+        other = expected[key]
+        for name in SAME:
+            mine, theirs = row[name], other[name]
+            if isinstance(theirs, tuple):
+                theirs = list(theirs)
+            assert mine == theirs, (key, name, mine, theirs)
+        assert [e["code"] for e in row["errors"]] == [e["code"] for e in other["errors"]]
+        assert [e["topic"] for e in row["errors"]] == [e.get("topic") for e in other["errors"]]
+        assert [u["reason"] for u in row["undecoded"]] == [
+            u["reason"] for u in other["undecoded"]
+        ]
+        assert [n["text"] for n in row["notes"]] == [n["text"] for n in other["notes"]]
+    ordered = sorted(rows.values(), key=lambda row: row["number"])
+    assert [row["number"] for row in ordered] == list(range(1, len(rows) + 1))
+    places = [(row["time_ns"], row["file_id"], row["record_offset"]) for row in ordered]
+    assert places == sorted(places)
