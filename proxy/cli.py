@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from proxy.options import Wish, proxy_options
 if TYPE_CHECKING:
     import subprocess
 
+    from proxy.control import Control
     from proxy.faults import Fault
     from proxy.recorder import Recorder
     from proxy.server import KafkaProxy
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
+LAST_S: Final = 1.0
+"""For the recording after the second signal; then the process ends whatever hangs."""
 
 
 @click.command()
@@ -39,6 +43,7 @@ def proxy(context: click.Context, wish: Wish) -> int:
     \b
       kafkascope proxy --upstream broker:9092
       kafkascope proxy --upstream broker:9092 -w session.pcapng --quiet
+      kafkascope proxy --upstream broker:9092 -Y 'error or latency > 1s'
       kafkascope proxy --upstream broker:9092 --fault 'api == Fetch -> delay 200ms p=0.1'
     """
     logging.basicConfig(
@@ -50,7 +55,9 @@ def proxy(context: click.Context, wish: Wish) -> int:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
             raise click.UsageError("--open needs the terminal interface, which is not installed")
-        return int(hook(wish.arguments))
+        from proxy.opening import run
+
+        return run(wish, hook)
     rules = wish.rules()
     return _run(Running(wish, rules))
 
@@ -115,19 +122,22 @@ class Running:
         except (OSError, ValueError) as error:
             self._end_watch()
             raise click.ClickException(str(error)) from error
-        self._catch(made)
         control = Control(made, self._wanted.set)
+        self._catch(made, control)
         exposition = Exposition(made)
         tasks: list[asyncio.Task[None]] = []
         try:
             if wish.control == "-":
-                tasks.append(asyncio.create_task(control.serve_pipe()))
+                tasks.append(asyncio.create_task(self._until_end(control.serve_pipe())))
             elif wish.control != "none":
                 await control.listen(Path(wish.control) if wish.control else socket_path())
             if wish.metrics is not None:
                 await exposition.listen(wish.metrics)
+            if wish.until_eof:
+                tasks.append(asyncio.create_task(self._until_end(_stdin_ends())))
         except OSError as error:
             await made.stop(0)
+            await control.close()
             self._end_watch()
             raise click.ClickException(str(error)) from error
         self._ready(made)
@@ -141,10 +151,20 @@ class Running:
         self._farewell(made)
         return 0
 
+    async def _until_end(self, what: Awaitable[None]) -> None:
+        """A parent that is gone wants no proxy any more."""
+        try:
+            await what
+        finally:
+            self._wanted.set()
+
     def _watch(self, recorder: Recorder) -> None:
         from proxy import watch
 
-        arguments = ("--json",) if self.wish.json else ()
+        wish = self.wish
+        arguments = ["--json"] * wish.json
+        if wish.filter:
+            arguments += ["-Y", wish.filter]
         self._watcher = watch.start(*arguments)
         assert self._watcher.stdin is not None
         descriptor = os.dup(self._watcher.stdin.fileno())
@@ -161,15 +181,17 @@ class Running:
             self._watcher.kill()
             self._watcher.wait()
 
-    def _catch(self, made: KafkaProxy) -> None:
+    def _catch(self, made: KafkaProxy, control: Control) -> None:
+        loop = asyncio.get_running_loop()
+
         def asked() -> None:
             self._signals += 1
             if self._signals == 1:
                 self._wanted.set()
             else:
                 made.kill()
+                loop.call_later(LAST_S, _exit, control)
 
-        loop = asyncio.get_running_loop()
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, asked)
 
@@ -212,6 +234,20 @@ class Running:
             _say("capture: " + ", ".join(map(str, recorder.files)))
 
 
+async def _stdin_ends() -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while await reader.read(1 << 16):
+        pass
+
+
+def _exit(control: Control) -> None:
+    if control.path is not None:
+        control.path.unlink(missing_ok=True)
+    os._exit(130)
+
+
 def _say(text: str) -> None:
     click.echo(f"kafkascope: {text}", err=True)
 
@@ -241,3 +277,7 @@ def faults() -> None:
         '  api == Fetch and client ~ "^billing" -> delay 50ms..200ms p=0.1 seed=7\n'
         "  group == orders and api == JoinGroup -> stamp REBALANCE_IN_PROGRESS once"
     )
+
+
+if __name__ == "__main__":
+    sys.exit(proxy.main(standalone_mode=True, prog_name="kafkascope proxy"))

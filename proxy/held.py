@@ -35,12 +35,14 @@ class Held:
         number = next(self._numbers)
         self._waiting[number] = (relay, side, stop, message)
         relay.hub.metrics.add("held")
+        relay.hub.changed()
         return number
 
     def forget(self, number: int) -> None:
         """Its connection is over."""
         if self._waiting.pop(number, None) is not None:
             self._proxy.hub.metrics.add("held", count=-1)
+            self._proxy.hub.changed()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -64,6 +66,7 @@ class Held:
                 {
                     "number": number,
                     "kind": "request" if side == CLIENT else "response",
+                    "connection": relay.number,
                     "api": message.exchange.api,
                     "version": message.version,
                     "correlation_id": message.entry.correlation_id,
@@ -72,6 +75,9 @@ class Held:
                     "broker": str(relay.broker),
                     "bytes": message.size + 4,
                     "since_ns": message.now_ns,
+                    "rule": message.rule,
+                    "summary": _summary(message),
+                    "editable": message.decoded is not None,
                 }
             )
         return out
@@ -116,9 +122,19 @@ class Held:
         message = self.message(number)
         relay, side, stop, _ = self._waiting.pop(number)
         relay.hub.metrics.add("held", count=-1)
+        relay.hub.changed()
         if isinstance(verdict, Replace | Drop):
             message.comment = "edited by hand" if isinstance(verdict, Replace) else ""
         for handler in self._proxy.handlers:
             if handler.kafka is not None and handler.kafka.relay is relay:
                 handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
                 return
+
+
+def _summary(message: Message) -> str:
+    """What it is about: topics, groups, and how a response ends."""
+    row = message.row
+    about = [*row.topics, *row.groups, *row.transactional_ids]
+    parts = [", ".join(about[:4]) + (", ..." if len(about) > 4 else "")]
+    parts += [error.name for error in row.errors[:1]]
+    return " ".join(part for part in parts if part)

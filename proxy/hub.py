@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import itertools
 import logging
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from analyzer.topics import TopicNames
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kafkascope.proxy")
 
 MAX_NOTICES: Final = 10_000
+KEPT_NOTICES: Final = 100
 
 
 class Tap(Protocol):
@@ -58,10 +62,24 @@ class Hub:
         self.with_secrets = False
         """Recordings keep secrets."""
         self.numbers = itertools.count(1)
+        self.notices: deque[tuple[int, str]] = deque(maxlen=KEPT_NOTICES)
+        """What was said last, with times."""
+        self.said = 0
+        """How many notices there were."""
+        self.watchers: set[Callable[[], None]] = set()
+        """Called when rules, held frames or notices change."""
         self._said: set[str] = set()
+
+    def changed(self) -> None:
+        """Tell those who watch."""
+        for watcher in self.watchers:
+            watcher()
 
     def once(self, key: str, sentence: str) -> None:
         """Say something the first time that it is true."""
         if key not in self._said and len(self._said) < MAX_NOTICES:
             self._said.add(key)
+            self.notices.append((time.time_ns(), sentence))
+            self.said += 1
             _log.warning("%s", sentence)
+            self.changed()

@@ -31,6 +31,7 @@ class Judging(State):
         """Ask the rules in turn until one decides; then do it. `whole` is the frame, if kept."""
         while True:
             verdict, first = first, None
+            rule = None
             if verdict is None:
                 rule = next(rules, None)
                 if rule is None:
@@ -47,6 +48,7 @@ class Judging(State):
                 message.rate = verdict.bytes_per_s
                 continue
             if isinstance(verdict, Hold):
+                message.rule = rule.name if rule is not None else ""
                 self._hold(way, message, rules, whole, verdict)
                 return
             if isinstance(verdict, Replace | Answer | Drop | Close):

@@ -36,6 +36,7 @@ class Message:
         "payload",
         "rate",
         "relay",
+        "rule",
         "side",
         "size",
         "uncounted",
@@ -66,6 +67,8 @@ class Message:
         self.original: bytes | None = None
         """The frame as the broker sent it."""
         self.whole: bytes | None = None
+        self.rule = ""
+        """Name of the rule that holds it."""
         self.uncounted = False
         """A fault did something to it, but not yet what it is for."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
 from dissectors.registry import APIS
 
@@ -66,6 +66,17 @@ class Metrics:
         counters["requests_total"] = {_api(key): n for key, n in self.requests.items()}
         counters["responses_total"] = {_api(key): n for key, n in self.responses.items()}
         return counters
+
+    def latencies(self) -> dict[str, dict[str, Any]]:
+        """Count, sum and buckets (not summed up) of the latencies, by API."""
+        return {
+            _api(key): {
+                "count": sum(buckets),
+                "sum_ns": self._latency_ns[key],
+                "buckets": list(buckets),
+            }
+            for key, buckets in self._latency.items()
+        }
 
     def text(self) -> str:
         """All counters as Prometheus reads them."""

@@ -38,6 +38,8 @@ class Wish:
     rule_files: tuple[Path, ...]
     faults: tuple[str, ...]
     hold: tuple[str, ...]
+    filter: str
+    """Which exchanges are printed."""
     open: bool
     quiet: bool
     json: bool
@@ -53,15 +55,17 @@ class Wish:
     """A path, "-" for stdin and stdout, "none"; empty: the usual place."""
     ready_file: Path | None
     grace_s: float
+    until_eof: bool
+    """End when stdin does."""
     arguments: tuple[str, ...]
     """The command line again, for the process that `--open` starts."""
 
     def rules(self) -> list[Fault]:
         """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
         from analyzer.filter import FilterError
-        from proxy.control import hold_rules
         from proxy.faults import FaultError, parse_fault
         from proxy.ruleset import load_rules
+        from proxy.steering import hold_rules
 
         found: list[Fault] = []
         try:
@@ -152,6 +156,8 @@ _OPTIONS: Final = (
         help="For answers that are on their way at the end.",
     ),
     click.option("--open", is_flag=True, help="Open the terminal interface on it."),
+    click.option("--until-eof", is_flag=True, hidden=True),
+    click.option("-Y", "--filter", default="", metavar="FILTER", help="Print only what matches."),
     click.option("--json", is_flag=True, help="One JSON object per exchange."),
     click.option("-q", "--quiet", is_flag=True, help="Print no exchanges."),
     click.option("-v", "--verbose", is_flag=True, help="Tell what happens inside."),
@@ -180,6 +186,10 @@ def _wish(told: dict[str, Any]) -> Wish:
         raise click.UsageError(
             f"--listen {told['listen']} lets everybody in; add --expose if that is meant"
         )
+    if told["filter"]:
+        _check_filter(told["filter"])
+    if told["open"] and told["control"] in ("-", "none"):
+        raise click.UsageError("--open needs the control socket")
     if told["mode"] == "reverse" and not told["upstream"]:
         raise click.UsageError("--upstream HOST:PORT is missing")
     if told["control"] == "-" and not told["quiet"]:
@@ -196,6 +206,7 @@ def _wish(told: dict[str, Any]) -> Wish:
         rule_files=told["rule_files"],
         faults=told["faults"],
         hold=told["hold"],
+        filter=told["filter"],
         open=told["open"],
         quiet=told["quiet"],
         json=told["json"],
@@ -210,8 +221,18 @@ def _wish(told: dict[str, Any]) -> Wish:
         control=told["control"],
         ready_file=told["ready_file"],
         grace_s=told["grace"] / 1e9,
+        until_eof=told["until_eof"],
         arguments=tuple(each for each in sys.argv[2:] if each != "--open"),
     )
+
+
+def _check_filter(text: str) -> None:
+    from analyzer.filter import FilterError, bind
+
+    try:
+        bind(text)
+    except FilterError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _client_tls(told: dict[str, Any]) -> ClientTls | None:

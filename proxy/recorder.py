@@ -120,6 +120,7 @@ class Recorder:
         """Reads that did not get into the queue."""
         self._wanted = threading.Event()
         self._over = False
+        self._composing = False
         self._thread: threading.Thread | None = None
         self._conversations: dict[int, _Conversation] = {}
         self._isn = 1
@@ -148,10 +149,20 @@ class Recorder:
     def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
         """Also write everything into a pipe; whoever reads it may be as slow as it likes."""
         sink = PipeSink(fd, name)
-        self._sinks.append(sink)
+        self._sinks = [*self._sinks, sink]
         if self._thread is not None:
             sink.start(preamble()[0])
         return sink
+
+    def remove(self, sink: Sink) -> None:
+        """Write into that sink no more; it is stopped by who added it."""
+        self._sinks = [each for each in self._sinks if each is not sink]
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was queued is in the file, or was dropped."""
+        files = (sink for sink in self._sinks if isinstance(sink, FileSink))
+        return not (self._queue or self._composing) and all(file.idle for file in files)
 
     @property
     def sinks(self) -> tuple[Sink, ...]:
@@ -190,7 +201,9 @@ class Recorder:
             self._wanted.wait()
             over = self._over
             self._wanted.clear()
+            self._composing = True
             self._compose()
+            self._composing = False
             if over and not self._queue:
                 return
             # Gather a little: a write per read would cost more than the composing.

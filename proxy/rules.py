@@ -53,6 +53,7 @@ class Chain:
         self._rules = rules
         if self._hub is not None:
             self._hub.chain = self if rules else None
+            self._hub.changed()
 
     def add(self, rule: Rule) -> None:
         """Ask this rule after the others."""

@@ -34,6 +34,7 @@ class Sink:
         self._queued = 0
         self._more = threading.Event()
         self._over = False
+        self._writing = False
         self._thread: threading.Thread | None = None
 
     def start(self, head: bytes) -> None:
@@ -52,6 +53,16 @@ class Sink:
         self._queue.append((data, packets))
         self._more.set()
 
+    @property
+    def ended(self) -> bool:
+        """Whether it was stopped."""
+        return self._thread is None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to write."""
+        return not (self._queue or self._writing)
+
     def stop(self, timeout_s: float) -> None:
         """Write what is queued, then close; not longer than that."""
         thread, self._thread = self._thread, None
@@ -67,11 +78,13 @@ class Sink:
                 self._more.wait()
                 over = self._over
                 self._more.clear()
+                self._writing = True
                 while self._queue:
                     data, packets = self._queue.popleft()
                     self._queued -= len(data)
                     if not self._take(data):
                         self.dropped += packets
+                self._writing = False
                 if over and not self._queue:
                     return
         finally:

@@ -9,11 +9,15 @@ import subprocess
 import sys
 
 
+def command(*arguments: str) -> list[str]:
+    """How to start it."""
+    return [sys.executable, "-m", "proxy.watch", "-", *arguments]
+
+
 def start(*arguments: str) -> subprocess.Popen[bytes]:
     """Start it; packets go into its stdin."""
-    command = [sys.executable, "-m", "proxy.watch", "-", *arguments]
     # A session of its own: ctrl+c is for the proxy, which ends this one's input.
-    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(command(*arguments), stdin=subprocess.PIPE, start_new_session=True)
 
 
 def main() -> None:

@@ -111,6 +111,7 @@ class Fault:
             self.trigger.take_back()
             return verdict
         message.relay.hub.metrics.add("faults_total", self.name)
+        message.relay.hub.changed()
         if not message.comment:
             message.comment = f"fault: {self.action}"
         return verdict
@@ -121,6 +122,7 @@ class Fault:
             "name": self.name,
             "rule": str(self),
             "side": "request" if self.side == CLIENT else "response",
+            "action": self.action.word,
             "matched": self.trigger.matched,
             "fired": self.trigger.fired,
         }
