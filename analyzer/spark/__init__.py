@@ -1,0 +1,2 @@
+"""Spark as a driver of `analyzer.pipeline`: the only home of pyspark. `engine` is what runs a job,
+`session` what starts Spark where nobody else did."""

@@ -1,0 +1,159 @@
+"""The last step on Spark: ranks, names and sums, written where the tables are to be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
+from analyzer.pipeline.naming import named
+from analyzer.pipeline.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
+from analyzer.pipeline.plain import Writers
+from analyzer.pipeline.schemas import COLLECTED, CONNECTIONS, EXCHANGES, LATENCY, Table
+from analyzer.spark.stages import Batches, read, spark_schema
+from analyzer.topics import TopicNames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analyzer.pipeline.facts import Facts
+    from analyzer.pipeline.job import Job
+
+FILE_BYTES: Final = 64 << 20
+"""Of captures for one file of a table."""
+ASKED_AT_ONCE: Final = 5_000
+
+
+def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: int) -> None:
+    """Write all tables to `made`."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    topics = dict(facts.topics)
+    files = max(1, min(tasks, job.size // FILE_BYTES))
+    connections = read(session, raw, CONNECTIONS)
+    order = Window.orderBy("connection")
+    ranks = connections.select(
+        "connection", (F.row_number().over(order) - 1).cast("bigint").alias("rank")
+    )
+    for table in COLLECTED.values():
+        rows = read(session, raw, table)
+        if table is EXCHANGES:
+            rows = _ranked(_numbered(rows, ranks, table), tasks)
+        elif table is CONNECTIONS:
+            rows = _numbered(rows, ranks, table)
+        rows = rows.mapInArrow(_namer(topics, table.schema), spark_schema(table.schema))
+        if table is LATENCY:
+            rows = _summed(rows)
+        rows.coalesce(files).write.mode("overwrite").parquet(str(made / table.name))
+    for junk in (*made.glob("*/.*.crc"), *made.glob("*/_SUCCESS"), *made.glob("*/._SUCCESS.crc")):
+        junk.unlink(missing_ok=True)
+    found = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
+    writers = Writers(made)
+    for name, small in fixed_tables(job, facts).items():
+        writers.write(name, small)
+    writers.write("statistics", statistics_rows(facts, lambda place: found.get(place, place)))
+    writers.close()
+    shutil.rmtree(raw, ignore_errors=True)
+
+
+def read_made(session: Any, made: Path, table: Table) -> Any:
+    """A table that is written."""
+    return session.read.schema(spark_schema(table.schema)).parquet(str(made / table.name))
+
+
+def _numbered(rows: Any, ranks: Any, table: Table) -> Any:
+    """Connections' ranks in the place of their places."""
+    joined = rows.join(ranks, "connection", "left")
+    names = [each.name for each in table.columns]
+    return joined.withColumn("connection", joined["rank"]).select(*names)
+
+
+def _ranked(rows: Any, tasks: int) -> Any:
+    """Ranks of exchanges: ranges of time, each numbered from where the ones before it end. Sampled
+    bounds make the ranges about equal; which they are changes no rank."""
+    from pyspark.sql import functions as F
+
+    shares = [number / tasks for number in range(1, tasks)]
+    bounds: list[int] = []
+    if shares:
+        sampled = rows.agg(F.percentile_approx("time_ns", shares, 1000).alias("b")).collect()
+        bounds = sorted(set(sampled[0]["b"] or ()))
+    bucket = F.lit(0)
+    if bounds:
+        edges = F.array(*(F.lit(bound) for bound in bounds))
+        bucket = F.aggregate(
+            edges,
+            F.lit(0),
+            lambda count, edge: count + (F.col("time_ns") >= edge).cast("int"),
+        )
+    spread = rows.withColumn("bucket", bucket)
+    counts = {row["bucket"]: row["count"] for row in spread.groupBy("bucket").count().collect()}
+    starts: dict[int, int] = {}
+    total = 0
+    for number in range(len(bounds) + 1):
+        starts[number] = total
+        total += counts.get(number, 0)
+    sorted_ = spread.repartition(tasks, "bucket").sortWithinPartitions(
+        "bucket", "time_ns", "number"
+    )
+    schema = EXCHANGES.schema
+    return sorted_.mapInArrow(_numberer(starts, schema), spark_schema(schema))
+
+
+def _numberer(starts: dict[int, int], schema: pa.Schema) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        following = dict(starts)
+        for batch in batches:
+            numbers = []
+            for bucket in batch.column(batch.schema.get_field_index("bucket")).to_pylist():
+                following[bucket] += 1
+                numbers.append(following[bucket])
+            batch = batch.select(schema.names)
+            yield batch.set_column(0, schema.field(0), pa.array(numbers, pa.int64()))
+
+    return work
+
+
+def _namer(topics: dict[bytes, str], schema: pa.Schema) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        names = TopicNames()
+        for topic_id, name in sorted(topics.items()):
+            names.learn(topic_id, name)
+        for batch in batches:
+            yield named(batch, names)
+
+    return work
+
+
+def _summed(rows: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    keys = [each.name for each in LATENCY.columns if each.name not in SUMS]
+    sums = [getattr(F, how)(name).alias(name) for name, how in SUMS.items()]
+    return rows.groupBy(*keys).agg(*sums).select(*(each.name for each in LATENCY.columns))
+
+
+def _places(session: Any, facts: Facts, ranks: Any, exchanges: Any) -> dict[int, int]:
+    """The ranks of the places that states of statistics hold."""
+    from pyspark.sql import functions as F
+
+    wanted = {place for each in facts.statistics.values() for place in places_in(each.dump())}
+    found: dict[int, int] = {}
+    connections = sorted(place for place in wanted if place >= CONNECTION)
+    if connections:
+        asked = session.createDataFrame([(place,) for place in connections], "connection bigint")
+        for row in ranks.join(F.broadcast(asked), "connection").collect():
+            found[row["connection"]] = row["rank"]
+    mine = sorted(place - EXCHANGE for place in wanted if place < CONNECTION)
+    if mine:
+        places = [(each >> OFFSET_BITS, each & (1 << OFFSET_BITS) - 1) for each in mine]
+        asked = session.createDataFrame(places, "file_id int, record_offset bigint")
+        told = exchanges.join(F.broadcast(asked), ["file_id", "record_offset"])
+        for row in told.select("file_id", "record_offset", "number").collect():
+            place = EXCHANGE + (row["file_id"] << OFFSET_BITS) + row["record_offset"]
+            found[place] = row["number"]
+    return found

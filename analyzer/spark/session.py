@@ -1,0 +1,231 @@
+"""A Spark session with manners: Java looked at first, noise in a log, nothing on the network,
+nothing left behind, and no setting of the user or of spark-submit overridden."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from captures.errors import CaptureError, NotAllowed
+
+JAVA: Final = 17
+LOOPBACK: Final = "127.0.0.1"
+PREFIX: Final = "kafkascope-spark-"
+
+DEFAULTS: Final = {
+    "spark.app.name": "kafkascope",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A connection must stay whole: no partition is ever split or rebalanced.
+    "spark.sql.adaptive.skewJoin.enabled": "false",
+    "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.task.maxFailures": "4",
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
+}
+LOCAL: Final = {
+    "spark.driver.memory": "1g",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""For a session of our own on this machine."""
+
+
+class NoSpark(NotAllowed):
+    """Spark, or the Java that it needs, is not there."""
+
+
+def check() -> None:
+    """Raise a sentence that helps when Spark cannot start here."""
+    try:
+        importlib.import_module("pyspark")
+    except ImportError:
+        raise NoSpark(
+            "PySpark is not installed: pip install 'kafkascope[spark]', or take --engine plain"
+        ) from None
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    where = "JAVA_HOME" if home else "the PATH"
+    remedy = f"Spark needs Java {JAVA} or newer; --engine plain needs none"
+    if java is None or not Path(java).exists():
+        raise NoSpark(f"no java on {where}: {remedy}")
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    if found is None:
+        raise NoSpark(f"{java} does not run: {remedy}")
+    if int(found[1]) < JAVA:
+        raise NoSpark(f"{java} (on {where}) is Java {found[1]}: {remedy}")
+
+
+def sweep(parent: str) -> None:
+    """Remove the temporary folders of runs that were killed."""
+    for path in Path(parent).glob(f"{PREFIX}*"):
+        number = path.name.removeprefix(PREFIX).partition("-")[0]
+        if number.isdecimal() and not Path(f"/proc/{number}").exists() and not _runs(int(number)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def free_bytes(folder: str) -> int:
+    """What is left on a disk."""
+    return shutil.disk_usage(folder).free
+
+
+@contextlib.contextmanager
+def session(
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    temporary: str | None = None,
+    shuffle_bytes: int = 0,
+    ui: bool = False,
+    settings: dict[str, str] | None = None,
+) -> Iterator[Any]:
+    """A SparkSession: the one that is there (spark-submit, a notebook), or one of our own that is
+    stopped at the end. `shuffle_bytes`: what has to fit on the disk."""
+    if remote:
+        yield from _remote(remote, settings or {})
+        return
+    check()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    parent = temporary or tempfile.gettempdir()
+    sweep(parent)
+    if shuffle_bytes > free_bytes(parent):
+        raise CaptureError(
+            f"{parent} has {free_bytes(parent) >> 20} MB left, and the shuffle takes about "
+            f"{shuffle_bytes >> 20} MB: name another place with --temp-dir"
+        )
+    folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
+    try:
+        spark = _start(Path(folder), master, ui, settings or {})
+        try:
+            yield spark
+        finally:
+            with _silenced(Path(folder) / "spark.log"):
+                spark.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remote(url: str, settings: dict[str, str]) -> Iterator[Any]:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(url)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _start(folder: Path, master: str | None, ui: bool, settings: dict[str, str]) -> Any:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _reach_workers()
+    wanted = dict(DEFAULTS)
+    if not submitted:
+        wanted["spark.local.dir"] = str(folder)
+        wanted["spark.sql.warehouse.dir"] = str(folder / "warehouse")
+        wanted["spark.master"] = master or "local[*]"
+        if (master or "local").startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+            wanted |= LOCAL
+            wanted["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_log4j(folder)}"
+    if ui:
+        wanted["spark.ui.enabled"] = "true"
+    wanted |= settings
+    conf = SparkConf(loadDefaults=submitted)
+    for name, value in wanted.items():
+        if not submitted or not conf.contains(name) or name in settings:
+            conf.set(name, value)
+    log = folder / "spark.log"
+    try:
+        with _silenced(log):
+            return SparkSession.builder.config(conf=conf).getOrCreate()
+    except Exception as error:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-10:]) if log.exists() else ""
+        raise NoSpark(f"Spark did not start: {error}\n{tail}") from None
+
+
+def _log4j(folder: Path) -> Path:
+    path = folder / "log4j2.properties"
+    path.write_text(
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.stdout.ref = console\n"
+        "appender.console.type = Console\n"
+        "appender.console.name = console\n"
+        "appender.console.target = SYSTEM_ERR\n"
+        "appender.console.layout.type = PatternLayout\n"
+        "appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex\n"
+        "logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer\n"
+        "logger.gateway.level = warn\n"
+    )
+    return path
+
+
+def _reach_workers() -> None:
+    """Workers import our packages from where they are here, whatever folder the user stands in: a
+    folder `captures` of the user's must not be taken for ours."""
+    import analyzer
+
+    home = str(Path(analyzer.__file__).parents[1])
+    known = os.environ.get("PYTHONPATH", "")
+    if Path(home).name != "site-packages" and home not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (home, known) if part)
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
+
+
+@contextlib.contextmanager
+def _silenced(log: Path) -> Iterator[None]:
+    """File descriptors 1 and 2 lead to a log; what is started meanwhile keeps them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, old in zip((1, 2), saved, strict=True):
+            os.dup2(old, number)
+            os.close(old)
+        os.close(target)
