@@ -9,7 +9,6 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.theme import Theme
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
@@ -17,8 +16,11 @@ from analyzer.filter_errors import FilterError
 from analyzer.render_times import TIME_FORMATS
 from captures.errors import CaptureError
 from dissectors.errors import DissectError
+from tui.host import Counted, Host
 from tui.keys import KEYS
-from tui.palette import DIM, NORMAL, STYLES, Glyphs
+from tui.palette import NORMAL, STYLES, Glyphs, use
+from tui.screens import SCREENS
+from tui.themes import register
 from tui.tree import TABS, Document, Item, Tree
 from tui.view import View
 from tui.views.detail import DetailPane
@@ -30,8 +32,14 @@ from tui.views.lines import Lines
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from tui.config import Config
+    from tui.control import Control
     from tui.feed import Feed
 
+FOOTERS: Final = (
+    " / filter   Enter open   1-8 screens   e error   ? keys   q quit",
+    " Enter exchanges   tab pane   R next tab   1-8 screens   ? keys   q back",
+)
 TICK: Final = 0.1
 REST: Final = 0.03
 """Seconds that the cursor rests before a message is decoded."""
@@ -42,20 +50,6 @@ WIDE: Final = 140
 MIDDLE: Final = 100
 LOW: Final = 25
 """Lines below which the list stands alone, and columns for bytes beside and for a detail."""
-THEME: Final = Theme(
-    name="kafkascope",
-    primary="#0072b2",
-    secondary="#56b4e9",
-    accent="#e69f00",
-    warning="#e69f00",
-    error="#d55e00",
-    success="#56b4e9",
-    foreground="#e4e4e4",
-    background="#101014",
-    surface="#1c1c22",
-    panel="#26262e",
-    dark=True,
-)
 
 
 class ScopeApp(App[None]):
@@ -72,8 +66,18 @@ class ScopeApp(App[None]):
     ]
 
     def __init__(
-        self, feed: Feed, name: str, *, filter_text: str = "", plain: bool = False, times: str = "u"
+        self,
+        feed: Feed,
+        name: str,
+        *,
+        filter_text: str = "",
+        plain: bool = False,
+        times: str = "u",
+        counted: Counted | None = None,
+        control: Control | None = None,
+        config: Config | None = None,
     ) -> None:
+        """`counted` makes numbers for the screens, `control` steers a proxy."""
         super().__init__()
         self.feed = feed
         self.source_name = name
@@ -97,6 +101,10 @@ class ScopeApp(App[None]):
         self._said = False
         self._busy = True
         self.animation_level = "none"
+        self.config = config
+        self.host = Host(self, counted, control)
+        if config is not None and config.keys:
+            self.set_keymap(config.keys)
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -110,6 +118,7 @@ class ScopeApp(App[None]):
         with Vertical(id="list"):
             yield Static(id="heading", markup=False)
             yield self.list
+        yield Vertical(id="boards")
         with Vertical(id="below"):
             yield Static(id="tabs", markup=False)
             with Horizontal(id="panes"):
@@ -120,12 +129,25 @@ class ScopeApp(App[None]):
 
     def on_mount(self) -> None:
         """Start the clock."""
-        self.register_theme(THEME)
-        self.theme = "kafkascope"
+        said = list(self.config.said) if self.config is not None else []
+        said.append(register(self, self.config.theme if self.config is not None else ""))
+        for text in filter(None, said):
+            self._tell(text, "warning")
+        self.theme_changed_signal.subscribe(self, lambda theme: self._recolour(theme.dark))
         self.list.focus()
         self._arrange(self.size.width, self.size.height)
         self.set_interval(TICK, self.tick)
         self.tick()
+
+    def _recolour(self, dark: bool) -> None:
+        use(dark=dark)
+        for lines in self.screen_stack[0].query(Lines):
+            lines.changed()
+        self._say()
+
+    def on_unmount(self) -> None:
+        """Nobody looks at numbers any more."""
+        self.host.close()
 
     def on_resize(self, event: events.Resize) -> None:
         """Another layout, perhaps."""
@@ -137,8 +159,10 @@ class ScopeApp(App[None]):
         narrow = width < MIDDLE or height < LOW
         pane = self._pane
         alone = narrow or self._zoomed
-        self._show(self.query_one("#list"), not alone or pane is self.list)
-        self._show(self.query_one("#below"), not alone or pane is not self.list)
+        board = self.host.board is not None
+        self._show(self.query_one("#boards"), board)
+        self._show(self.query_one("#list"), not board and (not alone or pane is self.list))
+        self._show(self.query_one("#below"), not board and (not alone or pane is not self.list))
         beside = width >= WIDE and not alone
         self._show(self.hex, beside or pane is self.hex)
         self._show(self.detail, beside or pane is not self.hex)
@@ -159,8 +183,51 @@ class ScopeApp(App[None]):
 
     # --- what arrives -----------------------------------------------------------------------
 
+    # --- screens ----------------------------------------------------------------------------
+
+    async def action_screen(self, number: int) -> None:
+        """Another screen: 1 is the list, the others are boards."""
+        if number == self.host.number:
+            return
+        board = self.host.show(number)
+        boards = self.query_one("#boards")
+        if board is None:
+            self._enter(self._pane)
+            return
+        if not board.is_attached:
+            await boards.mount(board)
+        for other in boards.children:
+            other.display = other is board
+        boards.display = True
+        board.table.focus()
+        self._arrange(self.size.width, self.size.height)
+        self.host.tick()
+        board.refresh_numbers()
+
+    def show_filter(self, text: str) -> None:
+        """The exchanges that a filter wants."""
+        box = self.query_one("#filter", Input)
+        if self._apply(text, entered=True):
+            box.value = text
+            self.host.show(1)
+            self._enter(self.list)
+
+    def prepare_filter(self, text: str) -> None:
+        """Put a filter into its box."""
+        box = self.query_one("#filter", Input)
+        box.value = text
+        box.focus()
+        box.cursor_position = len(text)
+
+    def show_exchange(self, number: int) -> None:
+        """One exchange among its neighbours."""
+        self.host.show(1)
+        self._enter(self.list)
+        self._goto(str(number))
+
     def tick(self) -> None:
         """Take in rows, filter some, say how far it is."""
+        self.host.tick()
         before = len(self.view_)
         grew = self.feed.poll(0.05)
         grew |= self.view_.advance(0.03)
@@ -208,7 +275,8 @@ class ScopeApp(App[None]):
         else:
             state = "reading  ctrl+c stops"
         zone = TIME_FORMATS[self.list.times]
-        title = f" kafkascope  {self.source_name}"
+        screen = SCREENS[self.host.number][0] if self.host.number in SCREENS else ""
+        title = f" kafkascope  {self.source_name}   {screen}".rstrip()
         right = "   ".join(part for part in (count, zone, state) if part) + " "
         room = max(1, self.size.width - len(right) - 1)
         self._static("header", f"{title[:room]:<{room}} {right}")
@@ -229,11 +297,13 @@ class ScopeApp(App[None]):
         elif not self.view_.text:
             self._static("filterstate", "")
         elif self.view_.behind:
-            self._static("filterstate", f"scanning {int(100 * self.view_.scanned)} %", DIM)
+            self._static(
+                "filterstate", f"scanning {int(100 * self.view_.scanned)} %", STYLES["dim"]
+            )
         else:
             speed = ", fast" if self.view_.fast else ""
             self._static("filterstate", f"valid{speed}", STYLES["label"])
-        self._static("footer", " / filter   Enter open   tab pane   e error   ? keys   q quit", DIM)
+        self._static("footer", FOOTERS[self.host.board is not None], STYLES["dim"])
 
     def _static(self, name: str, text: str, style: Any = NORMAL) -> None:
         for widget in self.screen_stack[0].query(f"#{name}").results(Static):
@@ -243,7 +313,8 @@ class ScopeApp(App[None]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The mouse moves the focus, too."""
-        if isinstance(event.widget, Lines):
+        if event.widget in (self.list, self.detail, self.hex):
+            assert isinstance(event.widget, Lines)
             self._pane = event.widget
 
     @on(Lines.Moved)
@@ -327,24 +398,36 @@ class ScopeApp(App[None]):
 
     def action_pane(self, by: int) -> None:
         """The pane beside, where it has one."""
+        if self.host.board is not None:
+            self.host.board.enter_pane(by)
+            return
         panes: list[Lines] = [self.list, self.detail, self.hex]
         self._look()
         self._enter(panes[(panes.index(self._pane) + by) % 3])
 
     def action_zoom(self) -> None:
         """This pane alone."""
+        if self.host.board is not None:
+            self.host.board.zoom()
+            return
         self._enter(self._pane, zoomed=not self._zoomed)
 
     def action_resize(self, by: int) -> None:
         """Shares of list and detail."""
+        if self.host.board is not None:
+            self.host.board.resize(by)
+            return
         self._share = (
             1.0 if not by else min(5.0, max(0.2, self._share * (1.3 if by > 0 else 1 / 1.3)))
         )
         self.query_one("#list").styles.height = f"{self._share:.2f}fr"
 
     def action_leave(self) -> None:
-        """Out of the detail, else out of the program."""
-        if self.list.has_focus:
+        """Out of the detail or a board, else out of the program."""
+        if self.host.board is not None:
+            self.host.show(1)
+            self._enter(self._pane)
+        elif self.list.has_focus:
             self.exit(return_code=self._code())
         else:
             self.action_escape()
@@ -355,8 +438,15 @@ class ScopeApp(App[None]):
         if box.has_focus and box.value:
             box.value = ""
             self._apply("", entered=True)
-        self._enter(self.list)
+        self._back()
         self.query_one("#prompt").display = False
+
+    def _back(self) -> None:
+        """To the board, or the list."""
+        if self.host.board is None:
+            self._enter(self.list)
+        else:
+            self.host.board.table.focus()
 
     async def action_quit(self) -> None:
         """Leave."""
@@ -373,8 +463,12 @@ class ScopeApp(App[None]):
             self.feed.stop()
 
     def action_help(self) -> None:
-        """The keys."""
-        self.push_screen(HelpScreen(self.glyphs))
+        """The keys of this screen."""
+        board = self.host.board
+        if board is None:
+            self.push_screen(HelpScreen(self.glyphs))
+        else:
+            self.push_screen(board.help(self.source_name))
 
     # --- filter -----------------------------------------------------------------------------
 
@@ -393,7 +487,7 @@ class ScopeApp(App[None]):
     def entered(self, event: Input.Submitted) -> None:
         """Apply, and back to the list."""
         if self._apply(event.value, entered=True):
-            self._enter(self.list)
+            self._back()
 
     def _apply(self, text: str, *, entered: bool) -> bool:
         try:
@@ -413,6 +507,7 @@ class ScopeApp(App[None]):
             self.list.move_to(self.list.cursor, tell=False)
             self._busy = True
             self._look()
+            self.host.filter_changed()
         self._say()
         return True
 
@@ -481,6 +576,8 @@ class ScopeApp(App[None]):
         ways = [way for way in TIME_FORMATS if way not in ("d", "dd")]
         self.list.times = ways[(ways.index(self.list.times) + 1) % len(ways)]
         self.list.changed()
+        if self.host.board is not None:
+            self.host.board.refresh_numbers()
         self._say()
 
     def action_copy(self) -> None:
@@ -509,6 +606,7 @@ class ScopeApp(App[None]):
     @on(Input.Submitted, "#prompt")
     def answered(self, event: Input.Submitted) -> None:
         """Do what was asked for."""
+        self.host.show(1)
         self._enter(self.list)
         event.input.display = False
         if self._asked is not None and event.value.strip():

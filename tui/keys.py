@@ -17,6 +17,16 @@ class Key(NamedTuple):
     help: str
 
 
+SCREENS: Final = (
+    "exchanges",
+    "connections",
+    "clients: libraries, API versions, what breaks on a release",
+    "topics: partitions, writers, readers",
+    "groups: timeline, members, delivery",
+    "latency: waits apart, histogram, over time",
+    "findings: what check says",
+    "live: rates; a proxy's rules and held frames",
+)
 KEYS: Final = (
     Key("filter.focus", "slash", "/", "filter", "filter; Enter applies, Esc leaves and clears"),
     Key("list.find", "ctrl+f", "ctrl+f", "find", "find text in the list"),
@@ -43,6 +53,10 @@ KEYS: Final = (
     Key("list.tail", "F", "F", "tail", "follow the end, and stop"),
     Key("list.time", "t", "t", "time", "next time format"),
     Key("copy.value", "y", "y", "copy", "copy the line or value (OSC 52)"),
+    *(
+        Key(f"screen.{number}", str(number), str(number), f"screen({number})", title)
+        for number, title in enumerate(SCREENS, 1)
+    ),
     Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
     Key("app.help", "question_mark,f1", "?", "help", "this help"),
     Key("app.back", "q", "q", "leave", "back; on the first screen quit"),
@@ -62,6 +76,25 @@ def rows() -> list[tuple[str, str]]:
     """(keys for people, what they do) of the list of exchanges."""
     found = [(key.shown, key.help) for key in KEYS]
     return [*found[:5], *MOVES, *found[5:]]
+
+
+def all_ids() -> list[str]:
+    """The ids of all actions, for the config file."""
+    from tui.screens import SCREENS as BOARDS
+    from tui.screens import board_class
+    from tui.screens.board import BOARD_KEYS
+
+    boards = [key for number in BOARDS for key in board_class(number).KEYS]
+    return [key.id for key in (*KEYS, *BOARD_KEYS, *boards)]
+
+
+ONLY_LIST: Final = ("list.", "detail.", "filter.from", "copy.", "pane.open")
+
+
+def everywhere() -> list[tuple[str, str]]:
+    """The same of what works on all screens."""
+    found = [(key.shown, key.help) for key in KEYS if not key.id.startswith(ONLY_LIST)]
+    return [*MOVES, *found]
 
 
 def lines() -> list[str]:

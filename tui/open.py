@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from analyzer.commands.options import Wish, input_options
+from analyzer.render_times import TIME_FORMATS
 
 TTY = "/dev/tty"
 
@@ -67,6 +68,12 @@ def _keyboard(inputs: Sequence[str]) -> int | None:
     return data
 
 
+def _can_be_read_twice(name: str) -> bool:
+    """Not a pipe."""
+    path = Path(name)
+    return name != "-" and (path.is_file() or path.is_dir())
+
+
 def _show(feed: object, wish: Wish) -> int:
     try:
         from tui.app import ScopeApp
@@ -79,12 +86,32 @@ def _show(feed: object, wish: Wish) -> int:
         return 5
     from typing import cast
 
+    from tui.config import read_config, remember
     from tui.feed import Feed
+    from tui.keys import all_ids
+    from tui.numbers import ProcessNumbers
 
+    config = read_config(all_ids())
+    remember(wish.inputs)
     name = wish.inputs[0] if len(wish.inputs) == 1 else f"{len(wish.inputs)} inputs"
     title = "stdin" if name == "-" else Path(name).name or name
-    plain = wish.plain or "utf" not in (sys.stderr.encoding or "").lower()
-    times = "u" if wish.time_format in ("a", "d", "dd") else wish.time_format
-    app = ScopeApp(cast(Feed, feed), title, filter_text=wish.filter_text, plain=plain, times=times)
+    plain = wish.plain or config.plain or "utf" not in (sys.stderr.encoding or "").lower()
+    times = config.times if config.times in TIME_FORMATS else "u"
+    if wish.time_format not in ("a", "d", "dd"):
+        times = wish.time_format
+    legs = "both" if wish.both_legs else "client"
+
+    def counted(text: str) -> ProcessNumbers:
+        return ProcessNumbers(wish.inputs, ports=wish.ports, legs=legs, filter_text=text)
+
+    app = ScopeApp(
+        cast(Feed, feed),
+        title,
+        filter_text=wish.filter_text,
+        plain=plain,
+        times=times,
+        counted=counted if all(map(_can_be_read_twice, wish.inputs)) else None,
+        config=config,
+    )
     app.run()
     return app.return_code or 0

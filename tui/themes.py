@@ -3,7 +3,7 @@ green, and have a contrast of 4.5 to 1 at least."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.theme import Theme
 
@@ -48,7 +48,7 @@ LIGHT: Final = Theme(
 USUAL: Final = DARK.name
 
 
-def register(app: App[object], wanted: str = "") -> str:
+def register(app: App[Any], wanted: str = "") -> str:
     """Make our themes known and take one; a sentence when there is none of that name."""
     for theme in (DARK, LIGHT):
         app.register_theme(theme)

@@ -13,13 +13,14 @@ from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.keys import Key
+from tui.keys import Key, everywhere
 from tui.palette import STYLES, Glyphs
 from tui.screens import evidence
 from tui.screens.ladder import Told
 from tui.screens.panes import Heading, Table, TablePane, Text
 from tui.screens.picker import Picker
 from tui.screens.sheet import Sheet, Spans
+from tui.views.help import HelpScreen
 from tui.views.lines import Lines
 
 if TYPE_CHECKING:
@@ -159,6 +160,13 @@ class Board(Vertical):
     def command(self) -> str:
         """The command that prints the table as it is."""
         return self.COMMAND
+
+    def help(self, source: str) -> HelpScreen:
+        """The keys of this screen, and what it is good for."""
+        mine = [(key.shown, key.help) for key in (*self.KEYS, *BOARD_KEYS)]
+        sections = ((self.TITLE, mine), ("Everywhere", everywhere()))
+        command = self.command().format(source)
+        return HelpScreen(self.scene.glyphs, self.TITLE, sections, about=self.HELP, command=command)
 
     # --- parts ------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 
-from tui.palette import DIM, NORMAL, STYLES, Glyphs
+from tui.palette import NORMAL, STYLES, Glyphs
 from tui.tree import Space
 from tui.views.lines import Lines, Piece
 
@@ -60,7 +60,7 @@ class HexPane(Lines):
         wide, (start, end) = self.wide, self.span
         at = line * wide
         row = self.space.data[at : at + wide]
-        out: list[Piece] = [(f"{at:08x}  ", DIM)]
+        out: list[Piece] = [(f"{at:08x}  ", STYLES["dim"])]
         texts: list[Piece] = []
         for offset, octet in enumerate(row, at):
             style = STYLES["span"] if start <= offset < end else NORMAL

@@ -1,0 +1,84 @@
+"""The counting process of the terminal UI: reads the inputs once more, for the statistics alone,
+and hands their states over. Started by `tui.numbers` when a screen first wants numbers, so that the
+list of exchanges never waits for them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import time
+from typing import Any, Final
+
+from tui.indexer import SIZE
+
+FIRST: Final = 0.15
+"""Seconds until the first states are handed over."""
+LEAST: Final = 0.5
+SHARE: Final = 10
+"""So many times longer than handing over takes, the next one is away at least."""
+TICK: Final = 64
+"""Exchanges between two looks at the clock."""
+
+
+def count(options: dict[str, Any], results: int) -> None:
+    """Count all that the filter wants, and hand over from time to time."""
+    from analyzer import rows
+    from analyzer.filter import compile_filter
+    from analyzer.offline import open_capture
+    from tui.numbers import kinds
+
+    wanted = compile_filter(options["filter"])
+    capture = open_capture(options["inputs"], decode_as=options["ports"], legs=options["legs"])
+    counted = {name: kind() for name, kind in kinds().items()}
+    if not options["filter"]:
+        watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]
+
+        def watch(event: Any) -> None:
+            for watcher in watchers:
+                watcher(event)
+
+        capture.watch = watch
+    adds = [each.add for each in counted.values()]
+    names = capture.context.names
+    due = time.monotonic() + FIRST
+    for seen, exchange in enumerate(capture.exchanges()):
+        row = rows.row_of(exchange, names)
+        if wanted(row, exchange):
+            for add in adds:
+                add(row, exchange)
+        if not seen % TICK and time.monotonic() > due:
+            begun = time.monotonic()
+            _send(results, counted, done=False)
+            spent = time.monotonic() - begun
+            due = time.monotonic() + max(LEAST, SHARE * spent)
+    _send(results, counted, done=True)
+
+
+def _send(results: int, counted: dict[str, Any], *, done: bool) -> None:
+    states = {name: pickle.dumps(each.dump(), protocol=5) for name, each in counted.items()}
+    data = pickle.dumps({"states": states, "done": done}, protocol=5)
+    view = memoryview(SIZE.pack(len(data)) + data)
+    try:
+        while view:
+            view = view[os.write(results, view) :]
+    except OSError:
+        os._exit(0)  # the UI is gone
+
+
+def main() -> None:
+    """Run with the options in the first argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    options = json.loads(sys.argv[1])
+    os.nice(5)  # the list of exchanges comes first
+    try:
+        count(options, options["results"])
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Where boards live: shows them in the place of the list of exchanges, gives them their numbers,
+and takes what they ask for to the program around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from analyzer.render_times import Times
+from tui.numbers import Numbers, StoreNumbers
+from tui.screens import SCREENS, board_class
+
+if TYPE_CHECKING:
+    from tui.app import ScopeApp
+    from tui.control import Control
+    from tui.screens.board import Board
+
+Counted = Callable[[str], Numbers]
+"""Filter -> its numbers."""
+EVERY: Final = 5
+"""Ticks between two tables made anew."""
+
+
+class Host:
+    """The scene of all boards of a program."""
+
+    def __init__(
+        self, app: ScopeApp, counted: Counted | None = None, control: Control | None = None
+    ) -> None:
+        self.app = app
+        self.store = app.feed.store
+        self.glyphs = app.glyphs
+        self.control = control
+        self._counted = counted or (lambda text: StoreNumbers(self.store, text))
+        self._all: Numbers | None = None
+        self._some: tuple[str, Numbers] | None = None
+        """Filter, and the numbers of what it shows."""
+        self._boards: dict[int, Board] = {}
+        self._seen: dict[int, tuple[int, int]] = {}
+        """Versions of numbers that a board shows."""
+        self._ticks = 0
+        self.number = 1
+
+    @property
+    def board(self) -> Board | None:
+        """The board that is shown; None when it is the list."""
+        return self._boards.get(self.number)
+
+    def made(self, number: int) -> Board:
+        """A board; made when it is first wanted."""
+        found = self._boards.get(number)
+        if found is None:
+            found = self._boards[number] = board_class(number)(self)
+        return found
+
+    def show(self, number: int) -> Board | None:
+        """Another screen; the board, or None for the list."""
+        self.number = number if number in SCREENS else 1
+        if self.number == 1:
+            return None
+        return self.made(self.number)
+
+    # --- numbers ----------------------------------------------------------------------------
+
+    def statistic(self, name: str, *, limited: bool) -> Any | None:
+        """An accumulator as it is by now, of everything or of what the filter shows."""
+        return self._numbers(limited=limited).get(name)
+
+    def _numbers(self, *, limited: bool) -> Numbers:
+        text = self.filter_text() if limited else ""
+        if not text:
+            if self._all is None:
+                self._all = self._counted("")
+            return self._all
+        if self._some is None or self._some[0] != text:
+            if self._some is not None:
+                self._some[1].close()
+            self._some = text, self._counted(text)
+        return self._some[1]
+
+    def tick(self) -> None:
+        """Take in numbers, and show them."""
+        board = self.board
+        if board is None:
+            return
+        for numbers in (self._all, self._some[1] if self._some is not None else None):
+            if numbers is not None and not numbers.done:
+                numbers.advance()
+        self._ticks += 1
+        versions = (
+            -1 if self._all is None else self._all.version,
+            -1 if self._some is None else self._some[1].version,
+        )
+        if versions != self._seen.get(self.number):
+            self._seen[self.number] = versions
+            board.refresh_numbers()
+        board.tick()
+
+    def filter_changed(self) -> None:
+        """What is limited shows other numbers."""
+        for board in self._boards.values():
+            if board.limited and board is self.board:
+                board.refresh_numbers()
+
+    def counting(self) -> bool:
+        """Whether numbers are still to come."""
+        board = self.board
+        return board is not None and not self._numbers(limited=board.limited).done
+
+    def close(self) -> None:
+        """End what counts."""
+        for numbers in (self._all, self._some[1] if self._some is not None else None):
+            if numbers is not None:
+                numbers.close()
+
+    # --- the program around -----------------------------------------------------------------
+
+    def times(self) -> Times:
+        """How times are written."""
+        times = Times(self.app.list.times)
+        session = self.store.session
+        if len(session):
+            times.saw(session.times[0])
+        return times
+
+    def filter_text(self) -> str:
+        """The filter that is in use."""
+        return self.app.view_.text
+
+    def show_filter(self, text: str) -> None:
+        """The exchanges that a filter wants."""
+        self.app.show_filter(text)
+
+    def prepare_filter(self, text: str) -> None:
+        """Put a filter into its box."""
+        self.app.prepare_filter(text)
+
+    def show_exchange(self, number: int) -> None:
+        """One exchange among its neighbours."""
+        self.app.show_exchange(number)
+
+    def tell(self, text: str, severity: Any = "information") -> None:
+        """Say a sentence."""
+        self.app._tell(text, severity)

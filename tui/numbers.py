@@ -1,0 +1,165 @@
+"""Statistics for the screens: counted by a process of its own, of everything, or of what a filter
+shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from tui.indexer import SIZE
+
+if TYPE_CHECKING:
+    from tui.store import Store
+
+SLICE: Final = 0.02
+"""Seconds of counting at a time, where there is no process for it."""
+
+
+def kinds() -> dict[str, Any]:
+    """Name -> accumulator of all that screens show."""
+    from analyzer.statistics import STATISTICS
+
+    return dict(STATISTICS)
+
+
+class Numbers(Protocol):
+    """The accumulators of one filter."""
+
+    version: int
+    """Another one when there are new numbers."""
+    done: bool
+
+    def get(self, name: str) -> Any | None:
+        """An accumulator as it is by now; None as long as it is not there."""
+
+    def advance(self) -> None:
+        """Take in what there is, for a moment."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class ProcessNumbers:
+    """Counted by a child, which reads the inputs from their beginning."""
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        *,
+        ports: Iterable[int] = (),
+        legs: str = "client",
+        filter_text: str = "",
+    ) -> None:
+        results, theirs = os.pipe()
+        options = {
+            "inputs": list(inputs),
+            "ports": list(ports),
+            "legs": legs,
+            "filter": filter_text,
+            "results": theirs,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tui.counter", json.dumps(options)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(theirs,),
+        )
+        os.close(theirs)
+        self.version = 0
+        self.done = False
+        self._states: dict[str, bytes] = {}
+        self._loaded: dict[str, Any] = {}
+        self._newest: dict[str, Any] | None = None
+        self._ended = False
+        threading.Thread(target=self._receive, args=(results,), daemon=True).start()
+
+    def _receive(self, results: int) -> None:
+        with os.fdopen(results, "rb") as pipe:
+            while len(head := pipe.read(SIZE.size)) == SIZE.size:
+                data = pipe.read(SIZE.unpack(head)[0])
+                try:
+                    # Older ones that nobody took are of no use.
+                    self._newest = pickle.loads(data)
+                except (pickle.UnpicklingError, EOFError):
+                    break  # it ended in the middle
+        self._ended = True
+
+    def advance(self) -> None:
+        """Take in the newest states."""
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._states, self._loaded = newest["states"], {}
+            self.done = newest["done"]
+            self.version += 1
+        elif self._ended and not self.done:
+            self.done = True  # it died: what it had counted stays
+            self.version += 1
+
+    def get(self, name: str) -> Any | None:
+        """An accumulator as it is by now; None as long as it is not there."""
+        found = self._loaded.get(name)
+        if found is None and name in self._states:
+            found = kinds()[name].load(pickle.loads(self._states[name]))
+            self._loaded[name] = found
+        return found
+
+    def close(self) -> None:
+        """End the child."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+
+class StoreNumbers:
+    """Counted in this process from the store, in slices: for inputs that cannot be read twice."""
+
+    def __init__(self, store: Store, filter_text: str = "") -> None:
+        from analyzer.filter import compile_filter
+
+        self._store = store
+        self._wanted = compile_filter(filter_text)
+        self._counted = {name: kind() for name, kind in kinds().items()}
+        self._next = 0
+        self._told = 0
+        self.version = 0
+        self.done = False
+
+    def advance(self) -> None:
+        """Count for a moment."""
+        import time
+
+        from analyzer.rows import row_of
+        from captures.errors import CaptureError
+
+        until = time.monotonic() + SLICE
+        session, before = self._store.session, self._next
+        while self._next < len(session) and time.monotonic() < until:
+            index, self._next = self._next, self._next + 1
+            try:
+                exchange = session.exchange(index)
+            except CaptureError:
+                continue  # its bytes are gone
+            row = row_of(exchange, session.context.names)
+            if self._wanted(row, exchange):
+                for each in self._counted.values():
+                    each.add(row, exchange)
+        behind = self._next < len(session)
+        # Tables are made anew now and then, and when all is counted.
+        if self._next != before and (not behind or self._next - self._told > 500):
+            self.version += 1
+            self._told = self._next
+        self.done = not behind and self._store.progress.done
+
+    def get(self, name: str) -> Any | None:
+        """An accumulator as it is by now."""
+        return self._counted.get(name) if self.version or self.done else None
+
+    def close(self) -> None:
+        """Nothing to end."""

@@ -1,0 +1,42 @@
+"""Screens 2 to 8: boards, each in a module of its own, imported when it is first shown.
+
+How a screen comes to be:
+
+- a subclass of `board.Board` says what is in its table (`make_sheet`, `lines`), in the tabs below
+  (`show_tab`) and which filter shows the exchanges behind a line (`evidence`);
+- its numbers are accumulators of `analyzer.statistics`, asked for by name (`self.statistic`), so
+  that it shows what a command prints; they are counted elsewhere (`tui.numbers`) and handed over
+  as they grow;
+- everything else that it wants of the program is in `board.Scene`;
+- it is listed here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tui.screens.board import Board
+
+SCREENS: Final = {
+    2: ("Connections", "tui.screens.connections:ConnectionsBoard"),
+    3: ("Clients", "tui.screens.clients:ClientsBoard"),
+    4: ("Topics", "tui.screens.topics:TopicsBoard"),
+    5: ("Groups", "tui.screens.groups:GroupsBoard"),
+    6: ("Latency", "tui.screens.latency:LatencyBoard"),
+    7: ("Findings", "tui.screens.findings:FindingsBoard"),
+    8: ("Live", "tui.screens.live:LiveBoard"),
+}
+"""Number -> (title, home). 1 is the list of exchanges."""
+
+
+def board_class(number: int) -> type[Board]:
+    """The board of a number; `KeyError`."""
+    module, _, name = SCREENS[number][1].partition(":")
+    found: Any = getattr(import_module(module), name)
+    kind: type[Board] = found
+    return kind
+
+
+__all__ = ["SCREENS", "board_class"]
