@@ -23,31 +23,36 @@ BULK: Final = 2_048
 """Bytes from which numpy is worth its call."""
 
 _ETHERNET = Struct(">6s6sH")
-_IPV4 = Struct(">BBHHHBBH4s4s")
-_IPV6 = Struct(">IHBB16s16s")
-_TCP = Struct(">HHIIBBHHH")
 _MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
 """Locally administered addresses: nobody's."""
+_SCALE: Final = Struct(">BBBB")
+"""A byte of padding and the option with its three."""
 
 
-def checksum(data: bytes) -> int:
+def checksum(data: bytes | memoryview) -> int:
     """The Internet checksum (RFC 1071): a big number modulo 65535 is its ones' complement sum."""
+    return 0xFFFF - _sum(data)
+
+
+def _sum(data: bytes | memoryview) -> int:
+    """The ones' complement sum of 16 bit words; 0 only when all bytes are."""
     if len(data) >= BULK:
-        return 0xFFFF - _bulk_sum(data)
-    if len(data) & 1:
-        data += b"\0"
+        return _bulk_sum(data)
     value = int.from_bytes(data, "big")
-    return 0xFFFF - (value % 0xFFFF or (0xFFFF if value else 0))
+    if len(data) & 1:
+        value <<= 8
+    return value % 0xFFFF or (0xFFFF if value else 0)
 
 
-def _bulk_sum(data: bytes) -> int:
+def _bulk_sum(data: bytes | memoryview) -> int:
     """The same sum of much data, twenty times faster: words of any size and order have it (RFC
     1071), but for the order of the result's bytes."""
     import numpy as np
 
     words = len(data) >> 2
     value = int(np.frombuffer(data, "<u4", words).sum(dtype=np.uint64))
-    value += int.from_bytes(data[words << 2 :], "little")
+    if len(data) & 3:
+        value += int.from_bytes(data[words << 2 :], "little")
     total = value % 0xFFFF or (0xFFFF if value else 0)
     return (total & 0xFF) << 8 | total >> 8
 
@@ -56,8 +61,7 @@ class Composer:
     """Both directions of one connection; every method returns the packets it makes, in order.
 
     Direction 0 runs from `a`, which connects, to `b`. Hosts are IP addresses; where one is IPv4
-    and the
-    other IPv6, the former is mapped.
+    and the other IPv6, the former is mapped.
     """
 
     def __init__(
@@ -68,17 +72,32 @@ class Composer:
         mss: int = MSS,
         link_type: int = ETHERNET,
         isn: tuple[int, int] = (0, 0),
+        scale: int = 0,
     ) -> None:
-        """`link_type`: ETHERNET or raw IP (101). `isn`: where sequence numbers start."""
+        """`link_type`: ETHERNET or raw IP (101). `isn`: where sequence numbers start. `scale`: of
+        both windows (RFC 7323), for those who acknowledge rarely."""
         hosts = [ip_address(each.host.split("%")[0]) for each in (a, b)]
         self._v6 = any(host.version == 6 for host in hosts)
-        self._hosts = [_packed(host, self._v6) for host in hosts]
-        self._ports = (a.port, b.port)
+        packed = [_packed(host, self._v6) for host in hosts]
+        ports = [port.to_bytes(2, "big") for port in (a.port, b.port)]
         self._mss = max(1, min(mss, MAX_MSS))
-        self._ethernet = link_type == ETHERNET
+        self._scale = _SCALE.pack(1, 3, 3, scale) if scale else b""
         self.next = [isn[0] & MASK, isn[1] & MASK]
         """Sequence number that each direction uses next."""
         self._ident = [0, 0]
+        # What is the same in all packets of a direction: bytes, and their part of the checksums.
+        kind = IPV6 if self._v6 else IPV4
+        ethernet = link_type == ETHERNET
+        self._links = [
+            _ETHERNET.pack(_MACS[1 - way], _MACS[way], kind) if ethernet else b"" for way in (0, 1)
+        ]
+        self._hosts = [packed[way] + packed[1 - way] for way in (0, 1)]
+        self._ports = [ports[way] + ports[1 - way] for way in (0, 1)]
+        self._ip_sum = [0x4500 + 0x4000 + 0x4006 + _sum(each) for each in self._hosts]
+        self._tcp_sum = [6 + _WINDOW + _sum(self._hosts[way] + self._ports[way]) for way in (0, 1)]
+        link = len(self._links[0])
+        ip = "IHH32s" if self._v6 else "HHHHHH8s"
+        self._head = Struct(f">{link}s{ip}4sIIHHHH")
 
     def open(self) -> list[bytes]:
         """The handshake."""
@@ -90,7 +109,7 @@ class Composer:
         view = memoryview(data)
         while view:
             part, view = view[: self._mss], view[self._mss :]
-            packets.append(self.packet(direction, ACK if view else ACK | PSH, bytes(part)))
+            packets.append(self.packet(direction, ACK if view else ACK | PSH, part))
         if ack and packets:
             packets.append(self.packet(1 - direction, ACK))
         return packets
@@ -107,34 +126,35 @@ class Composer:
         """One side aborts."""
         return [self.packet(direction, RST | ACK)]
 
-    def packet(self, direction: int, flags: int, payload: bytes = b"") -> bytes:
+    def packet(self, direction: int, flags: int, payload: bytes | memoryview = b"") -> bytes:
         """One packet; moves the sequence number on."""
+        return b"".join((self.head(direction, flags, payload), payload))
+
+    def head(self, direction: int, flags: int, payload: bytes | memoryview = b"") -> bytes:
+        """A packet as far as its payload, which is not copied; moves the sequence number on."""
         seq, ack = self.next[direction], self.next[1 - direction]
-        self.next[direction] = seq + len(payload) + bool(flags & (SYN | FIN)) & MASK
-        source, target = self._hosts[direction], self._hosts[1 - direction]
-        ports = self._ports[direction], self._ports[1 - direction]
-        ack = ack if flags & ACK else 0
-        size = 20 + len(payload)
-        pseudo = source + target + bytes((0, 6)) + size.to_bytes(2, "big")
-        head = _TCP.pack(*ports, seq, ack, 0x50, flags, _WINDOW, 0, 0)
-        if len(payload) >= BULK:
-            # A sum over parts of even length is the sum of their sums: nothing is copied for it.
-            both = 0x1FFFE - checksum(pseudo + head) - checksum(payload)
-            check = (0xFFFF - (both % 0xFFFF or 0xFFFF)).to_bytes(2, "big")
-        else:
-            check = checksum(pseudo + head + payload).to_bytes(2, "big")
-        segment = head[:16] + check + head[18:]
+        size = len(payload)
+        self.next[direction] = seq + size + bool(flags & (SYN | FIN)) & MASK
+        options = self._scale if flags & SYN else b""
+        if not flags & ACK:
+            ack = 0
+        size += 20 + len(options)
+        words = 0x5000 + (len(options) << 10) + flags
+        # A sum over parts of even length is the sum of their sums: nothing is copied for it.
+        total = self._tcp_sum[direction] + words + size + (seq >> 16) + (seq & 0xFFFF)
+        total += (ack >> 16) + (ack & 0xFFFF) + _sum(payload)
+        if options:
+            total += _sum(options)
+        check = 0xFFFF - (total % 0xFFFF or 0xFFFF)
+        link, hosts, ports = self._links[direction], self._hosts[direction], self._ports[direction]
+        tcp = (ports, seq, ack, words, _WINDOW, check, 0)
         if self._v6:
-            packet = _IPV6.pack(6 << 28, size, 6, 64, source, target) + segment
-        else:
-            ident = self._ident[direction] = self._ident[direction] + 1 & 0xFFFF
-            fields = (0x45, 0, 20 + size, ident, 0x4000, 64, 6)
-            check_ip = checksum(_IPV4.pack(*fields, 0, source, target))
-            packet = _IPV4.pack(*fields, check_ip, source, target) + segment
-        if not self._ethernet:
-            return packet + payload
-        kind = IPV6 if self._v6 else IPV4
-        return _ETHERNET.pack(_MACS[1 - direction], _MACS[direction], kind) + packet + payload
+            return self._head.pack(link, 6 << 28, size, 0x0640, hosts, *tcp) + options
+        ident = self._ident[direction] = self._ident[direction] + 1 & 0xFFFF
+        size += 20
+        check = 0xFFFF - ((self._ip_sum[direction] + size + ident) % 0xFFFF or 0xFFFF)
+        ip = (0x4500, size, ident, 0x4000, 0x4006, check)
+        return self._head.pack(link, *ip, hosts, *tcp) + options
 
 
 def _packed(host: IPv4Address | IPv6Address, v6: bool) -> bytes:

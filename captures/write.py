@@ -61,20 +61,8 @@ class PcapngWriter:
         """Write one packet; `length` is that on the wire when `data` is less."""
         if interface >= self._interfaces:
             raise ValueError(f"interface {interface} is not declared")
-        size = len(data)
-        padding = -size & 3
-        options = _option(COMMENT, comment.encode()) + _END if comment else b""
-        total = 32 + size + padding + len(options)
-        head = _PACKET.pack(
-            ENHANCED_PACKET,
-            total,
-            interface,
-            time_ns >> 32 & 0xFFFF_FFFF,
-            time_ns & 0xFFFF_FFFF,
-            size,
-            size if length is None else length,
-        )
-        self._sink.write(b"".join((head, data, bytes(padding), options, _SIZE.pack(total))))
+        head, tail = around(len(data), time_ns, interface, length, comment)
+        self._sink.write(b"".join((head, data, tail)))
 
     def secrets(self, data: bytes, kind: int = TLS_KEY_LOG) -> None:
         """Write a decryption secrets block; it must come before the packets that need it."""
@@ -83,6 +71,26 @@ class PcapngWriter:
     def _block(self, kind: int, body: bytes) -> None:
         size = len(body) + 12
         self._sink.write(pack("<II", kind, size) + body + _SIZE.pack(size))
+
+
+def around(
+    size: int, time_ns: int, interface: int = 0, length: int | None = None, comment: str = ""
+) -> tuple[bytes, bytes]:
+    """What stands before and behind a packet's `size` bytes in its block."""
+    tail = bytes(-size & 3)
+    if comment:
+        tail += _option(COMMENT, comment.encode()) + _END
+    total = 32 + size + len(tail)
+    head = _PACKET.pack(
+        ENHANCED_PACKET,
+        total,
+        interface,
+        time_ns >> 32 & 0xFFFF_FFFF,
+        time_ns & 0xFFFF_FFFF,
+        size,
+        size if length is None else length,
+    )
+    return head, tail + _SIZE.pack(total)
 
 
 def _option(code: int, value: bytes) -> bytes:
