@@ -40,6 +40,14 @@ class NodeAddresses:
         """The address, None while it is not known."""
         return self._addresses.get(node)
 
+    def node_at(self, address: str, port: int) -> int | None:
+        """The node that was told to be there; by its port alone when only one node has it, for
+        captures show addresses where brokers tell names. None when that is not known."""
+        found = [node for node, told in self._addresses.items() if told == address]
+        if not found:
+            found = [n for n, told in self._addresses.items() if told.endswith(f":{port}")]
+        return found[0] if len(found) == 1 else None
+
     def __len__(self) -> int:
         return len(self._addresses)
 

@@ -54,14 +54,23 @@ class Wish:
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
     """INPUT... and all common options, given to the command as `wish`."""
+    return _with(function, _OPTIONS)
 
+
+def input_options_but_to(function: Callable[..., int]) -> Callable[..., int]:
+    """The same for commands whose --to is a place and not a time."""
+    rest = tuple(option for option in _OPTIONS if option is not _TO)
+    return _with(function, rest, end=None)
+
+
+def _with(function: Callable[..., int], chosen: tuple[Any, ...], **rest: Any) -> Callable[..., int]:
     @functools.wraps(function)
     def command(**options: Any) -> int:
         names = _NAMES & options.keys()
         common = {name: options.pop(name) for name in names}
-        return function(wish=_wish(**common), **options)
+        return function(wish=_wish(**common, **rest), **options)
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(chosen):
         command = option(command)
     return command
 
@@ -132,6 +141,8 @@ def ports_of(text: str) -> range:
     return range(low, high + 1)
 
 
+_TO: Final = click.option("--to", "end", metavar="TIME", help="The same.")
+
 _OPTIONS: Final = (
     click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
     click.option("-Y", "--filter", "filter_text", metavar="FILTER", help="Display filter."),
@@ -141,7 +152,7 @@ _OPTIONS: Final = (
     click.option(
         "--from", "begin", metavar="TIME", help="Clock, date, seconds, or -5m (of the end)."
     ),
-    click.option("--to", "end", metavar="TIME", help="The same."),
+    _TO,
     click.option(
         "-t",
         "time_format",

@@ -1,0 +1,11 @@
+"""A capture's requests to a live broker once more, and its answers held against the captured ones.
+
+    capture -> Plan (policy: what may be sent) -> Remap (ids of the capture -> those of the peer)
+            -> Split (which broker plays the part) -> Peer (sockets) -> Compare
+
+Sans-I/O, all but `peer`, `cluster` and `run`.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,323 @@
+"""`kafkascope replay`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from analyzer.commands.options import Wish, input_options_but_to
+from analyzer.commands.output import Output
+
+if TYPE_CHECKING:
+    import ssl
+
+    from analyzer.commands.reading import Reading
+    from analyzer.session import Session
+    from proxy.replay.peer import Reach
+    from proxy.replay.plan import Plan
+    from proxy.replay.run import Outcome
+
+DIFFERENT: Final = 1
+UNREACHABLE: Final = 3
+PASSWORD: Final = "KAFKASCOPE_PASSWORD"
+PERCENTILES: Final = (0.5, 0.99)
+
+
+class Options(NamedTuple):
+    """What is special to replay."""
+
+    to: tuple[str, int]
+    speed: float | None
+    writes: bool
+    prefix: str
+    same_groups: bool
+    create: bool
+    strict: bool
+    timeout: float
+    tls: ssl.SSLContext | None
+    user: tuple[str, str] | None
+    """Mechanism and name."""
+
+
+@click.command()
+@input_options_but_to
+@click.option("--to", required=True, metavar="HOST:PORT", help="A broker of the target.")
+@click.option(
+    "--speed",
+    default="1",
+    metavar="N|max",
+    show_default=True,
+    help="Of the original pace; max: as fast as answers come.",
+)
+@click.option("--allow-writes", is_flag=True, help="Send requests that change something, too.")
+@click.option("--group-prefix", default="", metavar="P", help="For groups and transactional ids.")
+@click.option("--same-groups", is_flag=True, help="Use the captured groups: moves live ones!")
+@click.option("--create-topics", is_flag=True, help="Create topics that the target lacks.")
+@click.option("--strict", is_flag=True, help="Volatile values count as differences, too.")
+@click.option(
+    "--timeout", default=30.0, show_default=True, metavar="SECONDS", help="For an answer."
+)
+@click.option("--tls", is_flag=True, help="Connect with TLS; certificates are verified.")
+@click.option("--cafile", metavar="PEM", help="Certificates to trust.")
+@click.option("--sasl", metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
+@click.option("--user", metavar="NAME", help=f"For --sasl; the password is read from ${PASSWORD}.")
+def replay(
+    wish: Wish,
+    to: str,
+    speed: str,
+    allow_writes: bool,
+    group_prefix: str,
+    same_groups: bool,
+    create_topics: bool,
+    strict: bool,
+    timeout: float,
+    tls: bool,
+    cafile: str | None,
+    sasl: str | None,
+    user: str | None,
+) -> int:
+    """Send the requests of a capture to a live cluster again, and compare its answers with the
+    captured ones. Ends with 1 when they differ.
+
+    Only APIs that change nothing are sent, unless --allow-writes is given; requests of groups also
+    need --group-prefix or --same-groups. Everything that is not sent is counted and named.
+
+    \b
+      kafkascope replay prod.pcapng --to test-broker:9092 -Y 'client == billing'
+      kafkascope replay 2x.pcapng --to new:9092 --speed max --allow-writes --group-prefix test-
+    """
+    if wish.form in ("tsv", "csv"):
+        raise click.UsageError("replay prints text or JSON")
+    if group_prefix and same_groups:
+        raise click.UsageError("--group-prefix or --same-groups, not both")
+    if bool(sasl) != bool(user):
+        raise click.UsageError("--sasl and --user belong together")
+    options = Options(
+        _address(to),
+        _speed(speed),
+        allow_writes,
+        group_prefix,
+        same_groups,
+        create_topics,
+        strict,
+        timeout,
+        _tls(cafile) if tls or cafile else None,
+        (sasl, user) if sasl and user else None,
+    )
+    return _replay(wish, options)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise click.BadParameter(f'"{text}": write HOST:PORT', param_hint="--to")
+    return host.strip("[]"), int(port)
+
+
+def _speed(text: str) -> float | None:
+    if text == "max":
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e6:
+        raise click.BadParameter(f'"{text}": a number above 0, or max', param_hint="--speed")
+    return found
+
+
+def _tls(cafile: str | None) -> ssl.SSLContext:
+    import ssl
+
+    try:
+        return ssl.create_default_context(cafile=cafile)
+    except (OSError, ssl.SSLError) as error:
+        raise click.BadParameter(f"{cafile}: {error}", param_hint="--cafile") from None
+
+
+def _reach(options: Options) -> Reach:
+    from proxy.replay.peer import Reach
+    from proxy.replay.sasl import MECHANISMS, Credentials
+
+    credentials = None
+    if options.user is not None:
+        mechanism = options.user[0].upper()
+        if mechanism not in MECHANISMS:
+            known = ", ".join(MECHANISMS)
+            raise click.BadParameter(f"{mechanism}: known are {known}", param_hint="--sasl")
+        if PASSWORD not in os.environ:
+            raise click.UsageError(f"the password of {options.user[1]} is expected in ${PASSWORD}")
+        credentials = Credentials(mechanism, options.user[1], os.environ[PASSWORD])
+    return Reach(options.tls, credentials, options.timeout)
+
+
+def _replay(wish: Wish, options: Options) -> int:
+    from analyzer.commands.reading import Reading
+    from analyzer.session import Session
+    from proxy.replay.peer import PeerError
+    from proxy.replay.plan import Plan
+    from proxy.replay.policy import Permit
+
+    reach = _reach(options)
+    permit = Permit(options.writes, bool(options.prefix) or options.same_groups)
+    with Reading(wish, spool=True) as reading, Output(wish) as output:
+        context = reading.capture.context
+        session = Session(context, reading.capture.source.read)
+        plan = Plan(permit)
+        for row, exchange in reading.rows():
+            plan.add(exchange, session.add(exchange, row))
+        damaged = reading.finish()
+        try:
+            outcome = asyncio.run(_run(reading, session, plan, options, reach, wish, output))
+        except PeerError as error:
+            click.echo(f"kafkascope: {error}", err=True)
+            return UNREACHABLE
+        except Missing as error:
+            click.echo(f"kafkascope: {error}", err=True)
+            return 2
+        found = _print(outcome, plan, wish, output)
+    return damaged or (DIFFERENT if found or outcome.unanswered else 0)
+
+
+class Missing(Exception):
+    """Topics that the target lacks; one line for people."""
+
+
+async def _run(
+    reading: Reading,
+    session: Session,
+    plan: Plan,
+    options: Options,
+    reach: Reach,
+    wish: Wish,
+    output: Output,
+) -> Outcome:
+    from proxy.replay.cluster import Cluster, known_versions
+    from proxy.replay.remap import Remap
+    from proxy.replay.run import Replay
+
+    context = reading.capture.context
+    cluster = Cluster(*options.to, reach)
+    try:
+        await cluster.open()
+        topics = plan.topics(session, context.names, plan.steps()) - plan.created
+        if topics:
+            await cluster.refresh(sorted(topics))
+        await _have_topics(cluster, plan, topics, options)
+        remap = Remap(prefix=options.prefix, writes=options.writes)
+        remap.cluster_id, remap.captured_cluster_id = cluster.cluster_id, plan.cluster_id
+        for captured, live in zip(sorted(plan.nodes), sorted(cluster.nodes), strict=False):
+            remap.nodes.learn(captured, live)
+        if not wish.quiet:
+            address = f"{options.to[0]}:{options.to[1]}"
+            told = f"{len(cluster.nodes)} nodes, {known_versions(cluster.versions)}"
+            click.echo(f"kafkascope: replaying to {address} ({told})", err=True)
+
+        def say(exchange: Any, text: str) -> None:
+            if wish.verbose:
+                name = f"{exchange.api} v{exchange.api_version}"
+                click.echo(f"{exchange.number:>6}  {name:<28} {text}", err=True)
+
+        replaying = Replay(
+            session,
+            context,
+            plan,
+            cluster,
+            remap,
+            reach,
+            speed=options.speed,
+            strict=options.strict,
+            told=say,
+        )
+        return await replaying.run()
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+    finally:
+        await cluster.close()
+
+
+async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Options) -> None:
+    missing = {name for name in topics - cluster.topics if not name.startswith("__")}
+    if not missing:
+        return
+    if not options.create:
+        shown = ", ".join(sorted(missing)[:5]) + (", ..." if len(missing) > 5 else "")
+        raise Missing(f"the target has no topic {shown}: create it, or give --create-topics")
+    wanted = {name: plan.partitions.get(name, 1) for name in sorted(missing)}
+    refused = await cluster.create(wanted)
+    if refused:
+        raise Missing(f"the target does not create {', '.join(refused)}")
+
+
+# --- what came of it
+
+
+def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
+    """Print differences, latency and what was left out; the number of differences."""
+    findings = list(outcome.comparison.all())
+    skipped = sorted(plan.skipped.items())
+    if wish.form in ("json", "jsonl"):
+        _print_json(outcome, findings, skipped, output)
+        return len(findings)
+    for each in findings:
+        where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
+        first = f", first in exchange {each.exchange}" if each.exchange else ""
+        output.line(f"{where}  {each.path}: {each.then} -> {each.now}  ({each.times}x{first})", "!")
+    if findings:
+        output.line("")
+    for line in _latency_lines(outcome):
+        output.line(line)
+    comparison = outcome.comparison
+    said = f"{outcome.sent} requests sent: {comparison.same} answers the same, "
+    said += f"{comparison.different} different, {outcome.unanswered} without an answer"
+    if outcome.settled:
+        said += f", {outcome.settled} that the captured broker was not ready for"
+    click.echo(f"kafkascope: {said}", err=True)
+    for (api, reason), count in skipped:
+        click.echo(f"kafkascope: not sent: {count} {api}: {reason}", err=True)
+    return len(findings)
+
+
+def _latency_lines(outcome: Outcome) -> list[str]:
+    by_api: dict[str, list[tuple[int, int]]] = {}
+    for api, then, now in outcome.latencies:
+        by_api.setdefault(api, []).append((then, now))
+    if not by_api:
+        return []
+    lines = [f"{'latency, ms':<28} {'n':>7} {'p50 then':>9} {'now':>9} {'p99 then':>9} {'now':>9}"]
+    for api in sorted(by_api):
+        pairs = by_api[api]
+        sides = [sorted(each) for each in zip(*pairs, strict=True)]
+        cells = [f"{_at(side, share) / 1e6:>9.1f}" for share in PERCENTILES for side in sides]
+        lines.append(f"{api:<28} {len(pairs):>7} {' '.join(cells)}")
+    return lines
+
+
+def _at(values: list[int], share: float) -> int:
+    return values[min(int(len(values) * share), len(values) - 1)]
+
+
+def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], output: Output) -> None:
+    from dissectors.jsonform import dumps
+
+    for each in findings:
+        output.octets(dumps({"schema": "replay-difference/1", **each._asdict()}))
+    for (api, reason), count in skipped:
+        line = {"schema": "replay-skipped/1", "api": api, "reason": reason, "count": count}
+        output.octets(dumps(line))
+    comparison = outcome.comparison
+    summary = {
+        "schema": "replay/1",
+        "sent": outcome.sent,
+        "same": comparison.same,
+        "different": comparison.different,
+        "unanswered": outcome.unanswered,
+        "settled": outcome.settled,
+        "unserved": outcome.unserved,
+    }
+    output.octets(dumps(summary))
+    sys.stdout.flush()

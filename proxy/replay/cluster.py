@@ -1,0 +1,192 @@
+"""What the peer is: nodes, leaders, coordinators, topic ids, versions; asked once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dissectors.reader import Body
+from dissectors.registry import APIS, api_named, example
+from proxy.replay.peer import Peer, PeerError, Reach
+
+NOT_AVAILABLE: Final = frozenset({14, 15, 16})
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""
+UNKNOWN_TOPIC: Final = 3
+LEADER_NOT_AVAILABLE: Final = 5
+TRIES: Final = 40
+PAUSE: Final = 0.25
+
+
+class Cluster:
+    """The peer, seen through a bootstrap connection of our own."""
+
+    def __init__(self, host: str, port: int, reach: Reach) -> None:
+        self.bootstrap = (host, port)
+        self._reach = reach
+        self._peer: Peer | None = None
+        self.nodes: dict[int, tuple[str, int]] = {}
+        self.controller = -1
+        self.cluster_id: str | None = None
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self.topics: set[str] = set()
+        self._leaders: dict[tuple[str | bytes, int], int] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+
+    async def open(self) -> None:
+        """Connect, ask for versions and nodes; `PeerError`."""
+        self._peer = await Peer.open(*self.bootstrap, self._reach)
+        await self._ask_versions()
+        await self.refresh([])
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._peer is not None:
+            await self._peer.close()
+
+    async def _ask_versions(self) -> None:
+        try:
+            told = await self.ask("ApiVersions", 0, {})
+        except PeerError:
+            # Before 0.10 there is no such request; the broker closes the connection.
+            self._peer = await Peer.open(*self.bootstrap, self._reach)
+            return
+        for each in told["api_keys"]:
+            self.versions[each["api_key"]] = (each["min_version"], each["max_version"])
+
+    async def ask(self, api: str, version: int, body: Body) -> Body:
+        """A request of our own to the bootstrap broker; connects again when it was closed."""
+        if self._peer is None or self._peer.closed:
+            self._peer = await Peer.open(*self.bootstrap, self._reach)
+        return await self._peer.ask(api, version, {**example(f"{api}Request", version), **body})
+
+    def best(self, api: str, most: int) -> int:
+        """The highest version of an API that both sides have, at most `most`."""
+        known = api_named(api)
+        low, high = self.versions.get(known.key, (0, 0))
+        version = min(high, most, known.versions.high)
+        if version < max(low, known.versions.low):
+            raise PeerError(f"the broker has {api} {low} to {high}; {version} is the newest for us")
+        return version
+
+    def serves(self, key: int, version: int) -> bool:
+        """Whether the peer takes requests of that version; True when it did not tell."""
+        if not self.versions:
+            return True
+        low, high = self.versions.get(key, (1, 0))
+        return low <= version <= high
+
+    async def refresh(self, topics: Iterable[str] | None) -> None:
+        """Ask for nodes, and for leaders and ids of topics (None: of all)."""
+        version = self.best("Metadata", 12)
+        body = _metadata(version, None if topics is None else list(topics))
+        told = await self.ask("Metadata", version, body)
+        for each in told["brokers"]:
+            self.nodes[each["node_id"]] = (each["host"], each["port"])
+        self.controller = told.get("controller_id", -1)
+        self.cluster_id = told.get("cluster_id")
+        for topic in told["topics"]:
+            if topic["error_code"] not in (0, LEADER_NOT_AVAILABLE) or not topic["name"]:
+                continue
+            name = topic["name"]
+            self.topics.add(name)
+            if "topic_id" in topic:
+                self.topic_ids[name] = bytes(topic["topic_id"])
+            for part in topic["partitions"]:
+                self._leaders[name, part["partition_index"]] = part["leader_id"]
+                if "topic_id" in topic:
+                    place = (bytes(topic["topic_id"]), part["partition_index"])
+                    self._leaders[place] = part["leader_id"]
+
+    def leader(self, topic: str | bytes, partition: int) -> int:
+        """The leader of a partition (topic by name or by the peer's id); -1 when unknown."""
+        if not isinstance(topic, str):
+            topic = bytes(topic)
+        return self._leaders.get((topic, partition), -1)
+
+    def without_leader(self, topics: Iterable[str]) -> bool:
+        """Whether a partition of those topics has no leader yet."""
+        wanted = set(topics)
+        return (
+            any(leader < 0 for (topic, _), leader in self._leaders.items() if topic in wanted)
+            or not wanted <= self.topics
+        )
+
+    async def coordinator(self, key: str, kind: int) -> int:
+        """The coordinator of a group (0) or transactional id (1); asked once."""
+        found = self._coordinators.get((kind, key))
+        if found is not None:
+            return found
+        import asyncio
+
+        version = self.best("FindCoordinator", 4)
+        for _ in range(TRIES):
+            body: Body = {"key": key}
+            if version >= 1:
+                body["key_type"] = kind
+            if version >= 4:
+                body = {"key_type": kind, "coordinator_keys": [key]}
+            told = await self.ask("FindCoordinator", version, body)
+            answer = told["coordinators"][0] if version >= 4 else told
+            if answer["error_code"] == 0:
+                self.nodes[answer["node_id"]] = (answer["host"], answer["port"])
+                self._coordinators[kind, key] = answer["node_id"]
+                return int(answer["node_id"])
+            if answer["error_code"] not in NOT_AVAILABLE:
+                break
+            await asyncio.sleep(PAUSE)
+        return -1
+
+    async def create(self, topics: dict[str, int]) -> list[str]:
+        """Create topics with numbers of partitions and wait for their leaders; those that the
+        peer refused, with its error."""
+        import asyncio
+
+        version = self.best("CreateTopics", 5)
+        blank: Body = {
+            "replication_factor": -1 if version >= 4 else 1,
+            "assignments": [],
+            "configs": [],
+        }
+        body: Body = {
+            "topics": [
+                {"name": name, "num_partitions": count, **blank} for name, count in topics.items()
+            ],
+            "timeout_ms": int(self._reach.timeout * 1000),
+        }
+        told = await self.ask("CreateTopics", version, body)
+        refused = [
+            f"{each['name']} (error {each['error_code']})"
+            for each in told["topics"]
+            if each["error_code"] not in (0, 36)
+        ]
+        for _ in range(TRIES):
+            await self.refresh(topics)
+            if not self.without_leader(topics):
+                break
+            await asyncio.sleep(PAUSE)
+        return refused
+
+
+def _metadata(version: int, topics: list[str] | None) -> Body:
+    """A request for topics; None asks for all of them."""
+    body: Body = {"topics": None}
+    if topics is not None:
+        body["topics"] = [{"name": name} for name in topics]
+        if version >= 10:
+            body["topics"] = [{"topic_id": bytes(16), "name": name} for name in topics]
+    elif version == 0:
+        body["topics"] = []
+    if version >= 4:
+        body["allow_auto_topic_creation"] = False
+    return body
+
+
+def known_versions(versions: dict[int, tuple[int, int]]) -> str:
+    """A short word on what the peer is, from its newest Fetch and Produce."""
+    parts = []
+    for name in ("Produce", "Fetch"):
+        low, high = versions.get(api_named(name).key, (0, -1))
+        if high >= 0:
+            parts.append(f"{name} {low}-{high}")
+    return ", ".join(parts) or f"none of {len(APIS)} APIs told"

@@ -1,0 +1,99 @@
+"""What a capture asks for, before anything is sent: order, dependencies, topics. Sans-I/O."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proxy.replay.policy import Permit, refusal
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.session import Session
+    from analyzer.topics import TopicNames
+
+
+@dataclass(slots=True)
+class Step:
+    """A request that will be sent."""
+
+    index: int
+    """In the session."""
+    time_ns: int
+    done_ns: int | None
+    """When its answer was complete; None when the capture has none."""
+    after: int = 0
+    """So many answers were complete in the capture before this request was sent."""
+    rank: int = -1
+    """Of its answer among all answers, by time."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """Takes exchanges in; `steps` says what to send, in the order of the capture."""
+
+    permit: Permit
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(API, reason)."""
+    partitions: dict[str, int] = field(default_factory=dict)
+    """Topic -> partitions, as Metadata told."""
+    created: set[str] = field(default_factory=set)
+    """Topics that the capture itself creates."""
+    nodes: set[int] = field(default_factory=set)
+    cluster_id: str | None = None
+    _steps: list[Step] = field(default_factory=list)
+
+    def add(self, exchange: Exchange, index: int) -> None:
+        """Take an exchange in, with its index in the session."""
+        self._learn(exchange)
+        request = exchange.request
+        reason = refusal(exchange.api_key, None if request is None else request.body, self.permit)
+        if not reason and request is not None and request.frame.cut:
+            reason = "not whole in the capture"
+        if reason:
+            self.skipped[exchange.api or "?", reason] += 1
+            return
+        done = None if exchange.response is None else exchange.response.frame.last_ns
+        self._steps.append(Step(index, exchange.time_ns, done))
+
+    def _learn(self, exchange: Exchange) -> None:
+        if exchange.response is None or exchange.response.body is None:
+            return
+        body = exchange.response.body
+        if exchange.api == "Metadata":
+            self.nodes |= {each["node_id"] for each in body["brokers"]}
+            self.cluster_id = body.get("cluster_id") or self.cluster_id
+            for topic in body["topics"]:
+                if topic["name"] and topic["partitions"]:
+                    self.partitions[topic["name"]] = len(topic["partitions"])
+        elif exchange.api == "DescribeCluster":
+            self.nodes |= {each["broker_id"] for each in body["brokers"]}
+            self.cluster_id = body["cluster_id"] or self.cluster_id
+        elif exchange.api == "CreateTopics" and self.permit.writes:
+            self.created |= {topic["name"] for topic in body["topics"]}
+
+    def steps(self) -> list[Step]:
+        """By time of the request, with what each has to wait for."""
+        steps = sorted(self._steps, key=lambda step: step.time_ns)
+        answered = sorted(
+            (step for step in steps if step.done_ns is not None), key=lambda step: step.done_ns or 0
+        )
+        for rank, step in enumerate(answered):
+            step.rank = rank
+        times = [step.done_ns or 0 for step in answered]
+        for step in steps:
+            # What was answered at the same moment cannot have been known.
+            step.after = bisect_right(times, step.time_ns - 1)
+        return steps
+
+    def topics(self, session: Session, names: TopicNames, steps: list[Step]) -> set[str]:
+        """The topics that the requests to be sent are about."""
+        found: set[str] = set()
+        for step in steps:
+            for topic in session.topic_lists.values[session.topics[step.index]]:
+                name = names.late(topic)
+                if not name.endswith("?"):
+                    found.add(name)
+        return found

@@ -1,0 +1,236 @@
+"""Ids of a capture -> those of a live peer, and back: topics, groups, members, generations,
+producers, nodes, the cluster. Learned from pairs of answers. Sans-I/O.
+
+Fields are found by the marks of their declarations; those that have none are in `EPOCHS` and
+`GENERATIONS`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from dissectors.errors import DissectError
+from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire
+from dissectors.reader import Body
+from dissectors.record_writer import with_right_crc
+from dissectors.records import Partial, batches
+from dissectors.values import Uuid
+from dissectors.walk import changed, leaves
+
+GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
+"""Of a group: what JoinGroup or ConsumerGroupHeartbeat told."""
+UNCHECKED: Final = frozenset({"current_leader_epoch", "last_fetched_epoch"})
+"""Epochs of leaders that a broker checks only when they are given; the peer's are others."""
+INSTANCES: Final = frozenset({"group_instance_id", "instance_id", "process_id"})
+"""Ids of members that clients choose themselves: they stay."""
+BROKER_RESOURCES: Final = frozenset({4, 8})
+"""Types of config resources whose name is a node id: broker, broker logger."""
+_PRODUCER: Final = struct.Struct(">qh")
+_PRODUCER_AT: Final = 43
+"""Of producer id and epoch in a magic 2 batch."""
+
+
+class Pair(NamedTuple):
+    """A captured and a live value of the same thing."""
+
+    captured: Any
+    live: Any
+
+
+class Table:
+    """Captured value -> live value, and back. What is not known stays as it is."""
+
+    def __init__(self, pairs: Iterable[tuple[Any, Any]] = ()) -> None:
+        self._live: dict[Any, Any] = {}
+        self._captured: dict[Any, Any] = {}
+        for captured, live in pairs:
+            self.learn(captured, live)
+
+    def learn(self, captured: Any, live: Any) -> None:
+        """Take note of a pair."""
+        self._live[captured] = live
+        self._captured[live] = captured
+
+    def live(self, captured: Any) -> Any:
+        """The peer's value."""
+        return self._live.get(captured, captured)
+
+    def captured(self, live: Any) -> Any:
+        """The capture's value."""
+        return self._captured.get(live, live)
+
+
+class Remap:
+    """State of a whole replay."""
+
+    def __init__(self, *, prefix: str = "", writes: bool = False) -> None:
+        self.prefix = prefix
+        """Of groups and transactional ids."""
+        self.writes = writes
+        """Whether requests may change anything; else Metadata creates no topics."""
+        self.topic_ids = Table()
+        self.members = Table()
+        self.nodes = Table()
+        self.cluster_id: str | None = None
+        self.captured_cluster_id: str | None = None
+        self._generations: dict[tuple[str, int], int] = {}
+        self._producers = Table()
+        """(id, epoch)."""
+
+    # --- requests
+
+    def request(self, layout: Layout, body: Body) -> Body:
+        """A captured request as the peer is to get it."""
+        group = _first_group(layout, body)
+        name = layout.message.name
+
+        def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+            return self._to_live(name, slot, value, around, group)
+
+        return changed(layout, body, change)
+
+    def _to_live(
+        self, message: str, slot: Slot, value: Any, around: Mapping[str, Any], group: str
+    ) -> Any:
+        field = slot.field
+        kind = field.entity or field.subject
+        if kind in ("groupId", "transactionalId"):
+            return self.prefix + value if value else value
+        if kind == "coordinatorKey":
+            return self.prefix + value
+        if kind == "memberId" and slot.name not in INSTANCES:
+            return self.members.live(value)
+        if kind == "clusterId":
+            return self.cluster_id if value else value
+        if kind == "resourceName" and around.get("resource_type") in BROKER_RESOURCES:
+            return str(self.nodes.live(int(value))) if value.isdigit() else value
+        if isinstance(value, Uuid) and slot.name == "topic_id":
+            return Uuid(self.topic_ids.live(bytes(value)))
+        if kind == "producerId":
+            epoch = around.get("producer_epoch", -1)
+            return self._producers.live((value, epoch))[0]
+        if slot.name == "producer_epoch":
+            producer = around.get("producer_id", -1)
+            return self._producers.live((producer, value))[1]
+        if slot.name in GENERATIONS:
+            return self._generations.get((group, value), value)
+        if slot.name in UNCHECKED:
+            return -1
+        if message == "ApiVersionsRequest" and slot.name == "node_id":
+            return -1 if value < 0 else self.nodes.live(value)
+        if message == "MetadataRequest" and slot.name == "allow_auto_topic_creation":
+            return value and self.writes
+        if kind == "brokerId" and slot.name != "replica_id":
+            return self.nodes.live(value)
+        if isinstance(value, bytes) and _holds_records(slot):
+            return self._records(value)
+        return value
+
+    def _records(self, data: bytes) -> bytes:
+        """Batches of the producer that the peer knows."""
+        out = data
+        try:
+            for batch in batches(data):
+                if isinstance(batch, Partial) or batch.magic != 2 or batch.producer_id < 0:
+                    continue
+                found = self._producers.live((batch.producer_id, batch.producer_epoch))
+                at = batch.at + _PRODUCER_AT
+                out = out[:at] + _PRODUCER.pack(*found) + out[at + _PRODUCER.size :]
+                out = with_right_crc(out, batch)
+        except DissectError:
+            pass
+        return out
+
+    # --- answers
+
+    def response(self, layout: Layout, body: Body) -> Body:
+        """A live answer in the capture's terms."""
+        message = layout.message.name
+
+        def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+            return self._to_captured(message, slot, value, around)
+
+        return changed(layout, body, change)
+
+    def _to_captured(self, message: str, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+        kind = slot.field.entity or slot.field.subject
+        if kind in ("groupId", "transactionalId", "coordinatorKey"):
+            return value.removeprefix(self.prefix) if self.prefix else value
+        if kind == "memberId":
+            return self.members.captured(value)
+        if kind == "clusterId":
+            return self.captured_cluster_id if value == self.cluster_id else value
+        if isinstance(value, Uuid) and slot.name == "topic_id":
+            return Uuid(self.topic_ids.captured(bytes(value)))
+        if kind == "brokerId":
+            return self.nodes.captured(value)
+        if kind == "producerId":
+            return self._producers.captured((value, around.get("producer_epoch", -1)))[0]
+        return value
+
+    # --- learning
+
+    def learn(self, api: str, request: Body, captured: Body, live: Body) -> None:
+        """What an answer tells about ids that later requests use. `request` is the captured one."""
+        if api == "InitProducerId":
+            pair = [(each["producer_id"], each["producer_epoch"]) for each in (captured, live)]
+            self._producers.learn(*pair)
+        elif api == "JoinGroup":
+            self._joined(request, captured, live)
+        elif api in ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"):
+            self._member(captured.get("member_id"), live.get("member_id"))
+            group = request["group_id"]
+            self._generations[group, captured["member_epoch"]] = live["member_epoch"]
+
+    def _joined(self, request: Body, captured: Body, live: Body) -> None:
+        self._member(captured["member_id"], live["member_id"])
+        group = request["group_id"]
+        if captured["error_code"] == 0 and live["error_code"] == 0:
+            self._generations[group, captured["generation_id"]] = live["generation_id"]
+        rest = [each["member_id"] for each in live["members"]]
+        known = {self.members.captured(each) for each in rest}
+        missing = [e["member_id"] for e in captured["members"] if e["member_id"] not in known]
+        strangers = [each for each in rest if self.members.captured(each) == each]
+        if len(missing) == len(strangers) == 1:
+            # The one whose own answer is not here yet.
+            self._member(missing[0], strangers[0])
+
+    def _member(self, captured: str | None, live: str | None) -> None:
+        if captured and live:
+            self.members.learn(captured, live)
+
+
+def _holds_records(slot: Slot) -> bool:
+    wire = slot.wire
+    while isinstance(wire, ArrayWire):
+        wire = wire.element
+    return isinstance(wire, BytesWire) and wire.records
+
+
+def _first_group(layout: Layout, body: Body) -> str:
+    """The group that a request is about; empty when it is about none."""
+    for leaf in leaves(layout, body):
+        if leaf.slot.field.entity == "groupId" and isinstance(leaf.value, str):
+            return leaf.value
+        if isinstance(leaf.slot.wire, BytesWire):
+            continue
+    return ""
+
+
+def topic_ids_in(layout: Layout) -> bool:
+    """Whether a message names topics by id."""
+    return _uses_ids(layout.body)
+
+
+def _uses_ids(wire: Any) -> bool:
+    if isinstance(wire, ArrayWire):
+        return _uses_ids(wire.element)
+    slots = getattr(wire, "slots", None)
+    if slots is None:
+        return False
+    return any(
+        (isinstance(slot.wire, UuidWire) and slot.name == "topic_id") or _uses_ids(slot.wire)
+        for slot in slots
+    )

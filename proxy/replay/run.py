@@ -1,0 +1,340 @@
+"""The replay itself: sends what the plan says when its time has come, and compares the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from analyzer.fetch_sessions import FETCH
+from dissectors.errors import DissectError
+from dissectors.reader import Body
+from dissectors.registry import Decoded, decode_response, write_layout
+from proxy.replay import split
+from proxy.replay.cluster import Cluster
+from proxy.replay.compare import Comparison
+from proxy.replay.peer import Peer, PeerError, Reach
+from proxy.replay.plan import Plan, Step
+from proxy.replay.remap import Remap
+from proxy.replay.roles import Role, role_of
+from proxy.replay.sessions import Sessions
+
+if TYPE_CHECKING:
+    from analyzer.context import Context
+    from analyzer.model import Exchange
+    from analyzer.session import Session
+
+TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 51, 72, 75})
+"""Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
+still being completed, leaders that moved. Clients ask again, and so do we."""
+TRIES: Final = 40
+PAUSE: Final = 0.25
+CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
+IN_FLIGHT: Final = 1_000
+"""Requests without an answer yet, over all connections."""
+
+
+class Latency(NamedTuple):
+    """Of one exchange, in nanoseconds."""
+
+    api: str
+    then_ns: int
+    now_ns: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a replay."""
+
+    sent: int = 0
+    unanswered: int = 0
+    unserved: int = 0
+    """Not sent, for the peer lacks the version."""
+    settled: int = 0
+    """Answers whose error in the capture was one that passes."""
+    comparison: Comparison = field(default_factory=Comparison)
+    latencies: list[Latency] = field(default_factory=list)
+
+
+class Replay:
+    """One replay. `told` hears of each exchange: (exchange, what came of it)."""
+
+    def __init__(
+        self,
+        session: Session,
+        context: Context,
+        plan: Plan,
+        cluster: Cluster,
+        remap: Remap,
+        reach: Reach,
+        *,
+        speed: float | None = 1.0,
+        strict: bool = False,
+        told: Callable[[Exchange, str], None] | None = None,
+    ) -> None:
+        """`speed`: of the original pace; None for as fast as answers come."""
+        self._session = session
+        self._context = context
+        self._plan = plan
+        self._cluster = cluster
+        self._remap = remap
+        self._reach = reach
+        self._speed = speed
+        self._told = told or (lambda exchange, text: None)
+        self._peers: dict[tuple[int, int], Peer] = {}
+        self._fetching: dict[int, Sessions] = {}
+        self._left: dict[int, int] = {}
+        """Requests to come, by connection."""
+        self._done: list[bool] = []
+        self._prefix = 0
+        """So many answers, by their rank, are here."""
+        self._moved = asyncio.Event()
+        self._room = asyncio.Semaphore(IN_FLIGHT)
+        self.outcome = Outcome(comparison=Comparison(strict))
+
+    async def run(self) -> Outcome:
+        """Send everything; `PeerError` when the peer cannot be reached at all."""
+        steps = self._plan.steps()
+        self._done = [False] * sum(1 for step in steps if step.rank >= 0)
+        for step in steps:
+            number = self._session.connection[step.index]
+            self._left[number] = self._left.get(number, 0) + 1
+        self._names()
+        start, first = time.monotonic(), steps[0].time_ns if steps else 0
+        try:
+            async with asyncio.TaskGroup() as group:
+                for step in steps:
+                    await self._until(step, start, first)
+                    await self._room.acquire()
+                    await self._begin(step, group)
+        finally:
+            await asyncio.gather(*(peer.close() for peer in self._peers.values()))
+        return self.outcome
+
+    def _names(self) -> None:
+        """Which topic of the peer is which of the capture."""
+        for topic_id, name in self._context.names.all().items():
+            live = self._cluster.topic_ids.get(name)
+            if live is not None:
+                self._remap.topic_ids.learn(bytes(topic_id), live)
+
+    async def _until(self, step: Step, start: float, first: int) -> None:
+        """Wait for the answers that the client had, and for its pace."""
+        while self._prefix < step.after:
+            self._moved.clear()
+            await self._moved.wait()
+        if self._speed is not None:
+            due = start + (step.time_ns - first) / 1e9 / self._speed
+            await asyncio.sleep(max(due - time.monotonic(), 0))
+
+    def _finished(self, step: Step) -> None:
+        self._room.release()
+        if step.rank >= 0:
+            self._done[step.rank] = True
+            while self._prefix < len(self._done) and self._done[self._prefix]:
+                self._prefix += 1
+        self._moved.set()
+
+    async def _begin(self, step: Step, group: asyncio.TaskGroup) -> None:
+        """Send; the answer is waited for beside."""
+        exchange = self._session.exchange(step.index)
+        request = exchange.request
+        if request is None or request.decoded is None or exchange.api_key is None:
+            self._finished(step)
+            return
+        version = exchange.api_version or 0
+        if not self._cluster.serves(exchange.api_key, version):
+            self.outcome.unserved += 1
+            served = self._cluster.versions.get(exchange.api_key)
+            now = "none" if served is None else f"{served[0]} to {served[1]}"
+            comparison = self.outcome.comparison
+            comparison.note(
+                exchange.api, version, exchange.number, "version", version, f"served: {now}"
+            )
+            self._told(exchange, f"not sent: the peer serves {now}")
+            self._finished(step)
+            return
+        sent = time.monotonic_ns()
+        try:
+            parts = await self._send(exchange, request.decoded)
+        except (PeerError, DissectError) as error:
+            self._failed(exchange, str(error))
+            self._finished(step)
+            await self._close_if_last(step)
+            return
+        self.outcome.sent += 1
+        group.create_task(self._end(step, exchange, parts, sent))
+
+    async def _send(
+        self, exchange: Exchange, decoded: Decoded
+    ) -> list[asyncio.Future[bytes]] | None:
+        """Send each part to its broker; the answers to come, or None when there will be none."""
+        body = self._remap.request(decoded.layout, decoded.body)
+        parts = await self._parts(exchange, decoded, body)
+        header = dict(decoded.header)
+        head = write_layout(decoded.header_layout, header)
+        futures = []
+        for node, part in parts.items():
+            peer = await self._peer(exchange, node)
+            payload = head + write_layout(decoded.layout, part)
+            if exchange.state == "no-reply":
+                peer.post(payload)
+            else:
+                futures.append(peer.send(exchange.correlation_id or 0, payload))
+            await peer.drain()
+        return futures or None
+
+    async def _parts(self, exchange: Exchange, decoded: Decoded, body: Body) -> dict[int, Body]:
+        """Node of the peer -> what of the request is for it."""
+        role = role_of(exchange.api)
+        layout = decoded.layout
+        if role is Role.LEADER:
+            if exchange.api_key == FETCH:
+                sessions = self._fetching.setdefault(exchange.connection.number, Sessions())
+                body = sessions.request(body, self._cluster.leader)
+            parts = split.by_leader(layout, body, self._cluster.leader)
+        elif role in (Role.GROUP, Role.TRANSACTION):
+            kind = int(role is Role.TRANSACTION)
+            entity = "transactionalId" if kind else "groupId"
+            keys = split.entities(layout, body, entity)
+            nodes = {key: await self._cluster.coordinator(key, kind) for key in keys}
+            parts = split.by_coordinator(layout, body, lambda key: nodes.get(key, -1), entity)
+        elif role is Role.CONTROLLER:
+            parts = {self._cluster.controller: body}
+        else:
+            parts = {self._same_node(exchange): body}
+        if len(parts) > 1 and -1 in parts and not any(parts[-1].values()):
+            del parts[-1]
+        return parts
+
+    def _same_node(self, exchange: Exchange) -> int:
+        node = self._context.nodes.node_at(str(exchange.broker), exchange.broker.port)
+        return -1 if node is None else int(self._remap.nodes.live(node))
+
+    async def _peer(self, exchange: Exchange, node: int) -> Peer:
+        """The connection that stands for a captured one, to a node; -1 or unknown: any."""
+        place = (exchange.connection.number, node)
+        peer = self._peers.get(place)
+        if peer is None or peer.closed:
+            address = self._cluster.nodes.get(node, self._cluster.bootstrap)
+            peer = self._peers[place] = await Peer.open(*address, self._reach)
+        return peer
+
+    async def _end(
+        self,
+        step: Step,
+        exchange: Exchange,
+        parts: list[asyncio.Future[bytes]] | None,
+        sent: int,
+    ) -> None:
+        """Wait for the answers, ask again where the peer is not ready, compare."""
+        try:
+            if parts is None:
+                self.outcome.comparison.same += 1
+                self._told(exchange, "sent; no answer is due")
+                return
+            for _ in range(TRIES):
+                decoded, body = await self._answer(exchange, parts)
+                now = time.monotonic_ns()
+                if not self._is_transient(exchange, decoded, body):
+                    break
+                await asyncio.sleep(PAUSE)
+                await self._cluster.refresh(self._plan.partitions or None)
+                self._names()
+                assert exchange.request is not None
+                assert exchange.request.decoded is not None
+                sent = time.monotonic_ns()
+                parts = await self._send(exchange, exchange.request.decoded) or []
+            if exchange.latency_ns is not None:
+                latency = Latency(exchange.api, exchange.latency_ns, now - sent)
+                self.outcome.latencies.append(latency)
+            await self._compare(exchange, decoded, body)
+        except (PeerError, DissectError) as error:
+            self._failed(exchange, str(error))
+        finally:
+            self._finished(step)
+            await self._close_if_last(step)
+
+    async def _answer(
+        self, exchange: Exchange, parts: list[asyncio.Future[bytes]]
+    ) -> tuple[Decoded, Body]:
+        payloads = await asyncio.gather(*parts, return_exceptions=True)
+        for payload in payloads:
+            if isinstance(payload, BaseException):
+                raise payload
+        key, version = exchange.api_key or 0, exchange.api_version or 0
+        found = [decode_response(bytes(p), key, version) for p in payloads if isinstance(p, bytes)]
+        if not found:
+            raise PeerError("no answer")
+        if len(found) == 1:
+            return found[0], found[0].body
+        return found[0], split.merged(found[0].layout, [each.body for each in found])
+
+    def _is_transient(self, exchange: Exchange, decoded: Decoded, body: Body) -> bool:
+        """Whether the peer only is not ready: an error that passes and that the capture lacks."""
+        then: set[int] = set()
+        if exchange.response is not None and exchange.response.decoded is not None:
+            captured = exchange.response.decoded
+            then = set(split.errors(captured.layout, captured.body))
+        return any(code in TRANSIENT - then for code in split.errors(decoded.layout, body))
+
+    async def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
+        captured = None if exchange.response is None else exchange.response.decoded
+        if exchange.api_key == FETCH and captured is not None:
+            sessions = self._fetching.get(exchange.connection.number)
+            if sessions is not None:
+                sessions.response(captured.body, body)
+        if exchange.api in CHANGES_TOPICS:
+            await self._cluster.refresh({*self._plan.partitions, *self._plan.created} or None)
+            self._names()
+        if captured is None:
+            self._told(exchange, "answered; the capture has no answer")
+            return
+        assert exchange.request is not None
+        assert exchange.request.body is not None
+        self._remap.learn(exchange.api, exchange.request.body, captured.body, body)
+        if captured.version != decoded.version:
+            self.outcome.comparison.note(
+                exchange.api,
+                exchange.api_version or 0,
+                exchange.number,
+                "version of the answer",
+                captured.version,
+                decoded.version,
+            )
+            return
+        then = set(split.errors(captured.layout, captured.body))
+        now = set(split.errors(decoded.layout, body))
+        if then & TRANSIENT and not now:
+            self.outcome.settled += 1
+            self._told(exchange, "answered; the captured broker was not ready")
+            return
+        live = self._remap.response(decoded.layout, body)
+        found = self.outcome.comparison.compare(
+            exchange.api,
+            exchange.api_version or 0,
+            exchange.number,
+            captured.layout,
+            captured.body,
+            live,
+        )
+        self._told(exchange, f"{len(found)} differences" if found else "same")
+
+    def _failed(self, exchange: Exchange, why: str) -> None:
+        self.outcome.unanswered += 1
+        if exchange.response is not None:
+            self.outcome.comparison.note(
+                exchange.api, exchange.api_version or 0, exchange.number, "answer", "yes", why
+            )
+        self._told(exchange, why)
+
+    async def _close_if_last(self, step: Step) -> None:
+        number = self._session.connection[step.index]
+        self._left[number] -= 1
+        if self._left[number]:
+            return
+        connection = self._session.connections[number].number
+        for place in [place for place in self._peers if place[0] == connection]:
+            await self._peers.pop(place).close()

@@ -1,0 +1,65 @@
+"""SASL as a client: PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), for peers of a replay.
+Sans-I/O: a generator of tokens that is sent the broker's."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Generator
+from typing import Final, NamedTuple
+
+SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+MECHANISMS: Final = ("PLAIN", *SCRAM)
+MOST_ITERATIONS: Final = 1_000_000
+"""A hostile broker may name any number."""
+
+
+class Credentials(NamedTuple):
+    """Who we are."""
+
+    mechanism: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.mechanism}, {self.username})"
+
+
+class Refused(Exception):
+    """The broker does not prove that it knows the password, or speaks nonsense."""
+
+
+def tokens(credentials: Credentials) -> Generator[bytes, bytes, None]:
+    """The client's tokens; send each of the broker's in."""
+    if credentials.mechanism == "PLAIN":
+        yield f"\0{credentials.username}\0{credentials.password}".encode()
+        return
+    yield from _scram(credentials, SCRAM[credentials.mechanism])
+
+
+def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]:
+    nonce = secrets.token_urlsafe(24)
+    user = credentials.username.replace("=", "=3D").replace(",", "=2C")
+    first = f"n={user},r={nonce}"
+    challenge = (yield f"n,,{first}".encode()).decode("utf-8", "replace")
+    parts = dict(part.partition("=")[::2] for part in challenge.split(","))
+    try:
+        salt = base64.b64decode(parts["s"], validate=True)
+        count = int(parts["i"])
+        theirs = parts["r"]
+    except (KeyError, ValueError):
+        raise Refused("the SCRAM challenge cannot be read") from None
+    if not theirs.startswith(nonce) or not 0 < count <= MOST_ITERATIONS:
+        raise Refused("the SCRAM challenge is not for us")
+    salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, count)
+    key = hmac.digest(salted, b"Client Key", name)
+    last = f"c=biws,r={theirs}"
+    text = f"{first},{challenge},{last}".encode()
+    mark = hmac.digest(hashlib.new(name, key).digest(), text, name)
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, mark, strict=True))).decode()
+    final = (yield f"{last},p={proof}".encode()).decode("utf-8", "replace")
+    wanted = hmac.digest(hmac.digest(salted, b"Server Key", name), text, name)
+    if not hmac.compare_digest(final, f"v={base64.b64encode(wanted).decode()}"):
+        raise Refused("the broker does not prove that it knows the password")

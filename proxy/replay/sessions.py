@@ -1,0 +1,100 @@
+"""Fetch sessions (KIP-227) of a replay: kept where one broker of the peer leads all partitions of a
+session, spelled out as full requests where several do. Sans-I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from dissectors.reader import Body
+
+NO_SESSION: Final = -1
+
+Partition: TypeAlias = tuple[str | bytes, int]
+LeaderOf: TypeAlias = Callable[[str | bytes, int], int]
+
+
+@dataclass(slots=True)
+class _Session:
+    topics: dict[str | bytes, Body] = field(default_factory=dict)
+    """Topic -> its struct, without partitions."""
+    partitions: dict[Partition, Body] = field(default_factory=dict)
+    live_id: int = 0
+    live_epoch: int = 0
+    flat: bool = False
+    """Several brokers lead its partitions, or the peer has no session for us."""
+
+
+class Sessions:
+    """Of one captured connection."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, _Session] = {}
+        """By the id in the capture."""
+        self._asked: _Session | None = None
+        """The last request asked for a session; its answer brings the id."""
+
+    def request(self, body: Body, leader_of: LeaderOf) -> Body:
+        """A Fetch as the peer is to get it: topics in the peer's terms already."""
+        known, epoch = body.get("session_id", 0), body.get("session_epoch", NO_SESSION)
+        if epoch == 0:
+            self._sessions.pop(known, None)
+            session = self._asked = _Session()
+            _update(session, body)
+            if len(_leaders(session, leader_of)) > 1:
+                session.flat = True
+                return _flat(body, session)
+            return {**body, "session_id": 0}
+        if epoch == NO_SESSION:
+            self._sessions.pop(known, None)
+            return {**body, "session_id": 0} if "session_id" in body else body
+        found = self._sessions.get(known)
+        if found is None:
+            # Began before the capture: what is listed is what is known of it.
+            found = self._sessions[known] = _Session(flat=True)
+        _update(found, body)
+        if found.flat or not found.live_id or len(_leaders(found, leader_of)) > 1:
+            found.flat = True
+            return _flat(body, found)
+        found.live_epoch += 1
+        return {**body, "session_id": found.live_id, "session_epoch": found.live_epoch}
+
+    def response(self, captured: Body, live: Body) -> None:
+        """Learn the id of a session that was asked for."""
+        session, self._asked = self._asked, None
+        if session is None or not captured.get("session_id"):
+            return
+        session.live_id = live.get("session_id", 0)
+        self._sessions[captured["session_id"]] = session
+
+
+def _topic(each: Body) -> str | bytes:
+    return each["topic"] if "topic" in each else bytes(each["topic_id"])
+
+
+def _update(session: _Session, body: Body) -> None:
+    for each in body["topics"]:
+        topic = _topic(each)
+        session.topics[topic] = {**each, "partitions": []}
+        for part in each["partitions"]:
+            session.partitions[topic, part["partition"]] = part
+    for each in body.get("forgotten_topics_data") or ():
+        for number in each["partitions"]:
+            session.partitions.pop((_topic(each), number), None)
+
+
+def _leaders(session: _Session, leader_of: LeaderOf) -> set[int]:
+    return {leader_of(topic, number) for topic, number in session.partitions}
+
+
+def _flat(body: Body, session: _Session) -> Body:
+    topics: dict[str | bytes, Any] = {}
+    for (topic, _), part in session.partitions.items():
+        found = topics.setdefault(topic, {**copy(session.topics[topic]), "partitions": []})
+        found["partitions"].append(part)
+    full = {**body, "session_id": 0, "session_epoch": NO_SESSION, "topics": list(topics.values())}
+    if "forgotten_topics_data" in body:
+        full["forgotten_topics_data"] = []
+    return full

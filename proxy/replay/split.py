@@ -1,0 +1,192 @@
+"""One request for several brokers: parts of it for each, and their answers as one again.
+
+Which fields say for whom an element is stands in the declarations: topics and groups are entities,
+partitions are numbers beside them. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from copy import copy
+from typing import Any, Final, TypeAlias
+
+from dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire
+from dissectors.reader import Body
+from dissectors.walk import leaves
+
+PARTITION_NAMES: Final = ("partition", "partition_index", "index")
+
+LeaderOf: TypeAlias = Callable[[str | bytes, int], int]
+"""(topic by name or id, partition) -> node."""
+CoordinatorOf: TypeAlias = Callable[[str], int]
+
+
+def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body]:
+    """Node -> its part of a request about partitions. A request about none is for node -1."""
+    parts: dict[int, Body] = {}
+    for slot in layout.body.slots:
+        topic = _topic_slot(slot)
+        if topic is None:
+            continue
+        for each in body[slot.name] or ():
+            for node, share in _shares(slot, topic, each, leader_of).items():
+                part = parts.setdefault(node, _emptied(layout, body))
+                part[slot.name].append(share)
+    return parts or {-1: body}
+
+
+def by_coordinator(
+    layout: Layout, body: Body, node_of: CoordinatorOf, entity: str
+) -> dict[int, Body]:
+    """Node -> its part of a request about groups or transactional ids (`entity`)."""
+    for slot in layout.body.slots:
+        if not isinstance(slot.wire, ArrayWire):
+            continue
+        name = _named(slot, entity)
+        if name is None:
+            continue
+        parts: dict[int, Body] = {}
+        for each in body[slot.name] or ():
+            node = node_of(each[name] if name else each)
+            part = parts.setdefault(node, {**body, slot.name: []})
+            part[slot.name].append(each)
+        if parts:
+            return parts
+    for slot in layout.body.slots:
+        if slot.field.entity == entity and isinstance(body[slot.name], str) and body[slot.name]:
+            return {node_of(body[slot.name]): body}
+    return {-1: body}
+
+
+def entities(layout: Layout, body: Body, entity: str) -> list[str]:
+    """The groups or transactional ids that a request is about."""
+    found = (
+        leaf.value
+        for leaf in leaves(layout, body)
+        if leaf.slot.field.entity == entity and isinstance(leaf.value, str) and leaf.value
+    )
+    return list(dict.fromkeys(found))
+
+
+def errors(layout: Layout, body: Body) -> list[int]:
+    """All error codes of an answer but zeros."""
+    return [
+        leaf.value
+        for leaf in leaves(layout, body)
+        if leaf.slot.field.enum == "ErrorCode" and leaf.value
+    ]
+
+
+def _named(slot: Slot, entity: str) -> str | None:
+    """The field of the array's elements that names the entity; "" when the elements do."""
+    assert isinstance(slot.wire, ArrayWire)
+    element = slot.wire.element
+    if not isinstance(element, StructWire):
+        return "" if slot.field.entity == entity else None
+    for inner in element.slots:
+        if inner.field.entity == entity:
+            return inner.name
+    return None
+
+
+def _topic_slot(slot: Slot) -> StructWire | None:
+    """The element of an array about topics; None for any other field."""
+    if not isinstance(slot.wire, ArrayWire) or not isinstance(slot.wire.element, StructWire):
+        return None
+    element = slot.wire.element
+    return element if any(map(_names_topic, element.slots)) else None
+
+
+def _names_topic(slot: Slot) -> bool:
+    return slot.field.entity == "topicName" or slot.name == "topic_id"
+
+
+def topic_in(wire: StructWire, value: Body) -> str | bytes:
+    """What an element calls its topic: its name, or its id."""
+    for slot in wire.slots:
+        if _names_topic(slot) and value[slot.name]:
+            found = value[slot.name]
+            if isinstance(found, str) or any(found):
+                return found  # type: ignore[no-any-return]
+    return ""
+
+
+def _shares(slot: Slot, wire: StructWire, value: Body, leader_of: LeaderOf) -> dict[int, Body]:
+    topic = topic_in(wire, value)
+    shares: dict[int, Body] = {}
+    for inner in wire.slots:
+        if not isinstance(inner.wire, ArrayWire):
+            continue
+        name = _partition_name(inner.wire)
+        if name is None:
+            continue
+        for each in value[inner.name] or ():
+            node = leader_of(topic, each[name] if name else each)
+            share = shares.get(node)
+            if share is None:
+                share = shares[node] = copy(value)
+                for other in wire.slots:
+                    if (
+                        isinstance(other.wire, ArrayWire)
+                        and _partition_name(other.wire) is not None
+                    ):
+                        share[other.name] = []
+            share[inner.name].append(each)
+    return shares
+
+
+def _partition_name(wire: ArrayWire) -> str | None:
+    """The field that numbers the partitions; "" when the elements are the numbers."""
+    if isinstance(wire.element, NumberWire):
+        return ""
+    if isinstance(wire.element, StructWire):
+        for slot in wire.element.slots:
+            if slot.name in PARTITION_NAMES:
+                return slot.name
+    return None
+
+
+def _emptied(layout: Layout, body: Body) -> Body:
+    out = copy(body)
+    for slot in layout.body.slots:
+        if _topic_slot(slot) is not None:
+            out[slot.name] = []
+    return out
+
+
+def merged(layout: Layout, bodies: list[Body]) -> Body:
+    """Answers to the parts of one request as the answer to the whole: arrays put together (topics
+    that several have, by topic), the first error, the longest throttle."""
+    out = copy(bodies[0])
+    for slot in (*layout.body.slots, *layout.body.tags):
+        values = [body[slot.name] for body in bodies]
+        if isinstance(slot.wire, ArrayWire):
+            out[slot.name] = _joined(slot.wire, values)
+        elif slot.field.enum == "ErrorCode":
+            out[slot.name] = next((value for value in values if value), 0)
+        elif slot.name == "throttle_time_ms":
+            out[slot.name] = max(values)
+    return out
+
+
+def _joined(wire: ArrayWire, values: list[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    element = wire.element
+    if not isinstance(element, StructWire) or not any(map(_names_topic, element.slots)):
+        return list({_hashable(each): each for value in known for each in value}.values())
+    topics: dict[Hashable, Body] = {}
+    for each in (each for value in known for each in value):
+        topic = topic_in(element, each)
+        if topic not in topics:
+            topics[topic] = copy(each)
+            continue
+        for slot in element.slots:
+            if isinstance(slot.wire, ArrayWire):
+                topics[topic][slot.name] = [*topics[topic][slot.name], *each[slot.name]]
+    return list(topics.values())
+
+
+def _hashable(value: Any) -> Hashable:
+    return repr(value)
