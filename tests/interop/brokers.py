@@ -66,8 +66,16 @@ def free_base(nodes: int) -> int:
 class Node:
     """One broker process: `ports` by listener name, `home` with its configuration and log."""
 
-    def __init__(self, number: int, ports: dict[str, int], home: Path, command: list[str]) -> None:
+    def __init__(
+        self,
+        number: int,
+        ports: dict[str, int],
+        home: Path,
+        command: list[str],
+        host: str = "127.0.0.1",
+    ) -> None:
         self.number = number
+        self.host = host
         self.ports = ports
         self.home = home
         self.command = command
@@ -91,7 +99,7 @@ class Node:
         """Return when all listeners accept connections; raise with the log's end if not."""
         end = time.monotonic() + seconds
         for name in listeners:
-            while not self._accepts(self.ports[name]):
+            while not self._accepts(self.host, self.ports[name]):
                 stopped = self.process is None or self.process.poll() is not None
                 if stopped or time.monotonic() > end:
                     what = "ended" if stopped else "is not ready"
@@ -118,9 +126,9 @@ class Node:
             process.wait(seconds)
 
     @staticmethod
-    def _accepts(port: int) -> bool:
+    def _accepts(host: str, port: int) -> bool:
         try:
-            socket.create_connection(("127.0.0.1", port), 0.5).close()
+            socket.create_connection((host, port), 0.5).close()
         except OSError:
             return False
         return True
@@ -158,6 +166,10 @@ class Cluster:
         """The nodes, configured and formatted, not yet started."""
         raise NotImplementedError
 
+    def host(self, number: int) -> str:
+        """Address of a node."""
+        return "127.0.0.1"
+
     # What all do.
 
     def __enter__(self) -> "Cluster":
@@ -192,7 +204,7 @@ class Cluster:
 
     def bootstrap(self, listener: str = "PLAINTEXT") -> str:
         """Addresses of all nodes, `host:port,host:port`."""
-        return ",".join(f"127.0.0.1:{node.ports[listener]}" for node in self.nodes)
+        return ",".join(f"{node.host}:{node.ports[listener]}" for node in self.nodes)
 
     def ports(self, *listeners: str) -> list[int]:
         """Port numbers of these listeners (default: all) on all nodes."""
@@ -240,7 +252,7 @@ class KRaftCluster(Cluster):
             number: dict(zip(self.names, self.allot(4, number), strict=True))
             for number in range(1, self.planned + 1)
         }
-        controllers = [f"127.0.0.1:{of['CONTROLLER']}" for of in ports.values()]
+        controllers = [f"{self.host(n)}:{of['CONTROLLER']}" for n, of in ports.items()]
         if self.planned == 1:
             voters: tuple[str, ...] = ("--standalone",)
         else:
@@ -251,7 +263,7 @@ class KRaftCluster(Cluster):
     def join(self) -> Node:
         """Add a node that did not belong to the first quorum; started, not yet a voter."""
         number = len(self.nodes) + 1
-        controllers = [f"127.0.0.1:{port}" for port in self.ports("CONTROLLER")]
+        controllers = self.bootstrap("CONTROLLER").split(",")
         ports = dict(zip(self.names, self.allot(4, number), strict=True))
         node = self.node(number, ports, controllers, ("--no-initial-controllers",))
         self.nodes.append(node)
@@ -271,7 +283,8 @@ class KRaftCluster(Cluster):
         users = [f"--add-scram=SCRAM-SHA-256=[name={u},password={p}]" for u, p in USERS.items()]
         format_ = ("format", "-t", CLUSTER_ID, "-c", str(config), *voters, *users)
         self.tool("kafka.tools.StorageTool", *format_)
-        return Node(number, ports, home, self.java("kafka.Kafka", str(config)))
+        command = self.java("kafka.Kafka", str(config))
+        return Node(number, ports, home, command, self.host(number))
 
     def classpath(self) -> str:
         """The jars, and our metrics reporter that makes brokers offer client telemetry."""
@@ -281,7 +294,8 @@ class KRaftCluster(Cluster):
         self, number: int, ports: dict[str, int], controllers: Sequence[str], home: Path
     ) -> dict[str, str]:
         """server.properties of one node."""
-        addresses = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
+        host = self.host(number)
+        addresses = {name: f"{name}://{host}:{port}" for name, port in ports.items()}
         copies = str(min(3, self.planned))
         users = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
         settings = {

@@ -1,7 +1,9 @@
 """Client programs as child processes: a step goes in as a line, what it did comes back as JSON."""
 
+import hashlib
 import json
 import queue
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.known import Row
-from tests.interop.maven import BROKERS, CLIENTS, ROOT, JavaClasses, compiled, jars
+from tests.interop.maven import BROKERS, CACHE, CLIENTS, ROOT, JavaClasses, compiled, jars, locked
+from tests.interop.needs import need
 
 __all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
 
+HERE = Path(__file__).parent
 STEP_SECONDS = 120.0
-OLD = ("Json", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
+OLD = ("Json", "Stores", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
 NEW = (*OLD, "headers/Headers", "Transact", "Administer")
 NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Raw", "AddVoter", "Leader", "Whole")
 ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -41,6 +45,10 @@ class Client:
         if self.kind == "java":
             classes = java_classes(self.version)
             return ["java", *JVM, "-cp", classes.path, "Driver"]
+        if self.kind == "go":
+            return [str(go_binary())]
+        if self.kind == "js":
+            return ["node", str(js_folder() / "main.js")]
         return [sys.executable, "-m", f"tests.interop.clients.with_{self.kind}"]
 
 
@@ -74,8 +82,42 @@ CLIENT_LIST = {
         Client("librdkafka", "confluent"),
         Client("kafka-python", "kafka_python"),
         Client("aiokafka", "aiokafka"),
+        Client("franz-go", "go"),
+        # Other codecs are packages of their own; it has no way to read without a group.
+        Client("kafkajs", "js", codecs=("none", "gzip")),
     )
 }
+
+
+def go_binary() -> Path:
+    """The franz-go driver, built once each content."""
+    need("go")
+    sources = sorted((HERE / "go").iterdir())
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
+    home = CACHE / "franz-go"
+    with locked(home):
+        binary = home / digest
+        if not binary.exists():
+            _run("go", "build", "-o", str(binary), ".", at=HERE / "go")
+    return binary
+
+
+def js_folder() -> Path:
+    """Where the kafkajs driver and its packages are."""
+    need("node", "npm")
+    home = CACHE / "kafkajs"
+    with locked(home):
+        for name in ("package.json", "main.js"):
+            shutil.copy(HERE / "js" / name, home)
+        if not (home / "node_modules" / "kafkajs").exists():
+            _run("npm", "install", "--silent", "--no-audit", "--no-fund", at=home)
+    return home
+
+
+def _run(*command: str, at: Path) -> None:
+    done = subprocess.run(command, cwd=at, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
 
 
 def java_classes(version: str) -> JavaClasses:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["BROKERS", "CLIENTS", "JavaClasses", "classpath", "compiled", "jars"]
+__all__ = ["BROKERS", "CLIENTS", "JavaClasses", "classpath", "compiled", "jars", "locked"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path(__file__).parent / "java"
@@ -76,7 +76,7 @@ def jars(name: str, artifacts: Sequence[Artifact]) -> Path:
     """Folder with the jars of these artifacts and all they depend on, fetched at first use."""
     pom = POM.format("\n".join(artifact.xml() for artifact in artifacts))
     home = CACHE / "jars" / f"{name}-{hashlib.sha256(pom.encode()).hexdigest()[:12]}"
-    with _locked(home):
+    with locked(home):
         done = home / "done"
         if not done.exists():
             shutil.rmtree(home / "lib", ignore_errors=True)
@@ -111,7 +111,7 @@ def compiled(lib: Path, sources: Sequence[str]) -> JavaClasses:
     files = [SOURCES / f"{source}.java" for source in sources]
     digest = hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:12]
     home = lib.parent / f"classes-{digest}"
-    with _locked(home):
+    with locked(home):
         done = home / "done"
         if not done.exists():
             command = ["javac", "-nowarn", "-Xlint:none", "--release", "11", "-proc:none"]
@@ -120,7 +120,7 @@ def compiled(lib: Path, sources: Sequence[str]) -> JavaClasses:
     return JavaClasses(home, lib)
 
 
-class _locked:
+class locked:
     """One process at a time fetches or compiles into a folder."""
 
     def __init__(self, home: Path) -> None:

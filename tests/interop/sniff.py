@@ -15,10 +15,10 @@ REST_SECONDS = 1.0  # for what is still on its way to tcpdump's buffer
 
 
 @contextmanager
-def sniff(path: Path, ports: Iterable[int]) -> Iterator[None]:
+def sniff(path: Path, ports: Iterable[int], interface: str = "lo") -> Iterator[None]:
     """Write all packets from and to these ports to `path`; raises when the kernel dropped some."""
     condition = " or ".join(f"tcp port {port}" for port in ports)
-    command = ["tcpdump", "-i", "lo", "-U", "-B", "65536", "-w", str(path), condition]
+    command = ["tcpdump", "-i", interface, "-U", "-B", "65536", "-w", str(path), condition]
     if os.geteuid() == 0:
         command[1:1] = ["-Z", "root"]  # else it gives up the right to write into our folder
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -1,6 +1,7 @@
 """The steps with aiokafka. It writes no record without key and value, and no null header."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -28,6 +29,16 @@ def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
             "sasl_plain_username": a["user"],
             "sasl_plain_password": a["password"],
         }
+    if "ca" in a:
+        context = ssl.create_default_context(cafile=a["ca"])
+        if "cert" in a:
+            context.load_cert_chain(a["cert"])
+        conf |= {
+            "security_protocol": "SASL_SSL" if "user" in a else "SSL",
+            "ssl_context": context,
+        }
+    if "timeout" in a:
+        conf["request_timeout_ms"] = int(a["timeout"])
     return conf
 
 

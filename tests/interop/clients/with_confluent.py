@@ -24,6 +24,15 @@ def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
             "sasl.username": a["user"],
             "sasl.password": a["password"],
         }
+    if "ca" in a:
+        conf |= {
+            "security.protocol": "SASL_SSL" if "user" in a else "SSL",
+            "ssl.ca.location": a["ca"],
+        }
+        if "cert" in a:
+            conf |= {"ssl.certificate.location": a["cert"], "ssl.key.location": a["cert"]}
+    if "timeout" in a:
+        conf["socket.timeout.ms"] = a["timeout"]
     return conf | {k[5:]: v for k, v in a.items() if k.startswith("conf.")}
 
 

@@ -24,6 +24,15 @@ def settings(a: Arguments, suffix: str = "") -> dict[str, Any]:
             "sasl_plain_username": a["user"],
             "sasl_plain_password": a["password"],
         }
+    if "ca" in a:
+        conf |= {
+            "security_protocol": "SASL_SSL" if "user" in a else "SSL",
+            "ssl_cafile": a["ca"],
+        }
+        if "cert" in a:
+            conf |= {"ssl_certfile": a["cert"], "ssl_keyfile": a["cert"]}
+    if "timeout" in a:
+        conf["request_timeout_ms"] = int(a["timeout"])
     return conf
 
 

@@ -1,60 +1,82 @@
-// Produce numbered records and read them back in a group, with franz-go. Prints what was read.
+// Reads steps from stdin, `Produce topic=a count=60`, runs them with franz-go, answers in JSON.
+// java/Driver.java and clients/steps.py do the same.
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-var codecs = map[string]kgo.CompressionCodec{
-	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
-	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+const stepSeconds = 60
+
+type arguments map[string]string
+
+type answer map[string]any
+
+func (a arguments) or(name, otherwise string) string {
+	if value, ok := a[name]; ok {
+		return value
+	}
+	return otherwise
 }
 
-func check(err error) {
+func (a arguments) number(name string, otherwise int) int {
+	number, err := strconv.Atoi(a.or(name, strconv.Itoa(otherwise)))
+	if err != nil {
+		panic(err)
+	}
+	return number
+}
+
+var steps = map[string]func(context.Context, arguments) (answer, error){
+	"Produce": produce, "Consume": consume, "Rebalance": rebalance,
+	"Transact": transact, "Administer": administer, "Journey": journey,
+}
+
+func run(line string) (told answer) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			told = answer{"failed": fmt.Sprint(failure)}
+		}
+	}()
+	words := strings.Fields(line)
+	a := arguments{}
+	for _, pair := range words[1:] {
+		name, value, _ := strings.Cut(pair, "=")
+		a[name] = value
+	}
+	step, ok := steps[words[0]]
+	if !ok {
+		return answer{"failed": "no step " + words[0]}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stepSeconds*time.Second)
+	defer cancel()
+	told, err := step(ctx, a)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = errors.New("out of time")
+		}
+		return answer{"failed": err.Error()}
 	}
+	return told
 }
 
 func main() {
-	brokers, topic, codec := strings.Split(os.Args[1], ","), os.Args[2], os.Args[3]
-	count, err := strconv.Atoi(os.Args[4])
-	check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-
-	producer, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ClientID("franz-go"),
-		kgo.ProducerBatchCompression(codecs[codec]))
-	check(err)
-	for i := 0; i < count; i++ {
-		value := []byte(fmt.Sprintf("%s-%d", codec, i))
-		producer.Produce(ctx, &kgo.Record{Topic: topic, Value: value}, func(_ *kgo.Record, err error) {
-			check(err)
-		})
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	for in.Scan() {
+		if err := out.Encode(run(in.Text())); err != nil {
+			os.Exit(1)
+		}
 	}
-	check(producer.Flush(ctx))
-	producer.Close()
-
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ClientID("franz-go"),
-		kgo.ConsumerGroup(topic+".group"), kgo.ConsumeTopics(topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	check(err)
-	read := []string{}
-	for len(read) < count {
-		fetches := consumer.PollFetches(ctx)
-		check(fetches.Err0())
-		fetches.EachRecord(func(r *kgo.Record) { read = append(read, string(r.Value)) })
-	}
-	check(consumer.CommitUncommittedOffsets(ctx))
-	consumer.Close()
-	check(json.NewEncoder(os.Stdout).Encode(read))
 }

@@ -55,6 +55,13 @@ public final class Driver {
                     + "LoginModule required username=\"" + get("user")
                     + "\" password=\"" + get("password") + "\";");
             }
+            if (values.containsKey("ca")) {
+                p.put("security.protocol", values.containsKey("user") ? "SASL_SSL" : "SSL");
+                Stores.use(p, get("ca"), values.get("cert"));
+            }
+            if (values.containsKey("timeout")) {
+                p.put("request.timeout.ms", get("timeout"));
+            }
             values.forEach((name, value) -> {
                 if (name.startsWith("conf.")) {
                     p.put(name.substring(5), value);
