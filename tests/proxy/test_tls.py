@@ -4,66 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
 
 from proxy import ClientTls, KafkaProxy, Recorder, UpstreamTls
+from tests.authority import Authority
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, response
-
-
-class Authority:
-    """A CA for the tests."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.key = rsa.generate_private_key(65537, 2048)
-        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "tests")])
-        self.certificate = folder / "ca.pem"
-        self.certificate.write_bytes(self._sign(self.name, self.key.public_key(), True))
-
-    def _sign(self, name: x509.Name, key: Any, ca: bool, *alternatives: str) -> bytes:
-        now = datetime.now(UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(self.name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=2))
-            .add_extension(x509.BasicConstraints(ca, None), critical=True)
-        )
-        if alternatives:
-            import ipaddress
-
-            names: list[x509.GeneralName] = [
-                x509.IPAddress(ipaddress.ip_address(each)) for each in alternatives
-            ]
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        signed = builder.sign(self.key, hashes.SHA256())
-        return signed.public_bytes(serialization.Encoding.PEM)
-
-    def issue(self, name: str, *alternatives: str) -> Path:
-        """A PEM with certificate and key."""
-        key = rsa.generate_private_key(65537, 2048)
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        path = self.folder / f"{name}.pem"
-        path.write_bytes(
-            self._sign(subject, key.public_key(), False, *alternatives)
-            + key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
-        return path
 
 
 @pytest.fixture(scope="module")

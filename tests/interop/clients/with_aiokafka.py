@@ -183,6 +183,33 @@ async def transact(a: Arguments) -> dict[str, Any]:
     return {"produced": committed, "aborted": aborted, "consumed": read}
 
 
+async def journey(a: Arguments) -> dict[str, Any]:
+    """A producer and a consumer that go on for seconds, while leaders move and brokers restart."""
+    count, pause = int(a.get("count", 400)), int(a.get("pause", 50)) / 1000
+    read: set[str] = set()
+
+    async def look() -> None:
+        async with reader(a, "-reader") as consumer:
+            consumer.subscribe([a["topic"]])
+            while len(read) < count:
+                read.update(str(row.value) for row in await poll(consumer, 200))
+
+    looking = asyncio.create_task(look())
+    async with AIOKafkaProducer(**settings(a), acks="all") as producer:
+        sent = []
+        for index in range(count):
+            sent.append(await producer.send(a["topic"], value=f"r{index}".encode()))
+            await asyncio.sleep(pause)
+        await asyncio.gather(*sent)
+    await asyncio.wait((looking,), timeout=40)
+    looking.cancel()
+    return {
+        "written": count,
+        "read": len(read),
+        "same": read == {f"r{index}" for index in range(count)},
+    }
+
+
 async def administer(a: Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
     admin = AIOKafkaAdminClient(**settings(a))
@@ -213,5 +240,6 @@ if __name__ == "__main__":
             "Rebalance": awaited(rebalance),
             "Transact": awaited(transact),
             "Administer": awaited(administer),
+            "Journey": awaited(journey),
         }
     )

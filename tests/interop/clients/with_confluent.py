@@ -193,6 +193,42 @@ def transact(a: Arguments) -> dict[str, Any]:
     return {"produced": committed, "aborted": aborted, "consumed": read}
 
 
+def journey(a: Arguments) -> dict[str, Any]:
+    """A producer and a consumer that go on for seconds, while leaders move and brokers restart."""
+    count, pause = int(a.get("count", 400)), int(a.get("pause", 50)) / 1000
+    producer, consumer = Producer(settings(a) | {"linger.ms": 5}), reader(a, "-reader")
+    consumer.subscribe([a["topic"]])
+    read: set[str] = set()
+    failures: list[str] = []
+
+    def look(seconds: float) -> None:
+        message = consumer.poll(seconds)
+        # Errors that pass (a broker is away) are told as messages, too.
+        if message is not None and not message.error():
+            read.add(message.value().decode())
+
+    for index in range(count):
+        producer.produce(
+            a["topic"],
+            value=f"r{index}",
+            on_delivery=lambda error, _: failures.append(str(error)) if error else None,
+        )
+        producer.poll(0)
+        look(pause)
+    left = producer.flush(40)
+    end = time.monotonic() + 40
+    while len(read) < count and time.monotonic() < end:
+        look(0.2)
+    consumer.close()
+    if left or failures:
+        raise RuntimeError(f"{left} not delivered, {failures[:3]}")
+    return {
+        "written": count,
+        "read": len(read),
+        "same": read == {f"r{index}" for index in range(count)},
+    }
+
+
 def administer(a: Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
     admin = AdminClient(settings(a))
@@ -216,5 +252,6 @@ if __name__ == "__main__":
             "Rebalance": rebalance,
             "Transact": transact,
             "Administer": administer,
+            "Journey": journey,
         }
     )

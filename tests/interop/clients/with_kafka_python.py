@@ -182,6 +182,34 @@ def transact(a: Arguments) -> dict[str, Any]:
     return {"produced": committed, "aborted": aborted, "consumed": []}
 
 
+def journey(a: Arguments) -> dict[str, Any]:
+    """A producer and a consumer that go on for seconds, while leaders move and brokers restart."""
+    count, pause = int(a.get("count", 400)), int(a.get("pause", 50)) / 1000
+    producer, member = KafkaProducer(**settings(a), acks="all", retries=50), Member(a, "-reader")
+    futures = []
+    for index in range(count):
+        futures.append(producer.send(a["topic"], value=f"r{index}".encode()))
+        time.sleep(pause)
+    producer.flush(60)
+    for future in futures:
+        future.get(1)
+    producer.close()
+
+    def read() -> set[str]:
+        return {str(row.value) for row in tuple(member.rows)}
+
+    end = time.monotonic() + 40
+    while len(read()) < count and time.monotonic() < end:
+        time.sleep(0.1)
+    member.leave = True
+    member.join(30)
+    return {
+        "written": count,
+        "read": len(read()),
+        "same": read() == {f"r{index}" for index in range(count)},
+    }
+
+
 def administer(a: Arguments) -> dict[str, Any]:
     """Make topics, list topics and groups, describe a group."""
     admin = KafkaAdminClient(**settings(a))
@@ -204,5 +232,6 @@ if __name__ == "__main__":
             "Rebalance": rebalance,
             "Transact": transact,
             "Administer": administer,
+            "Journey": journey,
         }
     )
