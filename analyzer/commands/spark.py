@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = 4
 AUTO_BYTES: Final = 400 << 20
-"""From here on Spark wins on a machine with few cores; see benchmarks/spark.py."""
+"""From here on Spark wins on two cores; see benchmarks/spark.py."""
+SHUFFLED: Final = 1.2
+"""Bytes on the disk of the shuffle for one of the captures."""
 
 
 @click.command()
@@ -31,6 +35,13 @@ AUTO_BYTES: Final = 400 << 20
 @click.option("--records", is_flag=True, help="With a table of all records.")
 @click.option("--legs", type=click.Choice(["client", "both"]), default="client", hidden=True)
 @click.option("--split-size", metavar="SIZE", default="64MB", help="What one task reads.")
+@click.option("--master", metavar="URL", help="Of a Spark cluster; here on all cores without.")
+@click.option("--remote", metavar="URL", help="Of a Spark Connect server: sc://host:15002.")
+@click.option("--tasks", type=click.IntRange(min=1), metavar="N", help="Groups of connections.")
+@click.option("--temp-dir", metavar="DIR", help="For the shuffle: as large as the captures.")
+@click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE", help="Spark settings.")
+@click.option("--spark-ui", is_flag=True, help="With Spark's own web page.")
+@click.option("--debug", is_flag=True, help="Spark's errors as a whole.")
 @click.option("--strict", is_flag=True, help="Damaged input is an error (exit code 1).")
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr.")
 def spark(
@@ -44,6 +55,7 @@ def spark(
     split_size: str,
     strict: bool,
     quiet: bool,
+    **spark_options: Any,
 ) -> int:
     """Turn captures into Parquet tables and states of statistics.
 
@@ -61,16 +73,90 @@ def spark(
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     options = Options(ports, legs == "both", full, records)
-    result = _run(inputs, output, options, engine, _bytes(split_size), quiet)
+    if spark_options["remote"] or spark_options["master"]:
+        engine = "spark" if engine == "auto" else engine
+    run = functools.partial(_run, inputs, output, options, _bytes(split_size))
+    chosen, why = _chosen(engine, inputs)
+    if engine == "auto" and not quiet:
+        click.echo(f"kafkascope: engine {chosen}: {why}", err=True)
+    if chosen == "plain":
+        result = run(None)
+    else:
+        result = _on_spark(run, inputs, **spark_options)
     return _told(result, output, strict, quiet)
 
 
 def _run(
-    inputs: tuple[str, ...], output: str, options: Any, engine: str, split: int, quiet: bool
+    inputs: tuple[str, ...], output: str, options: Any, split_bytes: int, engine: Any
 ) -> Result:
     from analyzer.pipeline import runner
 
-    return runner.run(inputs, output, options, engine=runner.PLAIN, split_bytes=split)
+    return runner.run(
+        inputs, output, options, engine=engine or runner.PLAIN, split_bytes=split_bytes
+    )
+
+
+def _chosen(engine: str, inputs: tuple[str, ...]) -> tuple[str, str]:
+    """The engine, and why it was taken."""
+    if engine != "auto":
+        return engine, ""
+    from analyzer.pipeline.places import listed, size_of
+
+    size = sum(map(size_of, listed(inputs)))
+    told = f"{size / 1e6:.0f} MB"
+    if size < AUTO_BYTES:
+        return "plain", f"{told} are read faster than Spark starts"
+    if importlib.util.find_spec("pyspark") is None:
+        return "plain", f"{told}, but PySpark is not installed"
+    from analyzer.spark.session import NoSpark, check
+
+    try:
+        check()
+    except NoSpark as error:
+        return "plain", str(error)
+    return "spark", f"{told} are worth its start"
+
+
+def _on_spark(
+    run: Callable[[Any], Result],
+    inputs: tuple[str, ...],
+    *,
+    master: str | None,
+    remote: str | None,
+    tasks: int | None,
+    temp_dir: str | None,
+    settings: tuple[str, ...],
+    spark_ui: bool,
+    debug: bool,
+) -> Result:
+    from analyzer.pipeline.places import listed, size_of
+    from analyzer.spark.engine import Spark
+    from analyzer.spark.session import session, spoken
+
+    pairs = dict(_setting(text) for text in settings)
+    size = sum(map(size_of, listed(inputs)))
+    with session(
+        master=master,
+        remote=remote,
+        temporary=temp_dir,
+        shuffle_bytes=int(SHUFFLED * size),
+        ui=spark_ui,
+        settings=pairs,
+    ) as spark_session:
+        try:
+            return run(Spark(spark_session, tasks))
+        except Exception as error:
+            told = None if debug else spoken(error)
+            if told is None:
+                raise
+            raise told from None
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise click.BadParameter(f'"{text}": write NAME=VALUE', param_hint="--conf")
+    return name.strip(), value.strip()
 
 
 def _told(result: Result, output: str, strict: bool, quiet: bool) -> int:
@@ -98,8 +184,3 @@ def _bytes(text: str) -> int:
     if found < 1:
         raise click.BadParameter("a byte is the least", param_hint="--split-size")
     return int(found)
-
-
-def has_spark() -> bool:
-    """Whether PySpark is installed."""
-    return importlib.util.find_spec("pyspark") is not None

@@ -164,8 +164,7 @@ class Collector:
         large = self._bytes > BODY_BYTES
         for name, rows in self._rows.items():
             if len(rows) >= ROWS or (large and rows):
-                yield name, record_batch(rows, COLLECTED[name].schema)
-                rows.clear()
+                yield self._batch(name, rows)
         if large:
             self._bytes = 0
         if len(self._cells) >= CELLS:
@@ -174,7 +173,13 @@ class Collector:
     def _measured(self) -> Told:
         rows = [(*key, *bounds_of(key[-1]), *cell) for key, cell in self._cells.items()]
         self._cells.clear()
-        return "latency_histogram", record_batch(rows, COLLECTED["latency_histogram"].schema)
+        return self._batch("latency_histogram", rows)
+
+    def _batch(self, name: str, rows: list[tuple[Any, ...]]) -> Told:
+        batch = record_batch(rows, COLLECTED[name].schema)
+        self.facts.rows[name] += len(rows)
+        rows.clear()
+        return name, batch
 
     def settle(self) -> None:
         """The connections seen so far are over, or the input is: make their rows."""
@@ -187,8 +192,7 @@ class Collector:
         self.settle()
         for name, rows in self._rows.items():
             if rows:
-                yield name, record_batch(rows, COLLECTED[name].schema)
-                rows.clear()
+                yield self._batch(name, rows)
         if self._cells:
             yield self._measured()
         self.facts.take(self._context)

@@ -31,6 +31,8 @@ class Facts:
         self.opaque: Counter[str] = Counter()
         self.skipped_bytes = 0
         self.exchanges = 0
+        self.rows: Counter[str] = Counter()
+        """By table."""
         self.brokers: dict[Endpoint, int] = {}
         """Endpoints that answered as Kafka, with the first packet that told; and those that
         connections on their own did not know, with the last packet that asked."""
@@ -61,7 +63,7 @@ class Facts:
         """All of it as (kind, JSON), to be merged elsewhere."""
         for topic_id, name in self.topics.items():
             yield "topic", _json([topic_id.hex(), name])
-        rest = [dict(self.opaque), self.skipped_bytes, self.exchanges]
+        rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
         yield "counts", _json(rest)
         for name, statistic in self.statistics.items():
             yield f"statistic {name}", _json(statistic.dump())
@@ -75,6 +77,7 @@ class Facts:
             self.opaque.update(value[0])
             self.skipped_bytes += value[1]
             self.exchanges += value[2]
+            self.rows.update(value[3])
         elif kind == "broker":
             endpoint = Endpoint(value[0], value[1])
             self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))

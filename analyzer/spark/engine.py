@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.pipeline.facts import Facts
 from analyzer.pipeline.flows import setting_of
-from analyzer.pipeline.job import Job
+from analyzer.pipeline.job import Job, index_all
+from analyzer.pipeline.places import is_remote, size_of
 from analyzer.pipeline.schemas import FACTS
 from analyzer.spark import stages
 from analyzer.spark.finish import finish
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""
 PARTITION_BYTES: Final = 64 << 20
+DRIVER_BYTES: Final = 256 << 20
 
 
 @dataclass(slots=True)
@@ -39,7 +41,9 @@ class Spark:
     name: str = field(default="spark", init=False)
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
-        """Index files, one task each."""
+        """Index files, one task each; few bytes are walked here before Spark has begun to."""
+        if not any(map(is_remote, names)) and sum(map(size_of, names)) < DRIVER_BYTES:
+            return index_all(names, split_bytes)
         return stages.index_files(self.session, names, split_bytes)
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
@@ -39,10 +40,14 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
     ranks = connections.select(
         "connection", (F.row_number().over(order) - 1).cast("bigint").alias("rank")
     )
+    writers = Writers(made)
     for table in COLLECTED.values():
+        if not facts.rows[table.name]:
+            writers.write(table.name, table.schema.empty_table())
+            continue
         rows = read(session, raw, table)
         if table is EXCHANGES:
-            rows = _ranked(_numbered(rows, ranks, table), tasks)
+            rows = _ranked(_numbered(rows, ranks, table), _bounds(job, tasks), tasks)
         elif table is CONNECTIONS:
             rows = _numbered(rows, ranks, table)
         rows = rows.mapInArrow(_namer(topics, table.schema), spark_schema(table.schema))
@@ -52,7 +57,6 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
     for junk in (*made.glob("*/.*.crc"), *made.glob("*/_SUCCESS"), *made.glob("*/._SUCCESS.crc")):
         junk.unlink(missing_ok=True)
     found = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
-    writers = Writers(made)
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, lambda place: found.get(place, place)))
@@ -72,16 +76,28 @@ def _numbered(rows: Any, ranks: Any, table: Table) -> Any:
     return joined.withColumn("connection", joined["rank"]).select(*names)
 
 
-def _ranked(rows: Any, tasks: int) -> Any:
-    """Ranks of exchanges: ranges of time, each numbered from where the ones before it end. Sampled
-    bounds make the ranges about equal; which they are changes no rank."""
+def _bounds(job: Job, parts: int) -> list[int]:
+    """Times that cut the packets into about equal parts."""
+    known = [
+        (about.first_ns, about.last_ns, about.packets)
+        for about in (file.index for file in job.files)
+        if about.first_ns is not None and about.last_ns is not None
+    ]
+    if not known or parts < 2:
+        return []
+    times = np.concatenate([np.linspace(first, last, 32) for first, last, _ in known])
+    weights = np.concatenate([np.full(32, packets) for *_, packets in known])
+    order = np.argsort(times)
+    summed = np.cumsum(weights[order])
+    at = np.searchsorted(summed, summed[-1] * np.arange(1, parts) / parts)
+    return sorted({int(times[order][index]) for index in at})
+
+
+def _ranked(rows: Any, bounds: list[int], tasks: int) -> Any:
+    """Ranks of exchanges: ranges of time, each numbered from where the ones before it end. Where
+    the bounds lie changes no rank."""
     from pyspark.sql import functions as F
 
-    shares = [number / tasks for number in range(1, tasks)]
-    bounds: list[int] = []
-    if shares:
-        sampled = rows.agg(F.percentile_approx("time_ns", shares, 1000).alias("b")).collect()
-        bounds = sorted(set(sampled[0]["b"] or ()))
     bucket = F.lit(0)
     if bounds:
         edges = F.array(*(F.lit(bound) for bound in bounds))

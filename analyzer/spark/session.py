@@ -137,6 +137,19 @@ def session(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def spoken(error: Exception) -> CaptureError | None:
+    """An error of Spark's as a sentence: what the worker said last; None when it is none of
+    Spark's."""
+    kinds = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    if not kinds & {"pyspark", "py4j"}:
+        return None
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if re.match(r"[\w.]*(Error|Exception|[A-Z]\w+): ", line)]
+    workers = [line for line in said if not line.startswith(("org.", "java.", "Caused by"))]
+    text = (workers or said or lines or [type(error).__name__])[-1 if workers else 0]
+    return CaptureError(f"Spark: {text} (--debug shows all)")
+
+
 def _remote(url: str, settings: dict[str, str]) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
