@@ -30,6 +30,8 @@ _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
 """First bytes -> byte order, nanoseconds per fraction, size of the file header, of a record
 header."""
 
+_VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
+
 USUAL_SNAPLEN: Final = 262_144
 """libpcap's largest; records above it and above the file's own snaplen are damage."""
 
@@ -57,6 +59,8 @@ class Pcap:
         self._limit = usual if usual <= MAX_RECORD else MAX_RECORD
         self._size = Struct(self.order + "I").unpack_from
         self._head = Struct(self.order + "IIII").unpack_from
+        self._start = bytes(head[:8])
+        self._link = bytes(head[20:24])
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         """Positions of the whole records in buffer[at:end], and where the walk stopped."""
@@ -68,9 +72,19 @@ class Pcap:
             if size > limit:
                 self.damage = f"a record of {size} bytes"
                 break
-            if not size and buffer[at : at + 16] == _NOTHING:
-                self.damage = "zeros in place of a record"
-                break
+            if not size:
+                if buffer[at : at + 16] == _NOTHING:
+                    self.damage = "zeros in place of a record"
+                    break
+                if self._begins(buffer, at):
+                    # Files that were joined with cat: their headers stand between records.
+                    if at + self.header > end:
+                        break
+                    if not self._is_alike(buffer, at):
+                        self.damage = "a capture of another kind begins here"
+                        break
+                    at += self.header
+                    continue
             following = at + skip + size
             if following > end:
                 break
@@ -82,7 +96,21 @@ class Pcap:
         """Bytes that the record at `at` needs in all, as far as known."""
         if at + self.skip > end:
             return self.skip
+        if self._begins(buffer, at):
+            return self.header
         return self.skip + int(self._size(buffer, at + 8)[0])
+
+    @staticmethod
+    def _begins(buffer: bytearray, at: int) -> bool:
+        """Whether a file header stands there: a magic, and a version that any such file has."""
+        if bytes(buffer[at : at + 4]) not in _MAGICS:
+            return False
+        return bytes(buffer[at + 4 : at + 8]) in _VERSIONS
+
+    def _is_alike(self, buffer: bytearray, at: int) -> bool:
+        """Whether records behind that header are read as those before it."""
+        same_link = buffer[at + 20 : at + 24] == self._link
+        return buffer[at : at + 8] == self._start and same_link
 
     def record(self, buffer: bytearray, at: int) -> Record:
         """The record at a position from `walk`."""

@@ -374,7 +374,7 @@ def test_export_writes_files(tmp_path: Path, exchanges: list[dict[str, Any]]) ->
     ("args", "word"),
     [
         ([], "-o FILE"),
-        (["-o", "x.parquet"], "jsonl, csv"),
+        (["-o", "x.orc"], "jsonl, csv"),
         (["-o", "x.jsonl", "--sort", "number"], "belong to ls"),
     ],
 )
