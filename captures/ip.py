@@ -1,12 +1,13 @@
-"""IPv4 and IPv6: from the IP header to the TCP bytes. Stateless; fragments are reported, not
-guessed."""
+"""IPv4 and IPv6: from the IP header to the TCP bytes, inside one tunnel at most. Stateless;
+fragments are reported, not guessed."""
 
 from __future__ import annotations
 
 from struct import unpack_from
 from typing import Final, NamedTuple
 
-from captures.link import Data
+from captures.link import SHORT, Data
+from captures.tunnels import CARRIERS, inner_ip
 
 TCP: Final = 6
 
@@ -38,9 +39,9 @@ class Payload(NamedTuple):
     """IPv4's identification; -1 for IPv6, which has none."""
 
 
-def payload_of(data: Data, at: int, wire: int) -> Payload | str:
+def payload_of(data: Data, at: int, wire: int, *, inside: bool = False) -> Payload | str:
     """The TCP part of the IP packet at `at` of a record that was `wire` bytes long, or why there
-    is none.
+    is none. `inside`: the packet came out of a tunnel, and may be none itself.
 
     Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
     above
@@ -61,18 +62,28 @@ def payload_of(data: Data, at: int, wire: int) -> Payload | str:
         if fragment & 0x3FFF:
             return FRAGMENT
         if protocol != TCP:
-            return NOT_TCP
+            return NOT_TCP if inside else _carried(data, at + header, protocol, wire)
         if not total:
             total = wire - at
         if total < header:
             return MALFORMED
         return Payload(bytes(data[at + 12 : at + 20]), at + header, total - header, ident)
     if version == 6:
-        return _ipv6(data, at, wire)
+        return _ipv6(data, at, wire, inside)
     return MALFORMED
 
 
-def _ipv6(data: Data, at: int, wire: int) -> Payload | str:
+def _carried(data: Data, at: int, protocol: int, wire: int) -> Payload | str:
+    """The TCP part of the packet that this one carries."""
+    if protocol not in CARRIERS:
+        return NOT_TCP
+    inner = inner_ip(data, at, protocol)
+    if inner < 0:
+        return CUT if inner == SHORT else NOT_TCP
+    return payload_of(data, inner, wire, inside=True)
+
+
+def _ipv6(data: Data, at: int, wire: int, inside: bool) -> Payload | str:
     captured = len(data)
     if captured < at + 40:
         return CUT
@@ -95,7 +106,7 @@ def _ipv6(data: Data, at: int, wire: int) -> Payload | str:
                 return FRAGMENT
             size = 8
         else:
-            return NOT_TCP
+            return NOT_TCP if inside else _carried(data, at, following, wire)
         following = data[at]
         at += size
     return MALFORMED

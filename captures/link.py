@@ -34,7 +34,7 @@ Data = bytes | bytearray | memoryview
 Reader = Callable[[Data], int]
 
 
-def _after_type(data: Data, at: int) -> int:
+def after_type(data: Data, at: int) -> int:
     """Follow the EtherType at `at` over tags to the IP header."""
     end = len(data)
     for _ in range(MAX_TAGS):
@@ -85,7 +85,7 @@ def _after_ppp(data: Data, at: int) -> int:
 
 def ethernet(data: Data) -> int:
     """Destination 6, source 6, EtherType 2; VLAN, QinQ, MPLS, PPPoE and SNAP are followed."""
-    return _after_type(data, 12)
+    return after_type(data, 12)
 
 
 def raw(data: Data) -> int:
@@ -107,7 +107,7 @@ def loopback(data: Data) -> int:
 
 def linux_sll(data: Data) -> int:
     """Linux cooked v1: packet type 2, hardware type 2, address length 2, address 8, protocol 2."""
-    return _after_type(data, 14)
+    return after_type(data, 14)
 
 
 def linux_sll2(data: Data) -> int:
@@ -118,7 +118,7 @@ def linux_sll2(data: Data) -> int:
     if kind in (IPV4, IPV6):
         return 20
     if kind in VLAN_TAGS:
-        return _after_type(data, 22)  # the tag comes first in the payload
+        return after_type(data, 22)  # the tag comes first in the payload
     return NOT_IP
 
 
@@ -133,7 +133,7 @@ def cisco_hdlc(data: Data) -> int:
     """Address 1, control 1, EtherType 2; PPP-style framing uses FF 03 here."""
     if len(data) < 4:
         return SHORT
-    return _after_ppp(data, 2) if data[0] == 0xFF else _after_type(data, 2)
+    return _after_ppp(data, 2) if data[0] == 0xFF else after_type(data, 2)
 
 
 def nflog(data: Data) -> int:
