@@ -13,11 +13,13 @@ from analyzer.commands.tables import TableFormat, print_table, table_options
 def fields(word: str | None, how: TableFormat) -> int:
     """List the fields of the filter language; WORD: those whose name or meaning has it.
 
-    `kafkascope fields request.Fetch` lists the fields of one message's body.
+    `kafkascope fields request.Fetch` lists the fields of one message's body, `kafkascope fields
+    body.epoch` those that are called so in any.
     """
-    from analyzer.filter_fields import COSTS, FIELDS, PATHS, TYPES
+    from analyzer.filter_errors import nearest
+    from analyzer.filter_fields import COSTS, FIELDS, PATHS, TYPES, WIRESHARK, all_names
 
-    if word and word.split(".")[0] in ("request", "response"):
+    if word and word.split(".")[0] in ("request", "response", "body"):
         rows = _paths(word)
     else:
         rows = [
@@ -28,6 +30,16 @@ def fields(word: str | None, how: TableFormat) -> int:
             or word.lower() in field.doc.lower()
             or any(word.lower() in alias for alias in field.aliases)
         ]
+        if word is not None:
+            rows += [
+                (f"body.{path}", "body", "b", "a field of bodies", "", name)
+                for name, path in WIRESHARK.items()
+                if word.lower().removeprefix("kafka.") in name
+            ]
+    if word and not rows:
+        near = nearest(word.rpartition(".")[2] if "." in word else word, all_names())
+        hint = f"; did you mean {near}?" if near else ""
+        click.echo(f'kafkascope: no field has "{word}"{hint}', err=True)
     print_table(("field", "type", "cost", "meaning", "example", "also"), rows, how)
     if word is None and how.name == "table":
         click.echo("\ntypes:", err=True)
@@ -40,10 +52,16 @@ def fields(word: str | None, how: TableFormat) -> int:
 
 
 def _paths(word: str) -> list[tuple[str, ...]]:
-    """The body fields whose path begins with the word, or that belong to the API it names."""
-    from analyzer.filter_paths import Side, known, of_message
+    """The body fields whose path has the word, or that belong to the API it names."""
+    from analyzer.filter_paths import Side, known, leaves, of_message
 
     side, _, rest = word.partition(".")
+    if side == "body":
+        return [
+            (f"body.{name}", "body", "b", " or ".join(sorted(kinds)).lower(), "", "")
+            for name, kinds in sorted(leaves().items())
+            if rest in name
+        ]
     which: Side = "request" if side == "request" else "response"
     paths = of_message(which, rest) if rest else None
     if paths is None:

@@ -143,9 +143,34 @@ def ports_of(text: str) -> range:
 
 _TO: Final = click.option("--to", "end", metavar="TIME", help="The same.")
 
+
+def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For shells: the filter as it would be with each word that fits its end."""
+    from analyzer.filter import complete
+
+    found = complete(incomplete)
+    return [incomplete[: found.begin] + item.text for item in found.items]
+
+
+def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For shells: the fields whose names begin so."""
+    from analyzer.filter_fields import all_names
+
+    front = "kafka." if incomplete.lower().startswith("kafka.") else ""
+    names = (front + name for name in all_names())
+    return [name for name in names if name.startswith(incomplete.lower())]
+
+
 _OPTIONS: Final = (
     click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
-    click.option("-Y", "--filter", "filter_text", metavar="FILTER", help="Display filter."),
+    click.option(
+        "-Y",
+        "--filter",
+        "filter_text",
+        metavar="FILTER",
+        help="Display filter.",
+        shell_complete=_filters,
+    ),
     click.option(
         "-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges."
     ),
@@ -177,7 +202,14 @@ _OPTIONS: Final = (
     click.option(
         "-T", "type_", type=click.Choice(["fields", *FORMATS]), help="As tshark: with -e FIELD..."
     ),
-    click.option("-e", "fields", multiple=True, metavar="FIELD", help="A field of -T fields."),
+    click.option(
+        "-e",
+        "fields",
+        multiple=True,
+        metavar="FIELD",
+        help="A field of -T fields.",
+        shell_complete=_fields,
+    ),
     click.option(
         "-E",
         "field_options",
@@ -185,7 +217,12 @@ _OPTIONS: Final = (
         metavar="X=Y",
         help="header, separator, occurrence, ...",
     ),
-    click.option("--sort", metavar="COLUMN", help="Sort; sizes and times largest first."),
+    click.option(
+        "--sort",
+        metavar="COLUMN",
+        help="Sort; sizes and times largest first.",
+        shell_complete=_fields,
+    ),
     click.option("-n", "top", type=click.IntRange(min=1), metavar="N", help="The first N rows."),
     click.option("--legs", type=click.Choice(["client", "both"]), default="client", hidden=True),
     click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr."),
