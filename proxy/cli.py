@@ -100,6 +100,7 @@ class Running:
                 rotate_bytes=wish.rotate_bytes,
                 rotate_s=wish.rotate_s,
                 keep_bytes=wish.keep_bytes,
+                overwrite=wish.overwrite,
                 secrets=wish.with_secrets,
             )
         try:

@@ -35,6 +35,7 @@ class Wish:
     rotate_s: float
     keep_bytes: int
     with_secrets: bool
+    overwrite: bool
     rule_files: tuple[Path, ...]
     faults: tuple[str, ...]
     hold: tuple[str, ...]
@@ -126,6 +127,7 @@ _OPTIONS: Final = (
         default=0,
         help="Of all files.",
     ),
+    click.option("--overwrite", is_flag=True, help="Replace a recording that is there."),
     click.option("--with-secrets", is_flag=True, help="Record passwords and tokens as they are."),
     click.option("--rules", "rule_files", type=_FILE, multiple=True, help="Faults, in TOML."),
     click.option(
@@ -203,6 +205,7 @@ def _wish(told: dict[str, Any]) -> Wish:
         rotate_s=told["rotate_time"] / 1e9,
         keep_bytes=told["keep_bytes"],
         with_secrets=told["with_secrets"],
+        overwrite=told["overwrite"],
         rule_files=told["rule_files"],
         faults=told["faults"],
         hold=told["hold"],

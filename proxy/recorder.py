@@ -101,17 +101,25 @@ class Recorder:
         rotate_bytes: int = 0,
         rotate_s: float = 0,
         keep_bytes: int = 0,
+        overwrite: bool = False,
         secrets: bool = False,
     ) -> None:
         """`rotate_*`: begin a new file then; 0: never. `keep_bytes`: of all files together, the
-        oldest are deleted; 0: all. Without a path only sinks that are added get anything."""
+        oldest are deleted; 0: all. A file that is there is not replaced unless `overwrite` (an
+        empty one is); a row of files goes on behind an earlier one. Without a path only sinks that are added get anything."""
         self.path = path
         self.secrets = secrets
         self.hub: Hub | None = None
         self._sinks: list[Sink] = []
         if path is not None:
             self._sinks.append(
-                FileSink(path, rotate_bytes=rotate_bytes, rotate_s=rotate_s, keep_bytes=keep_bytes)
+                FileSink(
+                    path,
+                    rotate_bytes=rotate_bytes,
+                    rotate_s=rotate_s,
+                    keep_bytes=keep_bytes,
+                    overwrite=overwrite,
+                )
             )
         self._queue: deque[tuple[Any, ...]] = deque()
         self._queued = 0

@@ -5,6 +5,7 @@ A sink that cannot keep up loses whole packets and counts them; nobody waits for
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import select
@@ -115,10 +116,17 @@ class FileSink(Sink):
     name = "file"
 
     def __init__(
-        self, path: Path, *, rotate_bytes: int = 0, rotate_s: float = 0, keep_bytes: int = 0
+        self,
+        path: Path,
+        *,
+        rotate_bytes: int = 0,
+        rotate_s: float = 0,
+        keep_bytes: int = 0,
+        overwrite: bool = False,
     ) -> None:
         super().__init__()
         self.path = path
+        self._overwrite = overwrite
         self._rotate_bytes = rotate_bytes
         self._rotate_s = rotate_s
         self._keep_bytes = keep_bytes
@@ -137,19 +145,34 @@ class FileSink(Sink):
 
     def _open(self, head: bytes) -> None:
         self._head = head
+        if self._rotates and not self._number and not self._overwrite:
+            self._number = self._last()
         try:
             self._next()
         except OSError:
             self._close()
             raise
 
+    @property
+    def _stem(self) -> str:
+        return re.sub(r"\.pcapng$", "", self.path.name)
+
+    def _last(self) -> int:
+        """The highest number of an earlier row of files; ours goes on behind it."""
+        name = re.compile(re.escape(self._stem) + r"-(\d{4,})\.pcapng")
+        found = (name.fullmatch(path.name) for path in self.path.absolute().parent.iterdir())
+        return max((int(match[1]) for match in found if match is not None), default=0)
+
     def _next(self) -> None:
         self._close()
         self._number += 1
         path = self.path
         if self._rotates:
-            stem = re.sub(r"\.pcapng$", "", path.name)
-            path = path.with_name(f"{stem}-{self._number:04}.pcapng")
+            path = path.with_name(f"{self._stem}-{self._number:04}.pcapng")
+        elif not self._overwrite and path.is_file() and path.stat().st_size:
+            raise FileExistsError(
+                errno.EEXIST, "there is a recording already (--overwrite replaces it)", str(path)
+            )
         # Recordings hold what users send: for their owner only.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(descriptor, "wb", buffering=0)
