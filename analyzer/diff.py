@@ -31,6 +31,8 @@ class Difference(NamedTuple):
     right: Any
     volatile: bool = False
     """The declaration says that it differs from run to run."""
+    endpoint: bool = False
+    """Part of an address that clients connect to."""
     left_place: Place = ()
     """Where it stands in the left body, or where it would."""
     right_place: Place = ()
@@ -51,10 +53,18 @@ class _At(NamedTuple):
         return _At(f"{self.path}[{label}]", (*self.left, left), (*self.right, right))
 
     def found(
-        self, kind: Kind, left: Any, right: Any, volatile: bool = False, where: str = ""
+        self,
+        kind: Kind,
+        left: Any,
+        right: Any,
+        slot: Slot | None = None,
+        where: str = "",
+        volatile: bool = False,
     ) -> Difference:
+        changes = volatile or (slot is not None and slot.field.volatile)
+        endpoint = slot is not None and slot.field.endpoint
         path = self.path + where
-        return Difference(path, kind, left, right, volatile, self.left, self.right)
+        return Difference(path, kind, left, right, changes, endpoint, self.left, self.right)
 
 
 def differences(
@@ -80,20 +90,19 @@ def _structs(
         if other is not None:
             yield from _values(slot, slot.wire, a[slot.name], other.wire, b[other.name], here)
         elif a[slot.name] != slot.default:
-            yield here.found("left only", a[slot.name], None, slot.field.volatile)
+            yield here.found("left only", a[slot.name], None, slot)
     for name, slot in rights.items():
         if b[name] != slot.default:
-            yield at.field(name).found("right only", None, b[name], slot.field.volatile)
+            yield at.field(name).found("right only", None, b[name], slot)
     tags, others = a.get(UNKNOWN_TAGS, []), b.get(UNKNOWN_TAGS, [])
     if tags != others:
         yield at.field(UNKNOWN_TAGS).found("changed", tags, others)
 
 
 def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, at: _At) -> Iterator[Difference]:
-    volatile = slot.field.volatile
     if a is None or b is None:
         if a is not b:
-            yield at.found("changed", a, b, volatile)
+            yield at.found("changed", a, b, slot)
     elif isinstance(left, StructWire) and isinstance(right, StructWire):
         yield from _structs(left, a, right, b, at)
     elif isinstance(left, ArrayWire) and isinstance(right, ArrayWire):
@@ -101,9 +110,9 @@ def _values(slot: Slot, left: Wire, a: Any, right: Wire, b: Any, at: _At) -> Ite
     elif a != b:
         if isinstance(left, BytesWire) and left.records:
             for where, one, other, changes in record_differences(a, b):
-                yield at.found(_kind(one, other), one, other, changes, where)
+                yield at.found(_kind(one, other), one, other, None, where, changes)
         else:
-            yield at.found("changed", a, b, volatile)
+            yield at.found("changed", a, b, slot)
 
 
 def _kind(left: Any, right: Any) -> Kind:
@@ -115,12 +124,11 @@ def _kind(left: Any, right: Any) -> Kind:
 def _arrays(
     slot: Slot, left: Wire, a: Sequence[Any], right: Wire, b: Sequence[Any], at: _At
 ) -> Iterator[Difference]:
-    volatile = slot.field.volatile
     if not (isinstance(left, StructWire) and isinstance(right, StructWire)):
         # A list of plain values is a set in nearly all of Kafka's messages; brokers and clients
         # make them from hash maps.
         if sorted(map(repr, a)) != sorted(map(repr, b)):
-            yield at.found("changed", a, b, volatile)
+            yield at.found("changed", a, b, slot)
         return
     keys = _keys(left, right, a, b)
     if keys:
@@ -134,12 +142,12 @@ def _arrays(
         rest = [(str(index), index) for index in range(len(a), len(b))]
     for index, (label, pair) in enumerate(zip(labels, pairs, strict=True)):
         if pair is None:
-            yield at.element(label, index, len(b)).found("left only", a[index], None, volatile)
+            yield at.element(label, index, len(b)).found("left only", a[index], None, slot)
         else:
             here = at.element(label, index, pair)
             yield from _structs(left, a[index], right, b[pair], here)
     for label, index in rest:
-        yield at.element(label, len(a), index).found("right only", None, b[index], volatile)
+        yield at.element(label, len(a), index).found("right only", None, b[index], slot)
 
 
 def _keys(
@@ -161,7 +169,7 @@ def _keys(
 def _may_name(slot: Slot) -> bool:
     """Errors, flags and what changes from run to run name nothing."""
     kind = type(slot.field).__name__
-    if slot.field.enum == "ErrorCode" or slot.name == "error_code":
+    if slot.field.enum == "ErrorCode" or slot.field.subject in ("freeText", "configValue"):
         return False
     return kind in _NAMING and not (slot.field.volatile and kind != "String")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 DIFFERENT: Final = 1
 UNREACHABLE: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
+VERSIONS: Final = "versions of "
 PERCENTILES: Final = (0.5, 0.99)
 
 
 class Options(NamedTuple):
     """What is special to replay."""
 
-    to: tuple[str, int]
+    to: list[tuple[str, int]]
     speed: float | None
     writes: bool
     prefix: str
@@ -45,7 +47,7 @@ class Options(NamedTuple):
 
 @click.command()
 @input_options_but_to
-@click.option("--to", required=True, metavar="HOST:PORT", help="A broker of the target.")
+@click.option("--to", required=True, metavar="HOST:PORT[,...]", help="Brokers of the target.")
 @click.option(
     "--speed",
     default="1",
@@ -97,7 +99,7 @@ def replay(
     if bool(sasl) != bool(user):
         raise click.UsageError("--sasl and --user belong together")
     options = Options(
-        _address(to),
+        [_address(text.strip()) for text in to.split(",")],
         _speed(speed),
         allow_writes,
         group_prefix,
@@ -201,7 +203,7 @@ async def _run(
     from proxy.replay.run import Replay
 
     context = reading.capture.context
-    cluster = Cluster(*options.to, reach)
+    cluster = Cluster(options.to, reach)
     try:
         await cluster.open()
         topics = plan.topics(session, context.names, plan.steps()) - plan.created
@@ -213,7 +215,7 @@ async def _run(
         for captured, live in zip(sorted(plan.nodes), sorted(cluster.nodes), strict=False):
             remap.nodes.learn(captured, live)
         if not wish.quiet:
-            address = f"{options.to[0]}:{options.to[1]}"
+            address = f"{cluster.bootstrap[0]}:{cluster.bootstrap[1]}"
             told = f"{len(cluster.nodes)} nodes, {known_versions(cluster.versions)}"
             click.echo(f"kafkascope: replaying to {address} ({told})", err=True)
 
@@ -263,10 +265,8 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     if wish.form in ("json", "jsonl"):
         _print_json(outcome, findings, skipped, output)
         return len(findings)
-    for each in findings:
-        where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
-        first = f", first in exchange {each.exchange}" if each.exchange else ""
-        output.line(f"{where}  {each.path}: {each.then} -> {each.now}  ({each.times}x{first})", "!")
+    for line in _finding_lines(findings):
+        output.line(line, "!")
     if findings:
         output.line("")
     for line in _latency_lines(outcome):
@@ -280,6 +280,21 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     for (api, reason), count in skipped:
         click.echo(f"kafkascope: not sent: {count} {api}: {reason}", err=True)
     return len(findings)
+
+
+def _finding_lines(findings: list[Any]) -> Iterator[str]:
+    """A line each; the versions that are served all on one."""
+    served: dict[str, list[str]] = {}
+    for each in findings:
+        where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
+        if each.path.startswith(VERSIONS):
+            name = each.path.removeprefix(VERSIONS)
+            served.setdefault(where, []).append(f"{name} {each.then} -> {each.now}")
+            continue
+        first = f", first in exchange {each.exchange}" if each.exchange else ""
+        yield f"{where}  {each.path}: {each.then} -> {each.now}  ({each.times}x{first})"
+    for where, changes in served.items():
+        yield f"{where}  other versions are served: {', '.join(changes)}"
 
 
 def _latency_lines(outcome: Outcome) -> list[str]:

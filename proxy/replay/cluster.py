@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dissectors.reader import Body
@@ -20,8 +20,10 @@ PAUSE: Final = 0.25
 class Cluster:
     """The peer, seen through a bootstrap connection of our own."""
 
-    def __init__(self, host: str, port: int, reach: Reach) -> None:
-        self.bootstrap = (host, port)
+    def __init__(self, bootstrap: Sequence[tuple[str, int]], reach: Reach) -> None:
+        self._bootstrap = list(bootstrap)
+        self.bootstrap = self._bootstrap[0]
+        """The broker that answered."""
         self._reach = reach
         self._peer: Peer | None = None
         self.nodes: dict[int, tuple[str, int]] = {}
@@ -35,7 +37,15 @@ class Cluster:
 
     async def open(self) -> None:
         """Connect, ask for versions and nodes; `PeerError`."""
-        self._peer = await Peer.open(*self.bootstrap, self._reach)
+        for place in self._bootstrap:
+            try:
+                self._peer = await Peer.open(*place, self._reach)
+            except PeerError:
+                if place == self._bootstrap[-1]:
+                    raise
+            else:
+                self.bootstrap = place
+                break
         await self._ask_versions()
         await self.refresh([])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from dissectors.errors import DissectError
 from dissectors.layout import Layout
 from dissectors.reader import Body
 from dissectors.records import CONTROL, Partial, batches, open_batch
+from dissectors.registry import APIS
 
 MASKED: Final[dict[str, str]] = {
     "high_watermark": "the log's end moves with whoever else writes",
@@ -46,9 +47,18 @@ MASKED: Final[dict[str, str]] = {
 }
 """Field -> why it says nothing. `--strict` compares them."""
 
+OTHERS: Final = {
+    "Metadata": "topics",
+    "ListGroups": "groups",
+    "ListTransactions": "transaction_states",
+    "DescribeLogDirs": "results",
+}
+"""API -> what a target may have more of than the capture's cluster had."""
+
 RECORDS_KEPT: Final = 1_000_000
 """Of both sides together."""
 _INDEX: Final = re.compile(r"\[[^\]]*\]")
+_LABEL: Final = re.compile(r"\[([^\]]*)\]\Z")
 
 
 class Finding(NamedTuple):
@@ -79,7 +89,11 @@ class Comparison:
     same: int = 0
     different: int = 0
     findings: dict[tuple[str, int, str, str, str], _Seen] = field(default_factory=dict)
-    streams: Streams = field(default_factory=lambda: Streams())
+    streams: Streams = field(init=False)
+    topic_name: Callable[[bytes], str | None] = lambda topic_id: None
+
+    def __post_init__(self) -> None:
+        self.streams = Streams(self.topic_name)
 
     def compare(
         self, api: str, version: int, number: int, layout: Layout, captured: Body, live: Body
@@ -89,17 +103,21 @@ class Comparison:
             self.streams.add(captured, live)
             if not self.strict:
                 captured, live = _errors_only(captured), _errors_only(live)
-        found = [
+        versions = _versions(captured, live) if api == "ApiVersions" else []
+        if versions or api == "ApiVersions":
+            captured, live = ({**body, "api_keys": []} for body in (captured, live))
+        found = versions + [
             each
             for each in differences(layout, captured, layout, live, strict=self.strict)
-            if self.strict or not _masked(each)
+            if self.strict or not _masked(api, each)
         ]
         if found:
             self.different += 1
         else:
             self.same += 1
         for each in found:
-            self.note(api, version, number, each.path, each.left, each.right)
+            path, then, now = _told(each)
+            self.note(api, version, number, path, then, now)
         return found
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
@@ -115,8 +133,36 @@ class Comparison:
         yield from self.streams.findings()
 
 
-def _masked(difference: Difference) -> bool:
-    return any(part in MASKED for part in difference.left_place)
+def _masked(api: str, difference: Difference) -> bool:
+    if difference.endpoint or any(part in MASKED for part in difference.left_place):
+        return True
+    return difference.kind == "right only" and OTHERS.get(api) == difference.left_place[0]
+
+
+def _versions(captured: Body, live: Body) -> list[Difference]:
+    """Which versions are served: a line for each API, not for each number."""
+    then, now = (
+        {
+            each["api_key"]: f"{each['min_version']}-{each['max_version']}"
+            for each in body["api_keys"]
+        }
+        for body in (captured, live)
+    )
+    found = []
+    for key in sorted({*then, *now}):
+        if then.get(key) != now.get(key):
+            name = APIS[key].name if key in APIS else f"Api {key}"
+            found.append(Difference(f"versions of {name}", "changed", then.get(key), now.get(key)))
+    return found
+
+
+def _told(difference: Difference) -> tuple[str, Any, Any]:
+    """Path, then, now; of an element that one side lacks its name is enough."""
+    label = _LABEL.search(difference.path)
+    if difference.kind == "changed" or label is None:
+        return difference.path, difference.left, difference.right
+    name = label[1]
+    return difference.path, *((name, None) if difference.kind == "left only" else (None, name))
 
 
 def _short(value: Any) -> str:
@@ -140,7 +186,8 @@ def _errors_only(body: Body) -> Body:
 class Streams:
     """What was fetched of each partition, then and now: offset -> hash of key, value, headers."""
 
-    def __init__(self) -> None:
+    def __init__(self, topic_name: Callable[[bytes], str | None]) -> None:
+        self._topic_name = topic_name
         self._then: dict[tuple[Any, int], dict[int, bytes]] = {}
         self._now: dict[tuple[Any, int], dict[int, bytes]] = {}
         self._left = RECORDS_KEPT
@@ -179,7 +226,9 @@ class Streams:
         """One for each partition whose records are not the same."""
         for place in sorted({*self._then, *self._now}, key=str):
             then, now = self._then.get(place, {}), self._now.get(place, {})
-            name = place[0] if isinstance(place[0], str) else place[0].hex()
+            name = place[0]
+            if not isinstance(name, str):
+                name = self._topic_name(name) or name.hex()
             where = f"{name}-{place[1]}"
             other = sum(1 for offset in then.keys() & now.keys() if then[offset] != now[offset])
             missing = len(then.keys() - now.keys())

@@ -62,6 +62,43 @@ class Table:
         return self._captured.get(live, live)
 
 
+class Producers:
+    """Ids and epochs of producers. Epochs that only the client knows of (it raises its own after
+    an error, KIP-360) follow the last one that both brokers told."""
+
+    def __init__(self) -> None:
+        self._live: dict[tuple[int, int], tuple[int, int]] = {}
+        self._last: dict[int, tuple[int, tuple[int, int]]] = {}
+        """Captured id -> (captured epoch, live id and epoch)."""
+        self._captured: dict[int, int] = {}
+
+    def learn(self, captured: Body, live: Body) -> None:
+        """Take note of an answer that tells id and epoch (EndTxn does from version 5 on)."""
+        if captured.get("producer_id", -1) < 0 or live.get("producer_id", -1) < 0:
+            return
+        place = (captured["producer_id"], captured["producer_epoch"])
+        self._live[place] = (live["producer_id"], live["producer_epoch"])
+        self._last[place[0]] = (place[1], self._live[place])
+        self._captured[live["producer_id"]] = place[0]
+
+    def live(self, producer: int, epoch: int) -> tuple[int, int]:
+        """The peer's id and epoch."""
+        found = self._live.get((producer, epoch))
+        if found is None and producer in self._last:
+            known, (id_, live) = self._last[producer]
+            found = (id_, live + epoch - known if epoch >= 0 else epoch)
+        return found or (producer, epoch)
+
+    def captured(self, producer: int) -> int:
+        """The capture's id."""
+        return self._captured.get(producer, producer)
+
+
+def _beside(name: str, end: str, other: str) -> str:
+    """v3_and_below_producer_id -> v3_and_below_producer_epoch."""
+    return name.removesuffix(end) + other
+
+
 class Remap:
     """State of a whole replay."""
 
@@ -76,8 +113,7 @@ class Remap:
         self.cluster_id: str | None = None
         self.captured_cluster_id: str | None = None
         self._generations: dict[tuple[str, int], int] = {}
-        self._producers = Table()
-        """(id, epoch)."""
+        self.producers = Producers()
 
     # --- requests
 
@@ -109,11 +145,11 @@ class Remap:
         if isinstance(value, Uuid) and slot.name == "topic_id":
             return Uuid(self.topic_ids.live(bytes(value)))
         if kind == "producerId":
-            epoch = around.get("producer_epoch", -1)
-            return self._producers.live((value, epoch))[0]
-        if slot.name == "producer_epoch":
-            producer = around.get("producer_id", -1)
-            return self._producers.live((producer, value))[1]
+            epoch = around.get(_beside(slot.name, "id", "epoch"), -1)
+            return self.producers.live(value, epoch)[0]
+        if slot.name.endswith("producer_epoch"):
+            producer = around.get(_beside(slot.name, "epoch", "id"), -1)
+            return self.producers.live(producer, value)[1]
         if slot.name in GENERATIONS:
             return self._generations.get((group, value), value)
         if slot.name in UNCHECKED:
@@ -135,7 +171,7 @@ class Remap:
             for batch in batches(data):
                 if isinstance(batch, Partial) or batch.magic != 2 or batch.producer_id < 0:
                     continue
-                found = self._producers.live((batch.producer_id, batch.producer_epoch))
+                found = self.producers.live(batch.producer_id, batch.producer_epoch)
                 at = batch.at + _PRODUCER_AT
                 out = out[:at] + _PRODUCER.pack(*found) + out[at + _PRODUCER.size :]
                 out = with_right_crc(out, batch)
@@ -167,16 +203,15 @@ class Remap:
         if kind == "brokerId":
             return self.nodes.captured(value)
         if kind == "producerId":
-            return self._producers.captured((value, around.get("producer_epoch", -1)))[0]
+            return self.producers.captured(value)
         return value
 
     # --- learning
 
     def learn(self, api: str, request: Body, captured: Body, live: Body) -> None:
         """What an answer tells about ids that later requests use. `request` is the captured one."""
-        if api == "InitProducerId":
-            pair = [(each["producer_id"], each["producer_epoch"]) for each in (captured, live)]
-            self._producers.learn(*pair)
+        if api in ("InitProducerId", "EndTxn"):
+            self.producers.learn(captured, live)
         elif api == "JoinGroup":
             self._joined(request, captured, live)
         elif api in ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"):

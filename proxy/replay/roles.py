@@ -14,6 +14,7 @@ class Role(Enum):
     TRANSACTION = "coordinator of the transactional id"
     CONTROLLER = "controller"
     NODE = "the same node"
+    ALL = "every node, when the capture's cluster had but one"
 
 
 _LISTS: Final = {
@@ -26,6 +27,7 @@ _LISTS: Final = {
         StreamsGroupTopologyDescriptionUpdate""",
     Role.TRANSACTION: """InitProducerId AddPartitionsToTxn AddOffsetsToTxn EndTxn
         DescribeTransactions""",
+    Role.ALL: "ListGroups ListTransactions",
     Role.CONTROLLER: """CreateTopics DeleteTopics CreatePartitions ElectLeaders
         AlterPartitionReassignments ListPartitionReassignments CreateAcls DeleteAcls
         AlterClientQuotas AlterUserScramCredentials UpdateFeatures CreateDelegationToken

@@ -48,13 +48,13 @@ class Latency(NamedTuple):
 class Outcome:
     """What came of a replay."""
 
+    comparison: Comparison
     sent: int = 0
     unanswered: int = 0
     unserved: int = 0
     """Not sent, for the peer lacks the version."""
     settled: int = 0
     """Answers whose error in the capture was one that passes."""
-    comparison: Comparison = field(default_factory=Comparison)
     latencies: list[Latency] = field(default_factory=list)
 
 
@@ -92,7 +92,7 @@ class Replay:
         """So many answers, by their rank, are here."""
         self._moved = asyncio.Event()
         self._room = asyncio.Semaphore(IN_FLIGHT)
-        self.outcome = Outcome(comparison=Comparison(strict))
+        self.outcome = Outcome(Comparison(strict, topic_name=context.names.get))
 
     async def run(self) -> Outcome:
         """Send everything; `PeerError` when the peer cannot be reached at all."""
@@ -145,7 +145,8 @@ class Replay:
             self._finished(step)
             return
         version = exchange.api_version or 0
-        if not self._cluster.serves(exchange.api_key, version):
+        if not self._cluster.serves(exchange.api_key, version) and exchange.api != "ApiVersions":
+            # Brokers answer ApiVersions of any version, and close the connection for all others.
             self.outcome.unserved += 1
             served = self._cluster.versions.get(exchange.api_key)
             now = "none" if served is None else f"{served[0]} to {served[1]}"
@@ -168,10 +169,12 @@ class Replay:
         group.create_task(self._end(step, exchange, parts, sent))
 
     async def _send(
-        self, exchange: Exchange, decoded: Decoded
+        self, exchange: Exchange, decoded: Decoded, body: Body | None = None
     ) -> list[asyncio.Future[bytes]] | None:
-        """Send each part to its broker; the answers to come, or None when there will be none."""
-        body = self._remap.request(decoded.layout, decoded.body)
+        """Send each part to its broker; the answers to come, or None when there will be none.
+        `body`: in the peer's terms, where it is not the whole request."""
+        if body is None:
+            body = self._remap.request(decoded.layout, decoded.body)
         parts = await self._parts(exchange, decoded, body)
         header = dict(decoded.header)
         head = write_layout(decoded.header_layout, header)
@@ -193,7 +196,9 @@ class Replay:
         if role is Role.LEADER:
             if exchange.api_key == FETCH:
                 sessions = self._fetching.setdefault(exchange.connection.number, Sessions())
-                body = sessions.request(body, self._cluster.leader)
+                body, node = sessions.request(body, self._cluster.leader)
+                if node is not None:
+                    return {node: body}
             parts = split.by_leader(layout, body, self._cluster.leader)
         elif role in (Role.GROUP, Role.TRANSACTION):
             kind = int(role is Role.TRANSACTION)
@@ -201,6 +206,8 @@ class Replay:
             keys = split.entities(layout, body, entity)
             nodes = {key: await self._cluster.coordinator(key, kind) for key in keys}
             parts = split.by_coordinator(layout, body, lambda key: nodes.get(key, -1), entity)
+        elif role is Role.ALL and len(self._plan.nodes) <= 1:
+            parts = dict.fromkeys(self._cluster.nodes, body)
         elif role is Role.CONTROLLER:
             parts = {self._cluster.controller: body}
         else:
@@ -235,6 +242,7 @@ class Replay:
                 self.outcome.comparison.same += 1
                 self._told(exchange, "sent; no answer is due")
                 return
+            settled: list[Body] = []
             for _ in range(TRIES):
                 decoded, body = await self._answer(exchange, parts)
                 now = time.monotonic_ns()
@@ -243,10 +251,10 @@ class Replay:
                 await asyncio.sleep(PAUSE)
                 await self._cluster.refresh(self._plan.partitions or None)
                 self._names()
-                assert exchange.request is not None
-                assert exchange.request.decoded is not None
                 sent = time.monotonic_ns()
-                parts = await self._send(exchange, exchange.request.decoded) or []
+                parts = await self._again(exchange, decoded, body, settled)
+            if settled:
+                body = split.merged(decoded.layout, [*settled, body])
             if exchange.latency_ns is not None:
                 latency = Latency(exchange.api, exchange.latency_ns, now - sent)
                 self.outcome.latencies.append(latency)
@@ -256,6 +264,24 @@ class Replay:
         finally:
             self._finished(step)
             await self._close_if_last(step)
+
+    async def _again(
+        self, exchange: Exchange, answer: Decoded, body: Body, settled: list[Body]
+    ) -> list[asyncio.Future[bytes]]:
+        """Ask again; of a Produce only what failed, for the rest is in the log."""
+        assert exchange.request is not None
+        assert exchange.request.decoded is not None
+        request = exchange.request.decoded
+        if exchange.api == "Produce":
+            failed = split.failed_partitions(answer.layout, body, TRANSIENT)
+            well = split.without(answer.layout, body, failed)
+            if well is not None:
+                settled.append(well)
+            live = self._remap.request(request.layout, request.body)
+            rest = split.only(request.layout, live, failed)
+            if rest is not None:
+                return await self._send(exchange, request, rest) or []
+        return await self._send(exchange, request) or []
 
     async def _answer(
         self, exchange: Exchange, parts: list[asyncio.Future[bytes]]

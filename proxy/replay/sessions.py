@@ -21,6 +21,8 @@ class _Session:
     topics: dict[str | bytes, Body] = field(default_factory=dict)
     """Topic -> its struct, without partitions."""
     partitions: dict[Partition, Body] = field(default_factory=dict)
+    node: int = -1
+    """That holds the peer's session."""
     live_id: int = 0
     live_epoch: int = 0
     flat: bool = False
@@ -36,30 +38,39 @@ class Sessions:
         self._asked: _Session | None = None
         """The last request asked for a session; its answer brings the id."""
 
-    def request(self, body: Body, leader_of: LeaderOf) -> Body:
-        """A Fetch as the peer is to get it: topics in the peer's terms already."""
-        known, epoch = body.get("session_id", 0), body.get("session_epoch", NO_SESSION)
+    def request(self, body: Body, leader_of: LeaderOf) -> tuple[Body, int | None]:
+        """A Fetch as the peer is to get it, and the node that holds its session; None where its
+        partitions say for whom it is. Topics are in the peer's terms already."""
+        if "session_id" not in body:
+            return body, None
+        known, epoch = body["session_id"], body["session_epoch"]
         if epoch == 0:
-            self._sessions.pop(known, None)
-            session = self._asked = _Session()
-            _update(session, body)
-            if len(_leaders(session, leader_of)) > 1:
-                session.flat = True
-                return _flat(body, session)
-            return {**body, "session_id": 0}
+            return self._begun(known, body, leader_of)
         if epoch == NO_SESSION:
             self._sessions.pop(known, None)
-            return {**body, "session_id": 0} if "session_id" in body else body
+            return {**body, "session_id": 0}, None
         found = self._sessions.get(known)
         if found is None:
             # Began before the capture: what is listed is what is known of it.
             found = self._sessions[known] = _Session(flat=True)
         _update(found, body)
-        if found.flat or not found.live_id or len(_leaders(found, leader_of)) > 1:
+        if found.flat or not found.live_id or _leaders(found, leader_of) - {found.node}:
             found.flat = True
-            return _flat(body, found)
+            return _flat(body, found), None
         found.live_epoch += 1
-        return {**body, "session_id": found.live_id, "session_epoch": found.live_epoch}
+        mapped = {**body, "session_id": found.live_id, "session_epoch": found.live_epoch}
+        return mapped, found.node
+
+    def _begun(self, known: int, body: Body, leader_of: LeaderOf) -> tuple[Body, int | None]:
+        self._sessions.pop(known, None)
+        session = self._asked = _Session()
+        _update(session, body)
+        leaders = _leaders(session, leader_of)
+        if len(leaders) > 1:
+            session.flat = True
+            return _flat(body, session), None
+        session.node = leaders.pop() if leaders else -1
+        return {**body, "session_id": 0}, session.node
 
     def response(self, captured: Body, live: Body) -> None:
         """Learn the id of a session that was asked for."""

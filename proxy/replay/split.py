@@ -35,6 +35,36 @@ def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body
     return parts or {-1: body}
 
 
+def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
+    """The partitions of an answer that have one of those errors."""
+    found: set[tuple[Any, int]] = set()
+    for slot in layout.body.slots:
+        topic = _topic_slot(slot)
+        if topic is None:
+            continue
+        for each in body[slot.name] or ():
+            for inner in topic.slots:
+                if isinstance(inner.wire, ArrayWire) and (name := _partition_name(inner.wire)):
+                    found |= {
+                        (topic_in(topic, each), part[name])
+                        for part in each[inner.name]
+                        if part.get("error_code") in codes
+                    }
+    return found
+
+
+def only(layout: Layout, body: Body, wanted: set[tuple[Any, int]]) -> Body | None:
+    """What of a request or answer is about those partitions; None when nothing is."""
+    parts = by_leader(layout, body, lambda topic, partition: int((topic, partition) in wanted))
+    return parts.get(1)
+
+
+def without(layout: Layout, body: Body, unwanted: set[tuple[Any, int]]) -> Body | None:
+    """What of a request or answer is about other partitions; None when nothing is."""
+    parts = by_leader(layout, body, lambda topic, partition: int((topic, partition) in unwanted))
+    return parts.get(0)
+
+
 def by_coordinator(
     layout: Layout, body: Body, node_of: CoordinatorOf, entity: str
 ) -> dict[int, Body]:
