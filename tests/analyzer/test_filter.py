@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer import filter_values
-from analyzer.filter import FilterError, compile_filter
+from analyzer.filter import FilterError, Known, compile_filter
 from analyzer.filter_bind import cost, resolve
 from analyzer.filter_fields import FIELDS
 from analyzer.filter_getters import GETTERS
@@ -451,3 +453,58 @@ def test_any_value_gives_a_filter_or_a_filter_error(name: str, operator: str, va
     assert filtered(PLAIN) in (True, False)
     assert filtered(OPEN) in (True, False)
     assert parse(text) is not None
+
+
+EXAMPLES = [
+    "api == Fetch",
+    'api in {Produce, Fetch} and client == "orders-svc"',
+    "error != 0",
+    "error == NOT_LEADER_OR_FOLLOWER",
+    "excess > 250ms",
+    "latency > 1s and not wait",
+    "topic == orders and partition in {0, 3..5}",
+    'topic contains ".dlq"',
+    "request.bytes > 1MiB",
+    "throttle > 0",
+    "group == orders-app and api in {JoinGroup, SyncGroup, LeaveGroup}",
+    "error in {UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS}",
+    "api == Produce and acks == 0",
+    "removed_in <= 4.0.0",
+    'software ~ "librdkafka" and software.version < 2.3',
+    "client.ip == 10.0.0.0/24 and not answered",
+    "time >= 12:03:00 and time < 12:03:10",
+    "codec == zstd and api == Fetch and version < 10",
+    "producer.id == 1042 and partition == 12",
+    'record.value contains "customer-4711"',
+]
+
+
+def documented() -> list[str]:
+    """The filters of the first block of docs/filter.md, two a line."""
+    text = Path(__file__).parents[2].joinpath("docs", "filter.md").read_text()
+    block = text.split("```")[1]
+    return [part for line in block.splitlines() for part in re.split(r"\s{2,}", line) if part]
+
+
+@pytest.mark.parametrize("text", [*EXAMPLES, *documented()])
+def test_examples_are_filters(text: str) -> None:
+    assert compile_filter(text)(PLAIN) in (True, False)
+
+
+def test_versions_that_a_release_dropped() -> None:
+    old = replace(PLAIN, api_version=2)
+    assert wanted("removed_in == 4.0.0 and deprecated", old)
+    assert not wanted("removed_in", PLAIN)
+    assert not wanted("deprecated", PLAIN)
+    # 4.0.0 alone lacked JoinGroup 0.
+    join = replace(PLAIN, api_key=11, api="JoinGroup", api_version=0)
+    assert wanted("removed_in == 4.0.0", join)
+
+
+def test_marks_comments_and_findings_come_from_outside() -> None:
+    known = Known({1206}, {1206: "slow one"}, {1206: ("rebalance", "storm")})
+    for text in ("marked", "comment contains slow", "finding == storm", "finding != timeout"):
+        assert compile_filter(text, known)(PLAIN)
+        assert not compile_filter(text)(PLAIN)
+    known.marked = set()
+    assert not compile_filter("marked", known)(PLAIN)
