@@ -168,6 +168,7 @@ class ScopeApp(App[None]):
         self._show(self.detail, beside or pane is not self.hex)
         self.hex.styles.width = 78 if beside else "1fr"
         self._say()
+        self.call_after_refresh(self._say)  # by then all have their widths
 
     def _show(self, widget: Widget, wanted: bool) -> None:
         if widget.display != wanted:

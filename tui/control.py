@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -23,6 +24,10 @@ class Control(Protocol):
 
     async def ask(self, do: str, **words: Any) -> dict[str, Any]:
         """The answer to a request; `ControlError` with a sentence."""
+
+    def states(self) -> AsyncIterator[dict[str, Any]]:
+        """All about it: now, once a second, and when something changes; `ControlError` at its
+        end."""
 
     async def close(self) -> None:
         """Leave it alone; it goes on."""
@@ -65,6 +70,24 @@ class SocketControl:
         if not isinstance(answer, dict):
             raise ValueError("its answer is no object")
         return answer
+
+    async def states(self) -> AsyncIterator[dict[str, Any]]:
+        """All about it: now, once a second, and when something changes; `ControlError` at its
+        end."""
+        writer = None
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.path, limit=MAX_LINE)
+            writer.write(b'{"do":"watch"}\n')
+            while line := await reader.readline():
+                told = json.loads(line)
+                if isinstance(told, dict) and told.get("event") == "state":
+                    yield told
+            raise ConnectionResetError("it has ended")
+        except (OSError, ValueError) as error:
+            raise ControlError(f"the proxy does not answer: {error}") from error
+        finally:
+            if writer is not None:
+                writer.close()
 
     async def close(self) -> None:
         """Leave it alone; it goes on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +39,54 @@ class FakeProxy:
                 "client": "10.0.0.4:51422",
                 "broker": "10.0.1.2:9092",
                 "bytes": 18_204,
+                "since_ns": 2_000_000_000,
+                "summary": "orders",
             }
             for number in (1, 2)
         ]
         self.rules: list[dict[str, Any]] = []
+        self.changed = asyncio.Event()
+        self.connections = [
+            {
+                "number": 3,
+                "client": "10.0.0.4:51422",
+                "broker": "10.0.1.2:9092",
+                "node": 2,
+                "client_id": "orders-svc",
+                "opened_ns": 1_000_000_000,
+                "in_flight": 2,
+                "unsent": [0, 512],
+                "stopped": ["hold", None],
+                "held": [1],
+            }
+        ]
+
+    async def states(self) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            self.changed.clear()
+            yield {
+                "event": "state",
+                "at_ns": 5_000_000_000,
+                "held": list(self.held),
+                "rules": list(self.rules),
+                "status": {
+                    "bootstrap": "127.0.0.1:19092",
+                    "mode": "map",
+                    "held": 2,
+                    "pid": 4711,
+                    "nodes": {"1": {"broker": "10.0.0.1:9092", "listener": "127.0.0.1:40001"}},
+                    "notices": ["no upstream answers"],
+                },
+                "metrics": {"requests_total": {"Produce": 7}},
+            }
+            await self.changed.wait()
 
     async def ask(self, do: str, **words: Any) -> dict[str, Any]:
+        self.changed.set()
         match do:
-            case "held":
-                return {"held": list(self.held)}
-            case "rules":
-                return {"rules": list(self.rules)}
-            case "status":
-                return {"bootstrap": "127.0.0.1:19092", "mode": "map", "nodes": {}, "held": 2}
-            case "metrics":
-                return {"metrics": {"requests_total": {"Produce": 7}}}
+            case "connections":
+                self.changed.clear()
+                return {"connections": list(self.connections)}
             case "show":
                 return {"body": {"acks": -1, "topic_data": []}}
             case "fault":
@@ -79,9 +113,13 @@ class FakeProxy:
 
 
 async def looked(app: Any, pilot: Any) -> None:
-    """Wait until the board has asked."""
-    await app.workers.wait_for_complete([each for each in app.workers if each.group != "edit"])
-    await pilot.pause()
+    """Wait until all that was asked for is done, and shown."""
+    app.board.tick()
+    for _ in range(3):
+        steering = [each for each in app.workers if each.group == "steer"]
+        if steering:  # of none it would wait for all, and the watch never ends
+            await app.workers.wait_for_complete(steering)
+        await pilot.pause(0.02)
 
 
 def with_proxy(demo: ReadScene) -> tuple[ReadScene, FakeProxy]:
@@ -162,9 +200,14 @@ def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:
 
     async def steps(app, pilot):
         await looked(app, pilot)
+        assert "3.0 s" in text_of(app)
+        await pilot.press("R")
+        await settled(app, pilot)
+        assert "requests: hold" in text_of(app)
         await pilot.press("R")
         await settled(app, pilot)
         assert "127.0.0.1:19092" in text_of(app)
+        assert "no upstream answers" in text_of(app)
         await pilot.press("R")
         await settled(app, pilot)
         assert "requests_total" in text_of(app)
@@ -204,6 +247,17 @@ def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:
 
     asyncio.run(main())
     return heard
+
+
+def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
+    async def ask(control: SocketControl) -> None:
+        states = control.states()
+        assert (await anext(states))["held"] == []
+        with pytest.raises(ControlError, match="does not answer"):
+            await anext(states)
+
+    lines = b'{"ok":true}\n{"event":"notice"}\n{"event":"state","held":[]}\n{\n'
+    assert serve([lines], tmp_path / "proxy.sock", ask) == [b'{"do":"watch"}\n']
 
 
 def test_questions_and_answers_are_lines_of_json(tmp_path: Path) -> None:

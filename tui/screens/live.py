@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -26,19 +28,31 @@ if TYPE_CHECKING:
     from analyzer.statistics.model import Line
     from tui.control import Control
 
-EVERY: Final = 10
-"""Ticks between two looks at the proxy."""
+AGAIN_S: Final = 2.0
+"""Until a proxy that does not answer is tried once more."""
 SECONDS: Final = 60
 HELD: Final = (
     Column("number", "No", "count"),
     Column("kind", "what"),
     Column("api", "API"),
-    Column("version", "version", "count"),
     Column("client_id", "Client"),
     Column("client", "Address"),
     Column("broker", "Broker"),
     Column("bytes", "bytes", "size"),
     Column("waits", "held for", "duration"),
+    Column("rule", "rule"),
+    Column("summary", "about"),
+)
+CONNECTIONS: Final = (
+    Column("number", "No", "count"),
+    Column("client_id", "Client"),
+    Column("client", "Address"),
+    Column("broker", "Broker"),
+    Column("node", "node", "count"),
+    Column("age", "open for", "duration"),
+    Column("in_flight", "in flight", "count"),
+    Column("unsent", "unsent", "size"),
+    Column("stopped", "stopped", "list"),
 )
 RULES: Final = (
     Column("name", "Name"),
@@ -61,7 +75,7 @@ class LiveBoard(Board):
     TITLE = "Live"
     STATISTICS = ("rates",)
     COMMAND = "kafkascope proxy --upstream HOST:PORT"
-    TABS = ("Rules", "Proxy", "Counters")
+    TABS = ("Rules", "Connections", "Proxy", "Counters")
     LINES_MATTER = False
     EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
     KEYS: ClassVar[tuple[Key, ...]] = (
@@ -83,10 +97,10 @@ class LiveBoard(Board):
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
         self.head = Still(scene.glyphs, id="liveboard-head")
-        self._ticks = 0
-        self._asking = False
+        self._watching = False
         self.held: list[Line] = []
         self.rules: list[Line] = []
+        self.connections: list[Line] = []
         self.status: dict[str, Any] = {}
         self.metrics: dict[str, dict[str, int]] = {}
         self.problem = ""
@@ -138,28 +152,30 @@ class LiveBoard(Board):
         return rates_of(lines)
 
     def tick(self) -> None:
-        """Ask the proxy once a second."""
+        """Watch the proxy, from the first time that the board is seen."""
         super().tick()
-        self._ticks += 1
-        if self._ticks % EVERY == 1 and self.control is not None and not self._asking:
-            self._asking = True
-            self.run_worker(self._look(), group="control", exit_on_error=False)
+        if self.control is not None and not self._watching:
+            self._watching = True
+            self.run_worker(self._watch(self.control), group="watch", exit_on_error=False)
 
-    async def _look(self) -> None:
-        control = self.control
-        assert control is not None
-        try:
-            held = (await control.ask("held"))["held"]
-            self.rules = (await control.ask("rules"))["rules"]
-            self.status = await control.ask("status")
-            self.metrics = (await control.ask("metrics"))["metrics"]
-            self.held = [held_line(each) for each in held]
-            self.problem = ""
-        except ControlError as error:
-            self.problem = str(error)
-            self.held, self.rules = [], []
-        finally:
-            self._asking = False
+    async def _watch(self, control: Control) -> None:
+        while True:
+            try:
+                async for state in control.states():
+                    self.problem = ""
+                    self._take(state, (await control.ask("connections"))["connections"])
+            except ControlError as error:
+                self.problem = str(error)
+                self.held, self.rules, self.connections = [], [], []
+                self.refresh_numbers()
+            await asyncio.sleep(AGAIN_S)
+
+    def _take(self, state: dict[str, Any], connections: list[dict[str, Any]]) -> None:
+        now = state.get("at_ns") or time.time_ns()
+        self.status, self.metrics = state["status"], state["metrics"]
+        self.rules = state["rules"]
+        self.held = [held_line(each, now) for each in state["held"]]
+        self.connections = [connection_line(each, now) for each in connections]
         self.refresh_numbers()
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
@@ -168,14 +184,18 @@ class LiveBoard(Board):
             return told([[("rules, held frames and counters are a proxy's", "dim")]])
         if tab == "Proxy":
             return told(proxy_of(self.status))
-        sheet = Sheet(RULES, keep=("rule",)) if tab == "Rules" else Sheet(COUNTERS)
-        if tab == "Rules":
-            if not self.rules:
-                hint = "no rule: all passes as it is   (I adds one)"
-                return told([[(hint, "dim")]])
-            sheet.fill(self.rules)
-        else:
-            sheet.fill(counters_of(self.metrics))
+        if tab == "Rules" and not self.rules:
+            return told([[("no rule: all passes as it is   (I adds one)", "dim")]])
+        if tab == "Connections" and not self.connections:
+            return told([[("nobody is connected", "dim")]])
+        sheets = {
+            "Rules": (RULES, ("rule", "fired"), self.rules),
+            "Connections": (CONNECTIONS, ("client", "broker", "in_flight"), self.connections),
+            "Counters": (COUNTERS, ("value",), counters_of(self.metrics)),
+        }
+        columns, keep, lines = sheets[tab]
+        sheet = Sheet(columns, keep=keep, alarms={"fired": "?", "unsent": "?"})
+        sheet.fill(lines)
         return sheet
 
     # --- actions ----------------------------------------------------------------------------
@@ -195,7 +215,6 @@ class LiveBoard(Board):
             else:
                 if said:
                     self.scene.tell(said)
-            await self._look()
 
         self.run_worker(run(), group="steer", exit_on_error=False)
 
@@ -216,7 +235,7 @@ class LiveBoard(Board):
             if body is None:
                 self.scene.tell("its body cannot be decoded: u releases it, d drops it", "warning")
                 return
-            title = f"{line['kind']} {line['api']} v{line['version']}, held for the broker and you"
+            title = f"{line['kind']} {line['api']} of {line['client_id'] or line['client']}, held"
             changed = await self.app.push_screen_wait(Editor(title, body, self.scene.glyphs))
             if changed is None:
                 return
@@ -228,7 +247,6 @@ class LiveBoard(Board):
                 await edit()
             except ControlError as error:
                 self.scene.tell(str(error), "warning")
-            await self._look()
 
         self.run_worker(run(), group="edit", exit_on_error=False)
 
@@ -337,13 +355,25 @@ class LiveBoard(Board):
         )
 
 
-def held_line(told: dict[str, Any]) -> Line:
-    """A held frame with how long it waits, as far as the clocks agree."""
-    import time
+def held_line(told: dict[str, Any], now_ns: int) -> Line:
+    """A held frame with how long it waits."""
+    since, version = told.get("since_ns"), told.get("version")
+    return {
+        **told,
+        "api": told["api"] if version is None else f"{told['api']} v{version}",
+        "waits": None if since is None else max(0, now_ns - since),
+    }
 
-    since = told.get("since_ns")
-    waits = None if not isinstance(since, int) else max(0, time.time_ns() - since)
-    return {**told, "waits": waits}
+
+def connection_line(told: dict[str, Any], now_ns: int) -> Line:
+    """A connection of the proxy."""
+    stopped = zip(("requests", "responses"), told.get("stopped") or (), strict=False)
+    return {
+        **told,
+        "age": max(0, now_ns - told["opened_ns"]),
+        "unsent": sum(told.get("unsent") or ()),
+        "stopped": [f"{side}: {why}" for side, why in stopped if why],
+    }
 
 
 def rates_of(lines: Sequence[Line]) -> list[Spans]:
@@ -376,16 +406,26 @@ def proxy_of(status: dict[str, Any]) -> list[Spans]:
     facts = [
         ("clients connect to", str(status.get("bootstrap", ""))),
         ("mode", str(status.get("mode", ""))),
+        ("upstream", ", ".join(status.get("upstreams") or ())),
         ("connections", str(status.get("connections", ""))),
         ("held", str(status.get("held", ""))),
         ("recording", ", ".join(status.get("files") or ()) or "nothing (-w FILE)"),
+        ("process", f"{status.get('pid', '?')}, kafkascope {status.get('version') or '?'}"),
     ]
+    recording = status.get("recording")
+    if recording:
+        dropped = f", {recording['dropped']:,} packets left out" if recording["dropped"] else ""
+        facts.append(("recorded", size(recording["bytes"]) + dropped))
     out: list[Spans] = [[(f"{name:<22}", "dim"), (text, "")] for name, text in facts]
     nodes = status.get("nodes") or {}
     if nodes:
         out += [[], [(f"{'node':<8}{'clients are told':<28}broker", "header")]]
         for node, each in sorted(nodes.items(), key=lambda item: int(item[0])):
             out.append([(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")])
+    notices = status.get("notices") or []
+    if notices:
+        out += [[], [("what it said", "header")]]
+        out += [[(str(text), "")] for text in notices[-20:]]
     return out
 
 
