@@ -50,7 +50,7 @@ def dissect_request(
     if frame.cut:
         return None, cut_of(frame, "request")
     try:
-        decoded = decode_request(frame.payload)
+        decoded = decode_request(frame.payload, header)
     except DissectError as error:
         return None, (_undecoded("request", error, frame.payload, header.end),)
     return decoded, _surplus("request", decoded, frame.payload)

@@ -272,19 +272,35 @@ def _known(key: int, version: int) -> Api:
     return api
 
 
-def decode_request(payload: bytes) -> Decoded:
-    """A request's payload, header and body; `DissectError` when it cannot be."""
-    head = read_request_header(payload)
+def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded:
+    """A request's payload, header and body; `DissectError` when it cannot be. `head` is what
+    `read_request_header` gave for it, where that was asked already."""
+    head = read_request_header(payload) if head is None else head
     api = _known(head.api_key, head.api_version)
-    header_layout = layout_of(
-        "RequestHeader", request_header_version(head.api_key, head.api_version)
-    )
-    header, body_at = read_layout(header_layout, payload)
+    kind = request_header_version(head.api_key, head.api_version)
+    header_layout = layout_of("RequestHeader", kind)
+    if head.tagged_fields:
+        # Only the layout knows what tags may be there, and in which order.
+        header, body_at = read_layout(header_layout, payload)
+    else:
+        header, body_at = _header_body(head, kind), head.end
     name = f"{api.name}Request"
     body, end, layout = read_best(name, head.api_version, payload, body_at)
     return Decoded(
         name, head.api_version, header, body, body_at, end, _note(layout), layout, header_layout
     )
+
+
+def _header_body(head: RequestHeader, kind: int) -> Body:
+    """What the generated reader makes of the same bytes."""
+    header: Body = {
+        "request_api_key": head.api_key,
+        "request_api_version": head.api_version,
+        "correlation_id": head.correlation_id,
+    }
+    if kind:
+        header["client_id"] = head.client_id
+    return header
 
 
 def decode_response(payload: bytes, key: int, version: int) -> Decoded:

@@ -331,3 +331,33 @@ def test_a_body_that_does_not_fit_is_refused_with_its_path() -> None:
         registry.write_layout(layout, {"group_id": "g", "generation_id": 1})
     with pytest.raises(DissectError, match="group_id"):
         structs.build(layout, {"group_id": 5, "generation_id": 1, "member_id": "m"})
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), [("ControlledShutdown", 0), ("Fetch", 4), ("Fetch", 12)]
+)
+@pytest.mark.parametrize("client_id", ["app", "", None])
+@pytest.mark.parametrize("tags", [[], [{"tag": 5, "data": b"x"}]])
+def test_a_header_that_was_read_already_changes_nothing(
+    api: str, version: int, client_id: str | None, tags: list[dict[str, object]]
+) -> None:
+    key = registry.api_named(api).key
+    kind = registry.request_header_version(key, version)
+    header: dict[str, object] = {
+        "request_api_key": key,
+        "request_api_version": version,
+        "correlation_id": 7,
+    }
+    if kind:
+        header["client_id"] = client_id
+    if kind == 2 and tags:
+        header["_tagged_fields"] = tags
+    head = registry.encode_body("RequestHeader", kind, header)
+    body = registry.encode_body(
+        f"{api}Request", version, registry.example(f"{api}Request", version)
+    )
+    payload = head + body
+    decoded = registry.decode_request(payload, registry.read_request_header(payload))
+    assert decoded == registry.decode_request(payload)
+    assert decoded.header == registry.read_layout(decoded.header_layout, payload)[0] == header
+    assert decoded.body_at == len(head)
