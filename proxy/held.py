@@ -84,14 +84,10 @@ class Held:
 
     def body(self, number: int) -> dict[str, Any] | None:
         """The frame as JSON, secrets hidden; None when it cannot be decoded."""
-        from dissectors.jsonform import dumps, loads
-        from dissectors.masking import masked
+        from proxy.edits import shown
 
         decoded = self.message(number).decoded
-        if decoded is None:
-            return None
-        body: dict[str, Any] = loads(dumps(masked(decoded.layout, decoded.body)))
-        return body
+        return None if decoded is None else shown(decoded)
 
     def release(self, number: int) -> None:
         """Let it go on as it is."""

@@ -1,0 +1,171 @@
+"""Record batches in bodies that people edit: records as objects, and back with right checksums.
+
+    {"batches": [{"codec": "gzip", "records": [{"offset": 0, "time_ms": 1, "key": "k", "value": "v",
+                  "headers": [["name", "value"]]}]}, {"base64": "..."}]}
+
+Text stands for UTF-8, `{"base64": ...}` for other bytes, null for null. What cannot be opened (old
+formats, damage, a part at the end) is base64.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any, Final
+
+from dissectors.compression import name_of
+from dissectors.errors import DissectError, Malformed
+from dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
+from dissectors.record_writer import encode_batch, with_right_crc
+from dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
+
+CODECS: Final = {name_of(number) or "none": number for number in range(5)}
+Change = Callable[[Any, "bytes | None"], Any]
+
+
+def spelled(data: bytes | None) -> dict[str, Any] | None:
+    """A records field as people edit it."""
+    if data is None:
+        return None
+    out: list[dict[str, Any]] = []
+    at = 0
+    for batch in batches(data):
+        if isinstance(batch, Partial):
+            break
+        out.append(_batch(data, batch))
+        at = batch.at + batch.size
+    if at < len(data):
+        out.append(_raw(data[at:]))
+    return {"batches": out}
+
+
+def unspelled(value: Any, original: bytes | None) -> Any:
+    """The base64 of a records field that was edited: as `spelled` gave it, or base64 (null).
+    Batches that nobody changed keep their bytes. `DissectError` with a reason."""
+    if isinstance(value, str):
+        data = base64.b64decode(value)
+        return value if data == original else _text(_right(data))
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("batches"), list):
+        raise Malformed("records are base64, or an object with batches")
+    before: list[tuple[dict[str, Any], bytes]] = []
+    if original is not None:
+        told = spelled(original) or {"batches": []}
+        at = 0
+        for each, batch in zip(told["batches"], batches(original), strict=False):
+            size = len(original) - at if isinstance(batch, Partial) else batch.size
+            before.append((each, original[at : at + size]))
+            at += size
+    parts = []
+    for index, batch in enumerate(value["batches"]):
+        known = before[index] if index < len(before) else ({}, b"")
+        parts.append(known[1] if batch == known[0] else _bytes(batch, known[1]))
+    return _text(b"".join(parts))
+
+
+def change_records(wire: Wire, value: Any, decoded: Any, change: Change) -> Any:
+    """The JSON value with all its records fields changed; `decoded` is what it came from."""
+    if isinstance(wire, ArrayWire) and isinstance(value, list):
+        items = decoded if isinstance(decoded, list | tuple) else ()
+        return [
+            change_records(wire.element, each, items[i] if i < len(items) else None, change)
+            for i, each in enumerate(value)
+        ]
+    if not isinstance(wire, StructWire) or not isinstance(value, dict):
+        return value
+    out = dict(value)
+    for slot in (*wire.slots, *wire.tags):
+        if slot.name in out:
+            known = decoded.get(slot.name) if isinstance(decoded, dict) else None
+            if isinstance(slot.wire, BytesWire) and slot.wire.records:
+                out[slot.name] = change(out[slot.name], known)
+            else:
+                out[slot.name] = change_records(slot.wire, out[slot.name], known, change)
+    return out
+
+
+def _batch(data: bytes, batch: Batch) -> dict[str, Any]:
+    opened = open_batch(data, batch)
+    if batch.magic != 2 or opened.error is not None:
+        return _raw(data[batch.at : batch.at + batch.size])
+    return {
+        "codec": name_of(batch.attributes & 7) or "none",
+        "records": [
+            {
+                "offset": record.offset,
+                "time_ms": record.timestamp,
+                "key": _payload(record.key),
+                "value": _payload(record.value),
+                "headers": [[name, _payload(content)] for name, content in record.headers],
+            }
+            for record in opened.records
+        ],
+    }
+
+
+def _bytes(told: Any, original: bytes) -> bytes:
+    try:
+        if "base64" in told:
+            return _right(base64.b64decode(told["base64"]))
+        records = [
+            Record(
+                int(each["offset"]),
+                int(each["time_ms"]),
+                _content(each["key"]),
+                _content(each["value"]),
+                tuple((str(name), _content(content)) for name, content in each["headers"]),
+            )
+            for each in told["records"]
+        ]
+        codec = CODECS[told["codec"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Malformed(f"a batch is not as `show` gives it: {error!r}") from None
+    first = next(iter(batches(original)), None) if original else None
+    if not isinstance(first, Batch):
+        return encode_batch(records, codec=codec)
+    return encode_batch(
+        records,
+        codec=codec,
+        attributes=first.attributes & ~7,
+        leader_epoch=first.leader_epoch,
+        producer_id=first.producer_id,
+        producer_epoch=first.producer_epoch,
+        base_sequence=first.base_sequence,
+        base_offset=first.base_offset,
+    )
+
+
+def _right(data: bytes) -> bytes:
+    """With right checksums of all whole batches."""
+    try:
+        found = [batch for batch in batches(data) if isinstance(batch, Batch)]
+    except DissectError:
+        return data
+    for batch in found:
+        if not crc_ok(data, batch):
+            data = with_right_crc(data, batch)
+    return data
+
+
+def _raw(data: bytes) -> dict[str, Any]:
+    return {"base64": _text(data)}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _payload(data: bytes | None) -> Any:
+    if data is None:
+        return None
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return _raw(data)
+
+
+def _content(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else str(value).encode()
