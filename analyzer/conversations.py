@@ -225,10 +225,16 @@ class Undecided:
         chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
         first = chunks[0] if chunks else first
         piece = first.pieces[0]
-        part = Part(piece.file, piece.at, len(first.data), piece.packet)
-        size = sum(len(chunk.data) for chunk in chunks) or len(first.data)
+        # Of the first packet only: how many come at once is a matter of reading.
+        size = first.pieces[1].start if len(first.pieces) > 1 else len(first.data)
+        part = Part(piece.file, piece.at, size, piece.packet)
         frame = Frame(
-            first.data[:64], first.offset, size - 4, piece.time_ns, piece.time_ns, (part,)
+            first.data[: min(size, 64)],
+            first.offset,
+            size - 4,
+            piece.time_ns,
+            piece.time_ns,
+            (part,),
         )
         connection = self.connection
         ends = (connection.a, connection.b)

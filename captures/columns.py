@@ -234,7 +234,8 @@ def columns_of(block: Block) -> Columns | None:
     flags = rows["flags"].astype(np.uint64)
     sign = np.where(sign > 0, sign, rows["checksum"])
     ports = rows["ports"].astype(np.uint64)
-    copy = _fingerprints(ports, seq, ack, sign, length, flags)
+    hosts = _folded(four["addresses"], is6, six)
+    copy = _fingerprints(ports, seq, ack, sign, length, flags, hosts)
     flows = _flows(four["addresses"], rows["raw_ports"], tcp, is6, six)
     assert len(flows) == count
     return Columns(
@@ -243,18 +244,28 @@ def columns_of(block: Block) -> Columns | None:
 
 
 def _fingerprints(
-    ports: Words, seq: Words, ack: Words, sign: Words, length: Ints, flags: Words
+    ports: Words, seq: Words, ack: Words, sign: Words, length: Ints, flags: Words, hosts: Words
 ) -> Words:
     """`tcp.fingerprint`, column by column: uint64 wraps around as its mask does."""
-    one, two, three = (
+    one, two, three, four = (
         np.uint64(0x9E37_79B9_7F4A_7C15),
         np.uint64(0xC2B2_AE3D_27D4_EB4F),
         np.uint64(0x1656_67B1_9E37_79F9),
+        np.uint64(0x85EB_CA77_C2B2_AE63),
     )
     left = (seq << np.uint64(32) | ack) * one
     right = (ports << np.uint64(32) | sign << np.uint64(16) | flags) * two
-    mixed: Words = (left ^ right) + length.astype(np.uint64) * three
+    mixed: Words = (left ^ right) + length.astype(np.uint64) * three + hosts * four
     return mixed
+
+
+def _folded(addresses: NDArray[Any], is6: Flags, six: NDArray[Any] | None) -> Words:
+    """`tcp.folded`, row by row."""
+    found = np.ascontiguousarray(addresses).view(">u8").astype(np.uint64)
+    if six is not None:
+        wide = np.ascontiguousarray(six["addresses"]).view(">u8").reshape(-1, 4)
+        found = np.where(is6, np.bitwise_xor.reduce(wide, axis=1).astype(np.uint64), found)
+    return found
 
 
 def _flows(

@@ -60,16 +60,28 @@ class Segment(NamedTuple):
     states."""
 
 
-def fingerprint(ports: int, seq: int, ack: int, sign: int, length: int, flags: int) -> int:
+def fingerprint(
+    ports: int, seq: int, ack: int, sign: int, length: int, flags: int, hosts: int = 0
+) -> int:
     """64 bits that exact copies of a segment share (`sign`: IP id, or the checksum where there is
-    none).
+    none; `hosts`: see `folded`).
 
     Only for counting: bytes are never dropped because of it, so a collision does no harm.
     """
     mixed = (seq << 32 | ack) * 0x9E37_79B9_7F4A_7C15 ^ (
         ports << 32 | sign << 16 | flags
     ) * 0xC2B2_AE3D_27D4_EB4F
-    return (mixed + length * 0x1656_67B1_9E37_79F9) & 0xFFFF_FFFF_FFFF_FFFF
+    mixed += length * 0x1656_67B1_9E37_79F9 + hosts * 0x85EB_CA77_C2B2_AE63
+    return mixed & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def folded(addresses: bytes) -> int:
+    """Both addresses of a packet in 64 bits."""
+    if len(addresses) == 8:
+        return int.from_bytes(addresses, "big")
+    one, two, three, four = unpack_from(">QQQQ", addresses)
+    found: int = one ^ two ^ three ^ four
+    return found
 
 
 def reverse(flow: bytes) -> bytes:
@@ -133,6 +145,6 @@ def segment_of(packet: Packet) -> Segment | str:
         flags,
         data[begin : begin + length],
         length,
-        fingerprint(ports, seq, ack, ident, length, flags),
+        fingerprint(ports, seq, ack, ident, length, flags, folded(addresses)),
         interface,
     )

@@ -152,9 +152,7 @@ def check_against_export(out: Path, inputs: list[str]) -> None:
             assert mine == theirs, (key, name, mine, theirs)
         assert [e["code"] for e in row["errors"]] == [e["code"] for e in other["errors"]]
         assert [e["topic"] for e in row["errors"]] == [e.get("topic") for e in other["errors"]]
-        assert [u["reason"] for u in row["undecoded"]] == [
-            u["reason"] for u in other["undecoded"]
-        ]
+        assert [u["reason"] for u in row["undecoded"]] == [u["reason"] for u in other["undecoded"]]
         assert [n["text"] for n in row["notes"]] == [n["text"] for n in other["notes"]]
     ordered = sorted(rows.values(), key=lambda row: row["number"])
     assert [row["number"] for row in ordered] == list(range(1, len(rows) + 1))

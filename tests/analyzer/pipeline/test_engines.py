@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
+from tests.analyzer.pipeline.traffic import files
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 
@@ -15,7 +19,20 @@ SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 def test_samples(path: Path, tmp_path: Path) -> None:
     expected, _ = made([str(path)], tmp_path / "plain", full=True, records=True)
     check_against_export(tmp_path / "plain", [str(path)])
-    found, _ = made(
-        [str(path)], tmp_path / "apart", Apart(), size=100_000, full=True, records=True
-    )
+    found, _ = made([str(path)], tmp_path / "apart", Apart(), size=100_000, full=True, records=True)
     assert found == expected
+
+
+@given(seed=st.integers(0, 1 << 32), size=st.integers(300, 20_000), tasks=st.integers(1, 4))
+@settings(max_examples=30)
+def test_whatever_happens_on_the_network(seed: int, size: int, tasks: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "in").mkdir()
+        names = files(seed, path / "in")
+        expected, result = made(names, path / "plain", size=size)
+        check_against_export(path / "plain", names)
+        found, other = made(names, path / "apart", Apart(tasks), size=size)
+        assert found == expected
+        assert other.damage == result.damage
+        assert other.manifest["batch_id"] == result.manifest["batch_id"]
