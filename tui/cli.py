@@ -218,7 +218,8 @@ def _to_look_at(args: list[str]) -> bool:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="kafkascope", message="%(prog)s %(version)s")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """See what Kafka clients and brokers say to each other.
 
     INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
@@ -229,6 +230,14 @@ def main() -> None:
       kafkascope show capture.pcapng 1206 --hex
       tcpdump -U -w - port 9092 | kafkascope ls -
     """
+    context.meta["open_proxy"] = _open_proxy
+
+
+def _open_proxy(path: Path) -> int:
+    """What `proxy --open` shows."""
+    from tui.attach import open_proxy
+
+    return open_proxy(path)
 
 
 if __name__ == "__main__":

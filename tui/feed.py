@@ -25,7 +25,9 @@ QUEUE: Final = 8
 class Feed(Protocol):
     """Where rows come from."""
 
-    store: Store
+    @property
+    def store(self) -> Store:
+        """Where the rows are."""
 
     def poll(self, seconds: float) -> bool:
         """Take in what has arrived, for so long at most; whether anything has."""

@@ -6,16 +6,44 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from analyzer.commands.options import Wish, input_options
-from analyzer.render_times import TIME_FORMATS
+from tui.showing import check_terminal
+
+if TYPE_CHECKING:
+    from tui.feed import Feed
 
 TTY = "/dev/tty"
 
 
+def _attach(context: click.Context, parameter: click.Parameter, which: str | None) -> None:
+    """Instead of an input: the proxy itself."""
+    if which is None or context.resilient_parsing:
+        return
+    from proxy.attach import NoProxy, find
+    from tui.attach import open_proxy
+
+    try:
+        path = find(which or None)
+    except NoProxy as error:
+        raise click.ClickException(str(error)) from error
+    context.exit(open_proxy(path))
+
+
 @click.command("open")
+@click.option(
+    "--attach",
+    metavar="[PID|PATH]",
+    is_flag=False,
+    flag_value="",
+    is_eager=True,
+    expose_value=False,
+    callback=_attach,
+    help="Instead of an input: a proxy of yours that is running.",
+)
 @input_options
 def open_(wish: Wish) -> int:
     """Look at captures in the terminal: exchanges, their messages and bytes.
@@ -26,6 +54,7 @@ def open_(wish: Wish) -> int:
     \b
       kafkascope open capture.pcapng -Y 'error != 0'
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope open -
+      kafkascope open --attach
     """
     from analyzer.filter import compile_filter
     from captures.errors import NotACapture
@@ -34,10 +63,7 @@ def open_(wish: Wish) -> int:
     for name in wish.inputs:
         if name != "-" and not Path(name).exists():
             raise NotACapture(f"{name}: no such file or folder")
-    if not sys.stderr.isatty():
-        raise click.UsageError("the terminal UI draws on stderr, which is no terminal; see ls")
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        raise click.UsageError("this terminal cannot draw; see kafkascope ls")
+    check_terminal()
     data = _keyboard(wish.inputs)
     from tui.feed import ProcessFeed
 
@@ -74,44 +100,23 @@ def _can_be_read_twice(name: str) -> bool:
     return name != "-" and (path.is_file() or path.is_dir())
 
 
-def _show(feed: object, wish: Wish) -> int:
-    try:
-        from tui.app import ScopeApp
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "textual":
-            raise
-        click.echo(
-            "kafkascope: the terminal UI needs an extra: pip install kafkascope[tui]", err=True
-        )
-        return 5
-    from typing import cast
-
-    from tui.config import read_config, remember
-    from tui.feed import Feed
-    from tui.keys import all_ids
+def _show(feed: Feed, wish: Wish) -> int:
+    from tui.config import remember
     from tui.numbers import ProcessNumbers
+    from tui.showing import show
 
-    config = read_config(all_ids())
     remember(wish.inputs)
     name = wish.inputs[0] if len(wish.inputs) == 1 else f"{len(wish.inputs)} inputs"
-    title = "stdin" if name == "-" else Path(name).name or name
-    plain = wish.plain or config.plain or "utf" not in (sys.stderr.encoding or "").lower()
-    times = config.times if config.times in TIME_FORMATS else "u"
-    if wish.time_format not in ("a", "d", "dd"):
-        times = wish.time_format
     legs = "both" if wish.both_legs else "client"
 
     def counted(text: str) -> ProcessNumbers:
         return ProcessNumbers(wish.inputs, ports=wish.ports, legs=legs, filter_text=text)
 
-    app = ScopeApp(
-        cast(Feed, feed),
-        title,
+    return show(
+        feed,
+        "stdin" if name == "-" else Path(name).name or name,
         filter_text=wish.filter_text,
-        plain=plain,
-        times=times,
+        plain=wish.plain,
+        times=wish.time_format,
         counted=counted if all(map(_can_be_read_twice, wish.inputs)) else None,
-        config=config,
     )
-    app.run()
-    return app.return_code or 0

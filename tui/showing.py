@@ -1,0 +1,67 @@
+"""Runs the terminal UI on a feed: settings, theme, terminal, exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from analyzer.render_times import TIME_FORMATS
+
+if TYPE_CHECKING:
+    from tui.control import Control
+    from tui.feed import Feed
+    from tui.host import Counted
+
+RELATIVE = ("a", "d", "dd")
+"""Time formats that a screen does not take over: the usual one, and those that count from rows."""
+
+
+def check_terminal() -> None:
+    """A usage error says why nothing can be drawn here."""
+    if not sys.stderr.isatty():
+        raise click.UsageError("the terminal UI draws on stderr, which is no terminal; see ls")
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise click.UsageError("this terminal cannot draw; see kafkascope ls")
+
+
+def show(
+    feed: Feed,
+    title: str,
+    *,
+    filter_text: str = "",
+    plain: bool = False,
+    times: str = "a",
+    counted: Counted | None = None,
+    control: Control | None = None,
+) -> int:
+    """Show it until the user leaves; the exit code."""
+    try:
+        from tui.app import ScopeApp
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "textual":
+            raise
+        click.echo(
+            "kafkascope: the terminal UI needs an extra: pip install kafkascope[tui]", err=True
+        )
+        return 5
+    from tui.config import read_config
+    from tui.keys import all_ids
+
+    config = read_config(all_ids())
+    if times in RELATIVE:
+        times = config.times if config.times in TIME_FORMATS else "u"
+    app = ScopeApp(
+        feed,
+        title,
+        filter_text=filter_text,
+        plain=plain or config.plain or "utf" not in (sys.stderr.encoding or "").lower(),
+        times=times,
+        counted=counted,
+        control=control,
+        config=config,
+    )
+    app.run()
+    return app.return_code or 0
