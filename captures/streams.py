@@ -16,8 +16,6 @@ MIN_PACKETS: Final = 48
 """Blocks with fewer packets are faster one by one: numpy's fixed cost is about 0.3 ms a block."""
 NUMPY_PACKETS: Final = 10_000
 """Loading numpy takes 0.1 to 0.2 s, as long as this many packets one by one."""
-NUMPY_BYTES: Final = 8 << 20
-"""The same for inputs whose size is known."""
 
 
 def streams(source: Source, *, bulk: bool | None = None) -> Iterator[StreamEvent]:
@@ -72,5 +70,10 @@ def _in_bulk(block: Block, source: Source) -> bool:
     """Whether numpy pays: loading it takes as long as some thousand packets take one by one."""
     if len(block.positions) < MIN_PACKETS:
         return False
-    seen = source.statistics.packets + len(block.positions)
-    return "numpy" in sys.modules or seen > NUMPY_PACKETS or source.size > NUMPY_BYTES
+    if "numpy" in sys.modules:
+        return True
+    count = len(block.positions)
+    if source.statistics.packets + count > NUMPY_PACKETS:
+        return True
+    # As many as the input holds if all are like these: 64 KB a packet, or 60 bytes.
+    return source.size * (count - 1) > NUMPY_PACKETS * (block.positions[-1] - block.positions[0])

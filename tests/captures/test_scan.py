@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+import struct
+import subprocess
+import sys
 from dataclasses import astuple
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -168,3 +172,20 @@ def test_a_hole_is_given_up_in_the_middle_of_a_run() -> None:
         tape.add(second.send(0, b"x" * 100), 5_000_000)
     kinds = same_both_ways(tape)
     assert kinds == ["open", "open", "chunk", "gap", "chunk", "chunk", "closed", "closed"]
+
+
+def test_numpy_is_loaded_for_many_packets_not_for_many_bytes(tmp_path: Path) -> None:
+    """Large packets are few, and few are read one by one before numpy is there."""
+    small, large = tmp_path / "small.pcap", tmp_path / "large.pcap"
+    head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
+    for path, size, count in ((small, 60, 20_000), (large, 60_000, 200)):
+        record = struct.pack("<IIII", 1, 0, size, size) + bytes(size)
+        path.write_bytes(head + record * count)
+    code = (
+        "import sys; from captures import open_inputs; from captures.streams import streams\n"
+        "list(streams(open_inputs(sys.argv[1:]))); print('numpy' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    for path, loaded in ((small, "True"), (large, "False")):
+        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, cwd=root)
+        assert done.stdout.decode().strip() == loaded
