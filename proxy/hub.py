@@ -18,6 +18,7 @@ from proxy.metrics import Metrics
 if TYPE_CHECKING:
     from captures.model import Endpoint
     from proxy.addresses import Rewriter
+    from proxy.arena import Arena
     from proxy.held import Held
     from proxy.rules import Chain
 
@@ -57,6 +58,8 @@ class Hub:
         self.rewriter: Rewriter | None = None
         """None where clients come to us whatever address they know (transparent, SOCKS)."""
         self.recording: Recording | None = None
+        self.arena: Arena | None = None
+        """The memory that sockets are read into."""
         self.held: Held | None = None
         self.clamp = True
         self.with_secrets = False

@@ -11,84 +11,63 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from analyzer.offline import BROKER_LEG
-from captures.build import MAX_MSS, Composer
 from captures.model import Endpoint
-from captures.write import PcapngWriter
+from proxy.packing import CLOSE, LARGE, OPEN, Event, Packing, Part, preamble
 from proxy.sinks import FileSink, PipeSink, Sink
 
 if TYPE_CHECKING:
     from proxy.hub import Hub
 
-CLIENT_LEG: Final = "kafkascope: client leg"
 MAX_QUEUED: Final = 16 * 1024 * 1024
 """Bytes between the event loop and the thread; more is dropped."""
+HURRY: Final = 2 * 1024 * 1024
+"""With so much in the queue the thread does not wait for more."""
+BATCH: Final = 1024 * 1024
 REST_S: Final = 0.02
 """How long the thread waits for more before it writes what it has."""
-MSS: Final = 60_000
-
-OPEN: Final = -1
-CLOSE: Final = -2
-
-
-class _Buffer:
-    """What `PcapngWriter` writes into."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        self.parts.append(data)
-
-    def take(self) -> bytes:
-        parts, self.parts = self.parts, []
-        return b"".join(parts)
-
-
-def preamble(link_type: int = 1) -> tuple[bytes, PcapngWriter, _Buffer]:
-    """The start of every file: section and the two interfaces."""
-    buffer = _Buffer()
-    writer = PcapngWriter(buffer)
-    writer.interface("client", link_type=link_type, comment=CLIENT_LEG)
-    writer.interface("broker", link_type=link_type, comment=BROKER_LEG)
-    return buffer.take(), writer, buffer
+BREATH: Final = 16
+"""Small events after which the thread lets the event loop have the interpreter."""
+BREATH_S: Final = 5e-5
 
 
 class ConnectionTap:
     """One connection's way into the recording; called in the event loop."""
 
-    __slots__ = ("_brokers", "_recorder", "number")
+    __slots__ = ("_recorder", "number")
 
     def __init__(self, recorder: Recorder, number: int) -> None:
         self._recorder = recorder
         self.number = number
-        self._brokers = False
 
-    def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
+    def client(self, side: int, data: Part, now_ns: int, comment: str = "") -> None:
         """See `hub.Tap`."""
-        self._recorder.put((self.number, 0, side, bytes(data), now_ns, comment), len(data))
+        size = len(data)
+        recorder = self._recorder
+        if recorder.queued > MAX_QUEUED:
+            recorder.drop(Event(self.number, 0, side, size, now_ns))
+            return
+        lease = None
+        if type(data) is memoryview:
+            if size >= LARGE and recorder.hub is not None and recorder.hub.arena is not None:
+                # Large reads are not copied, but kept where they are.
+                lease = recorder.hub.arena.keep(data)
+            if lease is None:
+                data = bytes(data)
+        recorder.put(Event(self.number, 0, side, data, now_ns, comment, lease), size)
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
         """See `hub.Tap`."""
-        self._recorder.put((self.number, 1, side, data, now_ns, comment), len(data))
+        size = len(data)
+        if self._recorder.queued > MAX_QUEUED:
+            self._recorder.drop(Event(self.number, 1, side, size, now_ns))
+        else:
+            self._recorder.put(Event(self.number, 1, side, data, now_ns, comment), size)
 
     def end(self, side: int | None, how: str, now_ns: int) -> None:
         """See `hub.Tap`."""
-        self._recorder.put((self.number, CLOSE, side, how, now_ns, ""), 0)
-
-
-class _Conversation:
-    """A connection as it is composed: one TCP stream per leg."""
-
-    def __init__(self, client: Endpoint, broker: Endpoint, isn: int) -> None:
-        self.client = client
-        self.broker = broker
-        self.legs: list[Composer | None] = [None, None]
-        self.isn = isn
-        self.closed = [False, False]
-        self.over = False
+        self._recorder.put(Event(self.number, CLOSE, side, how, now_ns), 0)
 
 
 class Recorder:
@@ -121,17 +100,18 @@ class Recorder:
                     overwrite=overwrite,
                 )
             )
-        self._queue: deque[tuple[Any, ...]] = deque()
-        self._queued = 0
-        self._dropped: dict[int, list[int]] = {}
+        self._queue: deque[Event] = deque()
+        self.queued = 0
+        """Bytes in the queue. Only the thread takes away, only the loop adds: the sum may be a
+        little off, no more."""
         self.dropped = 0
         """Reads that did not get into the queue."""
         self._wanted = threading.Event()
+        self._hurry = threading.Event()
         self._over = False
         self._composing = False
         self._thread: threading.Thread | None = None
-        self._conversations: dict[int, _Conversation] = {}
-        self._isn = 1
+        self._packing = Packing()
 
     # --- in the event loop
 
@@ -139,27 +119,30 @@ class Recorder:
         self, number: int, client: Endpoint, broker: Endpoint, now_ns: int
     ) -> ConnectionTap | None:
         """See `hub.Recording`."""
-        self.put((number, OPEN, client, broker, now_ns, ""), 0)
+        self.put(Event(number, OPEN, client, broker, now_ns), 0)
         return ConnectionTap(self, number)
 
-    def put(self, what: tuple[Any, ...], size: int) -> None:
-        """Queue something; bytes are dropped when there are too many."""
-        if size and self._queued > MAX_QUEUED:
-            self.dropped += 1
-            what = (what[0], what[1], what[2], size, what[4], "")
-            size = 0
-        # Only the thread takes away, only the loop adds: the sum may be a little off, no more.
-        self._queued += size
-        self._queue.append(what)
+    def put(self, event: Event, size: int) -> None:
+        """Queue something."""
+        self._queue.append(event)
+        if size:
+            self.queued += size
+            if self.queued > HURRY and not self._hurry.is_set():
+                self._hurry.set()
         if not self._wanted.is_set():
             self._wanted.set()
+
+    def drop(self, event: Event) -> None:
+        """Queue in place of bytes how many they were."""
+        self.dropped += 1
+        self.put(event, 0)
 
     def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
         """Also write everything into a pipe; whoever reads it may be as slow as it likes."""
         sink = PipeSink(fd, name)
         self._sinks = [*self._sinks, sink]
         if self._thread is not None:
-            sink.start(preamble()[0])
+            sink.start(preamble())
         return sink
 
     def remove(self, sink: Sink) -> None:
@@ -184,7 +167,8 @@ class Recorder:
 
     def start(self) -> None:
         """Open the file; `OSError` when that is not possible."""
-        head, self._writer, self._buffer = preamble()
+        head = preamble()
+        self._packing = Packing()
         for sink in self._sinks:
             sink.start(head)
         self._over = False
@@ -198,6 +182,7 @@ class Recorder:
             return
         self._over = True
         self._wanted.set()
+        self._hurry.set()
         thread.join(timeout_s)
         for sink in self._sinks:
             sink.stop(timeout_s)
@@ -215,86 +200,26 @@ class Recorder:
             if over and not self._queue:
                 return
             # Gather a little: a write per read would cost more than the composing.
-            if not self._over:
-                time.sleep(REST_S)
+            if not self._over and self._hurry.wait(REST_S):
+                self._hurry.clear()
 
     def _compose(self) -> None:
-        queue, buffer = self._queue, self._buffer
+        queue, packing = self._queue, self._packing
         while queue:
-            packets = size = taken = 0
-            while queue and size < 1 << 20:
-                what = queue.popleft()
-                if isinstance(what[3], bytes):
-                    taken += len(what[3])
-                packets += self._one(what)
-                size = sum(map(len, buffer.parts[-4:])) + size
-            self._queued -= taken
-            data = buffer.take()
-            if data:
+            taken = small = 0
+            while queue and packing.size < BATCH:
+                event = queue.popleft()
+                size = len(event.data) if isinstance(event.data, bytes | memoryview) else 0
+                taken += size
+                packing.add(event)
+                if size < LARGE:
+                    small += 1
+                    if small % BREATH == 0:
+                        time.sleep(BREATH_S)
+            self.queued -= taken
+            batch = packing.take()
+            if batch.packets:
                 for sink in self._sinks:
-                    sink.put(data, packets)
+                    sink.put(batch)
                 if self.hub is not None:
-                    self.hub.metrics.add("recorder_bytes_total", "", len(data))
-
-    def _one(self, what: tuple[Any, ...]) -> int:
-        """Compose one event; how many packets that made."""
-        number, leg, side, data, now_ns, comment = what
-        if leg == OPEN:
-            self._isn = (self._isn + 64_000) & 0xFFFF_FFFF
-            self._conversations[number] = _Conversation(side, data, self._isn)
-            self._composer(self._conversations[number], 0, now_ns)
-            return 3
-        conversation = self._conversations.get(number)
-        if conversation is None or conversation.over:
-            return 0
-        if leg == CLOSE:
-            return self._close(number, conversation, side, data, now_ns)
-        if conversation.closed[side] and leg == 0:
-            return 0
-        composer = self._composer(conversation, leg, now_ns)
-        if isinstance(data, int):
-            composer.lose(side, data)
-            return 0
-        packets = composer.send(side, data)
-        for packet in packets:
-            self._writer.packet(packet, now_ns, interface=leg, comment=comment)
-            comment = ""
-        return len(packets)
-
-    def _composer(self, conversation: _Conversation, leg: int, now_ns: int) -> Composer:
-        composer = conversation.legs[leg]
-        if composer is None:
-            isn = (conversation.isn, conversation.isn ^ 0x5A5A5A5A)
-            a, b = conversation.client, conversation.broker
-            if leg:
-                # The same ports again would be the same conversation to whoever reads the file.
-                a = Endpoint(a.host, a.port ^ 0x8000 or 1)
-            composer = Composer(a, b, mss=min(MSS, MAX_MSS), isn=isn)
-            conversation.legs[leg] = composer
-            for packet in composer.open():
-                self._writer.packet(packet, now_ns, interface=leg)
-        return composer
-
-    def _close(
-        self, number: int, conversation: _Conversation, side: int | None, how: str, now_ns: int
-    ) -> int:
-        composer = conversation.legs[0]
-        assert composer is not None
-        packets: list[bytes] = []
-        if how == "rst" and not conversation.over and side is not None:
-            packets = composer.reset(side)
-            conversation.over = True
-        else:
-            for each in (0, 1) if side is None else (side,):
-                if not conversation.closed[each]:
-                    conversation.closed[each] = True
-                    packets += composer.close(each)
-        for packet in packets:
-            self._writer.packet(packet, now_ns)
-        if side is None or conversation.over:
-            other = conversation.legs[1]
-            if other is not None:
-                for packet in other.close(0) + other.close(1):
-                    self._writer.packet(packet, now_ns, interface=1)
-            self._conversations.pop(number, None)
-        return len(packets)
+                    self.hub.metrics.add("recorder_bytes_total", "", batch.size)

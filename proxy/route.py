@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from mitmproxy.connection import Server
     from mitmproxy.proxy.context import Context
 
+    from proxy.arena import Arena
     from proxy.directory import Nodes
     from proxy.handler import Handler
     from proxy.hub import Hub
-    from proxy.stream import Arena
     from proxy.tls import Tls
 
 Mode = Literal["reverse", "transparent", "socks5"]

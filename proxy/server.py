@@ -15,11 +15,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from proxy.addresses import Rewriter
+from proxy.arena import Arena
 from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
 from proxy.held import Held
 from proxy.hub import Hub
 from proxy.rules import Chain
-from proxy.stream import DRAINING, Arena, Stream
+from proxy.stream import DRAINING, Stream
 from proxy.tls import ClientTls, Tls, UpstreamTls
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class KafkaProxy:
         self.handlers: set[Handler] = set()
         self.upstream_ports: deque[int] = deque(maxlen=100_000)
         """Local ports of the connections to brokers, oldest first: what the brokers see of us."""
-        self._arena = Arena()
+        self._arena = self.hub.arena = Arena()
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
         self._sockets: list[Listener] = []

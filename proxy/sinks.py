@@ -5,6 +5,7 @@ A sink that cannot keep up loses whole packets and counts them; nobody waits for
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,11 +13,21 @@ import select
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from proxy.packing import Batch, Part
+
 MAX_QUEUED: Final = 16 * 1024 * 1024
 PIPE_QUEUED: Final = 4 * 1024 * 1024
+VECTOR: Final = 512
+"""Parts in one write; the system allows 1024."""
+CACHED: Final = 64 * 1024 * 1024
+"""Of a file's end stays in the page cache. Fresh pages for all of it cost more time than all else
+that recording does, and take them from those who need them."""
+RELEASE: Final = 8 * 1024 * 1024
+"""Written between two releases of pages."""
 
 
 class Sink:
@@ -31,7 +42,7 @@ class Sink:
         self.failed = ""
         """Why nothing more is written; empty while all is well."""
         self.written = 0
-        self._queue: deque[tuple[bytes, int]] = deque()
+        self._queue: deque[Batch] = deque()
         self._queued = 0
         self._more = threading.Event()
         self._over = False
@@ -45,13 +56,13 @@ class Sink:
         self._thread = threading.Thread(target=self._run, name=f"{self.name}", daemon=True)
         self._thread.start()
 
-    def put(self, data: bytes, packets: int) -> None:
+    def put(self, batch: Batch) -> None:
         """Take packets, or drop them."""
-        if self.failed or self._queued + len(data) > self.limit:
-            self.dropped += packets
+        if self.failed or self._queued + batch.size > self.limit:
+            self.dropped += batch.packets
             return
-        self._queued += len(data)
-        self._queue.append((data, packets))
+        self._queued += batch.size
+        self._queue.append(batch)
         self._more.set()
 
     @property
@@ -81,29 +92,30 @@ class Sink:
                 self._more.clear()
                 self._writing = True
                 while self._queue:
-                    data, packets = self._queue.popleft()
-                    self._queued -= len(data)
-                    if not self._take(data):
-                        self.dropped += packets
+                    batch = self._queue.popleft()
+                    if not self._take(batch):
+                        self.dropped += batch.packets
+                    self._queued -= batch.size
+                    del batch
                 self._writing = False
                 if over and not self._queue:
                     return
         finally:
             self._close()
 
-    def _take(self, data: bytes) -> bool:
+    def _take(self, batch: Batch) -> bool:
         try:
-            self._write(data)
+            self._write(batch)
         except OSError as error:
             self.failed = f"{error.strerror or error}"
             return False
-        self.written += len(data)
+        self.written += batch.size
         return True
 
     def _open(self, head: bytes) -> None:
         raise NotImplementedError
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, batch: Batch) -> None:
         raise NotImplementedError
 
     def _close(self) -> None:
@@ -135,7 +147,7 @@ class FileSink(Sink):
         self._size = 0
         self._since = 0.0
         self._head = b""
-        self._synced = 0.0
+        self._released = 0
         self.files: list[Path] = []
         self._sizes: dict[Path, int] = {}
 
@@ -178,22 +190,27 @@ class FileSink(Sink):
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._file.write(self._head)
         self._size = len(self._head)
+        self._released = 0
         self._since = time.monotonic()
         self.files.append(path)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, batch: Batch) -> None:
         if self._rotates and (
-            (self._rotate_bytes and self._size + len(data) > self._rotate_bytes)
+            (self._rotate_bytes and self._size + batch.size > self._rotate_bytes)
             or (self._rotate_s and time.monotonic() - self._since >= self._rotate_s)
         ):
             self._next()
             self._prune()
         assert self._file is not None
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) or 0 :]
-        self._size += len(data)
+        descriptor = self._file.fileno()
+        write_all(descriptor, batch.parts)
+        self._size += batch.size
         self._sizes[self.files[-1]] = self._size
+        if self._size - self._released > CACHED + RELEASE:
+            self._released = self._size - CACHED
+            # Begins to write what is not on the disk yet and lets go what is; does not wait.
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(descriptor, 0, self._released, os.POSIX_FADV_DONTNEED)
 
     def _prune(self) -> None:
         """Delete the oldest files while there is too much of them."""
@@ -225,21 +242,41 @@ class PipeSink(Sink):
 
     def _open(self, head: bytes) -> None:
         os.set_blocking(self._fd, False)
-        self._queue.append((head, 0))
+        self._queue.append(Batch((head,), len(head), 0, ()))
         self._queued += len(head)
 
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._fd, view) :]
-            except BlockingIOError:
-                if self._over:
-                    # The reader had its time; what is left is for nobody.
-                    _, ready, _ = select.select((), (self._fd,), (), 2.0)
-                    if not ready:
-                        raise
-                select.select((), (self._fd,), (), 0.5)
+    def _write(self, batch: Batch) -> None:
+        write_all(self._fd, batch.parts, self._wait)
+
+    def _wait(self) -> None:
+        if self._over:
+            # The reader had its time; what is left is for nobody.
+            _, ready, _ = select.select((), (self._fd,), (), 2.0)
+            if not ready:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        select.select((), (self._fd,), (), 0.5)
 
     def _close(self) -> None:
         os.close(self._fd)
+
+
+def write_all(
+    descriptor: int, parts: tuple[Part, ...], wait: Callable[[], None] | None = None
+) -> None:
+    """Write all parts; `wait` when a descriptor that does not block takes no more."""
+    at, rest = 0, list(parts)
+    while at < len(rest):
+        group = rest[at : at + VECTOR]
+        try:
+            written = os.writev(descriptor, group)
+        except BlockingIOError:
+            if wait is None:
+                raise
+            wait()
+            continue
+        for part in group:
+            if written < len(part):
+                rest[at] = memoryview(part)[written:]
+                break
+            written -= len(part)
+            at += 1

@@ -14,10 +14,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from proxy.arena import Arena, Lease
+
 Data: TypeAlias = bytes | memoryview
 
-READ_BYTES: Final = 512 * 1024
-"""One read. Larger ones fall out of the cache, smaller ones cost more calls."""
 WRITE_HIGH: Final = 0
 """Unsent bytes above which the other side is no longer read: none, for the next write shall go
 straight to the kernel, whose buffers are large enough, instead of being copied behind the rest."""
@@ -38,23 +38,6 @@ GONE_CHECK_S: Final = 1.0
 _LINGER_RESET: Final = struct.pack("ii", 1, 0)
 
 
-class Arena:
-    """The receive buffer of all streams of a loop: what is read is used up before the next read.
-
-    A transport that could not send everything keeps a view of it (since Python 3.12, and uvloop):
-    then the buffer is left to it and a new one taken.
-    """
-
-    __slots__ = ("view",)
-
-    def __init__(self) -> None:
-        self.view = memoryview(bytearray(READ_BYTES))
-
-    def renew(self) -> None:
-        """Leave the old buffer to whoever still needs it."""
-        self.view = memoryview(bytearray(READ_BYTES))
-
-
 KEEPS_VIEWS: Final = sys.version_info >= (3, 12)
 
 
@@ -68,6 +51,8 @@ class Stream(asyncio.BufferedProtocol):
         self._early: list[bytes] = []
         self._reading = True
         self._views = True
+        self._leases: list[Lease] = []
+        """On memory that the transport has to send from."""
         self.transport: asyncio.Transport = None  # type: ignore[assignment]
         self.on_data: Callable[[Data], None] | None = None
         self.on_full: Callable[[bool], None] | None = None
@@ -103,11 +88,14 @@ class Stream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Hand over what came."""
-        data = self._arena.view[:nbytes]
+        arena = self._arena
+        data = arena.view[:nbytes]
         if self.on_data is None or self._why & STARTING:
             self._early.append(bytes(data))  # uvloop reads on when told to pause too early
         else:
             self.on_data(data)
+            if arena.held:
+                arena.advance(nbytes)
 
     def eof_received(self) -> bool:
         """The other end sends no more; ours may."""
@@ -119,6 +107,7 @@ class Stream(asyncio.BufferedProtocol):
         """The connection is gone."""
         self.lost = True
         self.error = exc
+        self._leases.clear()
         if not self.gone.done():
             self.gone.set_result(None)
         if not self.ended.done():
@@ -133,6 +122,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         """They were sent."""
+        self._leases.clear()
         if self.on_full is not None:
             self.on_full(False)
 
@@ -186,9 +176,14 @@ class Stream(asyncio.BufferedProtocol):
     def write(self, data: Data) -> None:
         """Send, or keep what the kernel does not take."""
         self.transport.write(data)
-        # In a pile even a full send is kept: the transport sends in order.
+        # In a pile even a full send is kept: the transport sends in order. Since Python 3.12, and
+        # in uvloop, it keeps the view.
         if self._views and type(data) is memoryview and self.transport.get_write_buffer_size():
-            self._arena.renew()
+            lease = self._arena.keep(data)
+            if lease is not None:
+                self._leases.append(lease)
+            elif type(data.obj) is not bytes:
+                self._arena.renew()
 
     @property
     def unsent(self) -> int:

@@ -101,6 +101,7 @@ def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     asyncio.run(session(Recorder(path)))
     assert SECRET not in path.read_bytes()
+    path = tmp_path / "open.pcapng"
     asyncio.run(session(Recorder(path, secrets=True)))
     assert SECRET in path.read_bytes()
 
