@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from analyzer.filter_bind import Bound, bind, cost
-from analyzer.filter_completion import Completion, complete, seen_in
 from analyzer.filter_errors import FilterError
 from analyzer.filter_exchange import Filter, compile_filter
 from analyzer.filter_known import NOTHING, Known
@@ -21,6 +20,8 @@ from analyzer.filter_syntax import Tree, parse
 
 if TYPE_CHECKING:
     from analyzer.filter_columns import Query
+    from analyzer.filter_completion import Completion, Seen
+    from analyzer.session import Session
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:
@@ -30,9 +31,22 @@ def compile_query(text: str, known: Known = NOTHING) -> Query:
     return filter_columns.compile_query(text, known)
 
 
+def complete(text: str, cursor: int | None = None, values: Seen | None = None) -> Completion:
+    """What may stand at the cursor: see `filter_completion`."""
+    from analyzer import filter_completion
+
+    return filter_completion.complete(text, cursor, values or filter_completion.nothing_seen)
+
+
+def seen_in(session: Session) -> Seen:
+    """The values that a session has, for `complete`."""
+    from analyzer import filter_completion
+
+    return filter_completion.seen_in(session)
+
+
 __all__ = [
     "Bound",
-    "Completion",
     "Filter",
     "FilterError",
     "Known",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 LINE: Final = 100
@@ -81,6 +80,8 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     inside = sorted((n for n in known if len(wanted) > 2 and wanted in n), key=_length)
     if inside:
         return known[inside[0]]
+    from difflib import get_close_matches  # only wrong filters pay for it
+
     close = get_close_matches(wanted, known, n=1, cutoff=0.6)
     return known[close[0]] if close else None
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analyzer.records import FETCH, fields_of
 from analyzer.topics import CLUSTER_METADATA
 from dissectors.errors import DissectError
-from dissectors.internal import decode
 from dissectors.records import Partial, batches, open_batch
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.topics import TopicNames
 
+FETCH: Final = 1
 NAME, ID = CLUSTER_METADATA
 TOPIC_RECORD: Final = "TopicRecord"
 
@@ -28,12 +27,17 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
         topic.get("topic_id") == ID or topic.get("topic") == NAME for topic in body["responses"]
     ):
         return
+    # Few captures have this log; the others do not load what it needs.
+    from analyzer.records import fields_of
+
     for field in fields_of(exchange, names):
         if field.topic == NAME:
             _learn(field.data, names)
 
 
 def _learn(data: bytes, names: TopicNames) -> None:
+    from dissectors.internal import decode
+
     try:
         for batch in batches(data):
             if isinstance(batch, Partial) or batch.control:

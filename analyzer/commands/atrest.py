@@ -38,6 +38,8 @@ COLUMNS: Final = (
 
 def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
     """The inputs when they are files of Kafka's; empty when the first one is none of them."""
+    if inputs and _is_capture(inputs[0]):
+        return []
     from analyzer.atrest import open_at_rest
 
     found: list[AtRest] = []
@@ -53,6 +55,20 @@ def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
             return _none_of(found, name)
         found.append(one)
     return found
+
+
+def _is_capture(name: str) -> bool:
+    """Whether name and first bytes agree on a capture: most inputs are one, and what Kafka's own
+    files need takes its time to load."""
+    if not name.endswith((".pcap", ".pcapng", ".cap")):
+        return False
+    from captures.opening import is_capture
+
+    try:
+        with Path(name).open("rb") as file:
+            return is_capture(file.read(4))
+    except (OSError, ValueError):
+        return False  # the capture's side tells best what is wrong
 
 
 def _none_of(found: list[AtRest], name: str) -> list[AtRest]:

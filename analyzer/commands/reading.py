@@ -24,13 +24,13 @@ from analyzer.filter_known import FIELDS as KNOWN_FIELDS
 from analyzer.filter_known import NOTHING, Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
-from analyzer.records import Problem
 from analyzer.rows import Row
 from captures.spool import Spool
 
 if TYPE_CHECKING:
     from analyzer.offline import Capture
     from analyzer.pipeline.stored import Stored
+    from analyzer.records import Problem
 
 Told: TypeAlias = tuple[Row, Exchange]
 
