@@ -7,6 +7,7 @@ busy.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from struct import Struct
 from typing import Final
@@ -53,6 +54,29 @@ def _bulk_sum(data: bytes | memoryview) -> int:
     value = int(np.frombuffer(data, "<u4", words).sum(dtype=np.uint64))
     if len(data) & 3:
         value += int.from_bytes(data[words << 2 :], "little")
+    return _swapped(value)
+
+
+def _sums(data: memoryview, step: int) -> Iterator[int]:
+    """The sums of `data`'s pieces of `step` bytes, the large ones in one go."""
+    size = len(data)
+    if size <= step or step < BULK or step & 3:
+        for at in range(0, size, step):
+            yield _sum(data[at : at + step])
+        return
+    import numpy as np
+
+    count = size // step
+    whole = np.frombuffer(data, "<u4", count * step >> 2)
+    starts = np.arange(0, count * step >> 2, step >> 2)
+    for value in np.add.reduceat(whole, starts, dtype=np.uint64).tolist():
+        yield _swapped(value)
+    if count * step < size:
+        yield _sum(data[count * step :])
+
+
+def _swapped(value: int) -> int:
+    """A sum of little-endian words, as that of big-endian ones."""
     total = value % 0xFFFF or (0xFFFF if value else 0)
     return (total & 0xFF) << 8 | total >> 8
 
@@ -105,14 +129,23 @@ class Composer:
 
     def send(self, direction: int, data: bytes | memoryview, *, ack: bool = True) -> list[bytes]:
         """The segments that carry `data`, then the ACK of the other side."""
-        packets = []
-        view = memoryview(data)
-        while view:
-            part, view = view[: self._mss], view[self._mss :]
-            packets.append(self.packet(direction, ACK if view else ACK | PSH, part))
+        packets = [head + part for head, part in self.segments(direction, data)]
         if ack and packets:
             packets.append(self.packet(1 - direction, ACK))
         return packets
+
+    def segments(
+        self, direction: int, data: bytes | memoryview
+    ) -> Iterator[tuple[bytes, memoryview]]:
+        """The segments that carry `data`: what stands before the payload, and the payload as it
+        lies in `data`."""
+        view, mss = memoryview(data), self._mss
+        size = len(view)
+        sums = _sums(view, mss)
+        for at in range(0, size, mss):
+            flags = ACK if at + mss < size else ACK | PSH
+            part = view[at : at + mss]
+            yield self.head(direction, flags, len(part), next(sums)), part
 
     def lose(self, direction: int, size: int) -> None:
         """Let `size` bytes pass unseen: the reader of the capture meets a gap."""
@@ -128,26 +161,26 @@ class Composer:
 
     def packet(self, direction: int, flags: int, payload: bytes | memoryview = b"") -> bytes:
         """One packet; moves the sequence number on."""
-        return b"".join((self.head(direction, flags, payload), payload))
+        return b"".join((self.head(direction, flags, len(payload), _sum(payload)), payload))
 
-    def head(self, direction: int, flags: int, payload: bytes | memoryview = b"") -> bytes:
-        """A packet as far as its payload, which is not copied; moves the sequence number on."""
+    def head(self, direction: int, flags: int, size: int = 0, words: int = 0) -> bytes:
+        """A packet as far as its payload, of which size and sum are told; moves the sequence number
+        on."""
         seq, ack = self.next[direction], self.next[1 - direction]
-        size = len(payload)
         self.next[direction] = seq + size + bool(flags & (SYN | FIN)) & MASK
         options = self._scale if flags & SYN else b""
         if not flags & ACK:
             ack = 0
         size += 20 + len(options)
-        words = 0x5000 + (len(options) << 10) + flags
+        offset = 0x5000 + (len(options) << 10) + flags
         # A sum over parts of even length is the sum of their sums: nothing is copied for it.
-        total = self._tcp_sum[direction] + words + size + (seq >> 16) + (seq & 0xFFFF)
-        total += (ack >> 16) + (ack & 0xFFFF) + _sum(payload)
+        total = self._tcp_sum[direction] + offset + size + (seq >> 16) + (seq & 0xFFFF)
+        total += (ack >> 16) + (ack & 0xFFFF) + words
         if options:
             total += _sum(options)
         check = 0xFFFF - (total % 0xFFFF or 0xFFFF)
         link, hosts, ports = self._links[direction], self._hosts[direction], self._ports[direction]
-        tcp = (ports, seq, ack, words, _WINDOW, check, 0)
+        tcp = (ports, seq, ack, offset, _WINDOW, check, 0)
         if self._v6:
             return self._head.pack(link, 6 << 28, size, 0x0640, hosts, *tcp) + options
         ident = self._ident[direction] = self._ident[direction] + 1 & 0xFFFF

@@ -144,15 +144,12 @@ class Packing:
         if size < LARGE:
             self._packet(composer.packet(side, ACK | PSH, data), now_ns, leg, comment)
             return
-        view = memoryview(data)
-        small = self._small
-        for at in range(0, size, MSS):
-            part = view[at : at + MSS]
-            head = composer.head(side, ACK if at + MSS < size else ACK | PSH, part)
+        small, parts = self._small, self._parts
+        for head, part in composer.segments(side, data):
             length = len(head) + len(part)
             before, behind = around(length, now_ns, leg, None, comment)
             small += (before, head)
-            self._parts += (b"".join(small), part)
+            parts += (b"".join(small), part)
             small.clear()
             small.append(behind)
             self._packets += 1

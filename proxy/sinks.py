@@ -35,6 +35,8 @@ class Sink:
 
     name = "sink"
     limit = MAX_QUEUED
+    patience_s = 0.0
+    """How long the composing thread may wait for this sink."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -45,6 +47,8 @@ class Sink:
         self._queue: deque[Batch] = deque()
         self._queued = 0
         self._more = threading.Event()
+        self._less = threading.Event()
+        self._hangs = False
         self._over = False
         self._writing = False
         self._thread: threading.Thread | None = None
@@ -58,6 +62,12 @@ class Sink:
 
     def put(self, batch: Batch) -> None:
         """Take packets, or drop them."""
+        while self._queued + batch.size > self.limit and self.patience_s and not self.failed:
+            # What comes waits in the queue before us; but not for a disk that hangs.
+            self._less.clear()
+            if self._hangs or not self._less.wait(self.patience_s):
+                self._hangs = True
+                break
         if self.failed or self._queued + batch.size > self.limit:
             self.dropped += batch.packets
             return
@@ -96,6 +106,8 @@ class Sink:
                     if not self._take(batch):
                         self.dropped += batch.packets
                     self._queued -= batch.size
+                    self._hangs = False
+                    self._less.set()
                     del batch
                 self._writing = False
                 if over and not self._queue:
@@ -126,6 +138,7 @@ class FileSink(Sink):
     """A pcapng file, or a row of them: name-0001.pcapng, name-0002.pcapng..."""
 
     name = "file"
+    patience_s = 0.2
 
     def __init__(
         self,
