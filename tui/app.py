@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
@@ -16,10 +17,14 @@ from analyzer.filter_errors import FilterError
 from analyzer.render_times import TIME_FORMATS
 from captures.errors import CaptureError
 from dissectors.errors import DissectError
+from tui.about import PANES
+from tui.commands import GoTo, commands
+from tui.config import recent
 from tui.host import Counted, Host
 from tui.keys import KEYS
 from tui.palette import NORMAL, STYLES, Glyphs, use
 from tui.screens import SCREENS
+from tui.screens.picker import Picker
 from tui.themes import register
 from tui.tree import TABS, Document, Item, Tree
 from tui.view import View
@@ -30,6 +35,7 @@ from tui.views.hexpane import HexPane
 from tui.views.lines import Lines
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
     from textual.widget import Widget
 
     from tui.config import Config
@@ -57,6 +63,7 @@ class ScopeApp(App[None]):
 
     CSS_PATH = "app.tcss"
     TITLE = "kafkascope"
+    COMMANDS = App.COMMANDS | {GoTo}
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(key.keys, key.action, key.help, id=key.id, show=False, priority=key.id in FIRST)
@@ -100,6 +107,8 @@ class ScopeApp(App[None]):
         self._zoomed = False
         self._said = False
         self._busy = True
+        self.wanted: str | None = None
+        """A file to be shown in the place of this one, empty for the same again."""
         self.animation_level = "none"
         self.config = config
         self.host = Host(self, counted, control)
@@ -255,6 +264,41 @@ class ScopeApp(App[None]):
 
     def _tell(self, text: str, severity: Any = "information") -> None:
         self.notify(self.glyphs.text(text), severity=severity, markup=False)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the palette offers."""
+        yield SystemCommand(
+            "theme", "colours; ours are kafkascope and kafkascope-light", self._theme
+        )
+        yield SystemCommand("quit", "leave", self.action_quit)
+        yield from commands(self)
+
+    def _theme(self) -> None:
+        self.action_change_theme()
+
+    def reopen(self, name: str) -> None:
+        """Show another file in the place of this one."""
+        self.wanted = name
+        self.exit(return_code=self._code())
+
+    def action_reload(self) -> None:
+        """The same once more."""
+        self.reopen("")
+
+    def action_open_file(self) -> None:
+        """Ask for a file."""
+        choices = [(name, name) for name in recent()]
+
+        def chosen(name: str | None) -> None:
+            if not name:
+                return
+            path = Path(name).expanduser()
+            if path.exists():
+                self.reopen(str(path))
+            else:
+                self._tell(f"{name}: no such file or folder", "warning")
+
+        self.push_screen(Picker("open a capture", choices, self.glyphs, free=True), chosen)
 
     def _say(self) -> None:
         """Header, heading, tabs, filter state, footer."""
@@ -470,6 +514,17 @@ class ScopeApp(App[None]):
             self.push_screen(HelpScreen(self.glyphs))
         else:
             self.push_screen(board.help(self.source_name))
+
+    def action_about(self) -> None:
+        """What the pane with the focus is good for."""
+        board, focused = self.host.board, self.focused
+        name = focused.id if focused is not None else None
+        if name not in ("filter",) and board is not None:
+            self.push_screen(board.help(self.source_name))
+            return
+        about = PANES[name if name in PANES else "exchanges"]
+        sections = ((about.title, about.keys),)
+        self.push_screen(HelpScreen(self.glyphs, about.title, sections, about=about.text))
 
     # --- filter -----------------------------------------------------------------------------
 

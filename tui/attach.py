@@ -55,8 +55,6 @@ def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int
     data.close()
     control = SocketControl(path)
     try:
-        return show(
-            feed, f"proxy {path.stem}", filter_text=filter_text, plain=plain, control=control
-        )
+        return show(feed, path.stem, filter_text=filter_text, plain=plain, control=control).code
     finally:
         feed.close()

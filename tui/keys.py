@@ -32,7 +32,8 @@ KEYS: Final = (
     Key("list.find", "ctrl+f", "ctrl+f", "find", "find text in the list"),
     Key("list.find_next", "n", "n", "find_next(1)", "next match"),
     Key("list.find_previous", "N", "N", "find_next(-1)", "match before"),
-    Key("list.goto", "ctrl+g,colon", "ctrl+g :", "goto", "go to a number"),
+    Key("list.goto", "ctrl+g", "ctrl+g", "goto", "go to a number"),
+    Key("app.palette", "colon", ": ctrl+p", "command_palette", "commands by name; a number goes"),
     Key("pane.open", "enter", "Enter", "open", "open the detail; in a tree fold"),
     Key("pane.next", "tab", "tab", "pane(1)", "next pane"),
     Key("pane.previous", "shift+tab", "shift+tab", "pane(-1)", "pane before"),
@@ -58,7 +59,10 @@ KEYS: Final = (
         for number, title in enumerate(SCREENS, 1)
     ),
     Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
-    Key("app.help", "question_mark,f1", "?", "help", "this help"),
+    Key("app.open", "ctrl+o", "ctrl+o", "open_file", "open another file, or one of the last"),
+    Key("app.reload", "ctrl+r", "ctrl+r", "reload", "read the input again"),
+    Key("app.help", "question_mark", "?", "help", "the keys of this screen, searchable"),
+    Key("app.about", "f1", "F1", "about", "what the pane with the focus is good for"),
     Key("app.back", "q", "q", "leave", "back; on the first screen quit"),
     Key("app.quit", "Q,ctrl+q", "Q", "quit", "quit"),
 )
@@ -68,7 +72,6 @@ MOVES: Final = (
     ("g G Home End", "first, last"),
     ("left right h l", "in a tree close, open; in bytes one byte"),
     ("z Z", "in a tree close all, open all"),
-    ("ctrl+p", "commands, themes"),
 )
 
 

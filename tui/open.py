@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tui.showing import check_terminal
 
 if TYPE_CHECKING:
     from tui.feed import Feed
+    from tui.showing import Shown
 
 TTY = "/dev/tty"
 
@@ -68,12 +70,17 @@ def open_(wish: Wish) -> int:
     from tui.feed import ProcessFeed
 
     legs = "both" if wish.both_legs else "client"
-    # Before Textual loads: the reader reads meanwhile.
-    feed = ProcessFeed(wish.inputs, ports=wish.ports, legs=legs, stdin=data)
-    try:
-        return _show(feed, wish)
-    finally:
-        feed.close()
+    while True:
+        # Before Textual loads: the reader reads meanwhile.
+        feed = ProcessFeed(wish.inputs, ports=wish.ports, legs=legs, stdin=data)
+        try:
+            shown = _show(feed, wish)
+        finally:
+            feed.close()
+        if shown.wanted is None or (not shown.wanted and "-" in wish.inputs):
+            return shown.code
+        if shown.wanted:
+            wish = replace(wish, inputs=(shown.wanted,), filter_text="")
 
 
 def _keyboard(inputs: Sequence[str]) -> int | None:
@@ -100,7 +107,7 @@ def _can_be_read_twice(name: str) -> bool:
     return name != "-" and (path.is_file() or path.is_dir())
 
 
-def _show(feed: Feed, wish: Wish) -> int:
+def _show(feed: Feed, wish: Wish) -> Shown:
     from tui.config import remember
     from tui.numbers import ProcessNumbers
     from tui.showing import show

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 RELATIVE = ("a", "d", "dd")
 """Time formats that a screen does not take over: the usual one, and those that count from rows."""
+
+
+class Shown(NamedTuple):
+    """How it ended."""
+
+    code: int
+    wanted: str | None = None
+    """What is to be shown next: a file, or the same again when empty."""
 
 
 def check_terminal() -> None:
@@ -36,8 +44,8 @@ def show(
     times: str = "a",
     counted: Counted | None = None,
     control: Control | None = None,
-) -> int:
-    """Show it until the user leaves; the exit code."""
+) -> Shown:
+    """Show it until the user leaves."""
     try:
         from tui.app import ScopeApp
     except ModuleNotFoundError as error:
@@ -46,7 +54,7 @@ def show(
         click.echo(
             "kafkascope: the terminal UI needs an extra: pip install kafkascope[tui]", err=True
         )
-        return 5
+        return Shown(5)
     from tui.config import read_config
     from tui.keys import all_ids
 
@@ -64,4 +72,4 @@ def show(
         config=config,
     )
     app.run()
-    return app.return_code or 0
+    return Shown(app.return_code or 0, app.wanted)

@@ -75,7 +75,7 @@ def test_errors_connections_marks_and_numbers(store: Store) -> None:
         assert "* " in text_of(app)
         await pilot.press("ctrl+g", *"100", "enter")
         assert session.numbers[app.list.index] == 100
-        await pilot.press("colon", *"99999", "enter")
+        await pilot.press("ctrl+g", *"99999", "enter")
         assert session.numbers[app.list.index] == 100
 
     run(store, steps)

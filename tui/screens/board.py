@@ -407,6 +407,10 @@ class Board(Vertical):
         here = sheet.sort.name if sheet.sort else ""
         self.app.push_screen(Picker("order by", choices, self.scene.glyphs, here), chosen)
 
+    def order(self, name: str) -> None:
+        """Order the table by a column; by the same one again, the other way round."""
+        self.upper.refilled(lambda: self.sheet.sort_by(name))
+
     def action_reverse(self) -> None:
         """The other way round."""
         pane = self.focused_table()

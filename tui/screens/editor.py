@@ -25,7 +25,7 @@ class Editor(ModalScreen[Any]):
     Editor { align: center middle; }
     Editor > Vertical { width: 90%; height: 90%; background: $panel; padding: 0 1; }
     Editor Static { height: 1; }
-    Editor TextArea { height: 1fr; border: none; }
+    Editor TextArea, Editor TextArea:focus { height: 1fr; border: none; padding: 0; }
     """
 
     def __init__(self, title: str, body: Any, glyphs: Glyphs) -> None:

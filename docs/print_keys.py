@@ -1,0 +1,67 @@
+"""Writes docs/keys.md: `python docs/print_keys.py > docs/keys.md`. The tables are those that bind
+the keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from textwrap import fill
+from typing import Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tui.keys import KEYS, MOVES, Key
+from tui.screens import SCREENS, board_class
+from tui.screens.board import BOARD_KEYS
+
+WIDTH: Final = 130
+HEAD: Final = """# Keys of the terminal UI
+"""
+INTRODUCTION: Final = """
+`kafkascope open INPUT`, or `kafkascope INPUT` on a terminal; `kafkascope open --attach` and
+`kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown, F1
+says what the pane with the focus is good for, `:` or ctrl+p finds everything by name. Nothing needs
+a mouse; with one, a click moves, a double click opens, a click on a title orders, the wheel scrolls.
+"""
+SETTINGS: Final = """## Settings
+
+`$XDG_CONFIG_HOME/kafkascope/config.toml`, usually `~/.config/kafkascope/config.toml`:
+
+    theme = "kafkascope-light"     # or kafkascope, or one of Textual's: nord, ansi-dark, ...
+    times = "a"                    # as -t
+    plain = false                  # ASCII only
+
+    [keys]
+    "list.mark" = "m,ctrl+k"       # by the ids above; several keys with commas
+    "board.sort" = "s"
+"""
+LAST: Final = """
+What cannot be followed (an unknown id, theme or setting) is said when the program starts.
+`NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were opened, the
+last one first.
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    out = [HEAD, fill(INTRODUCTION.strip(), WIDTH), "", "## Everywhere", "", *_table(KEYS)]
+    out += ["", "## Screens 2 to 8", "", *_table(BOARD_KEYS)]
+    for number in SCREENS:
+        kind = board_class(number)
+        out += ["", f"### {number} {kind.TITLE}", "", fill(kind.HELP, WIDTH)]
+        out += ["", f"As text: `{kind.COMMAND}`".replace("{}", "INPUT")]
+        if kind.KEYS:
+            out += ["", *_table(kind.KEYS)]
+    return "\n".join([*out, "", SETTINGS, fill(LAST.strip(), WIDTH), ""])
+
+
+def _table(keys: Iterable[Key]) -> list[str]:
+    lines = ["| key | does | id |", "|---|---|---|"]
+    if keys is KEYS:
+        lines += [f"| {shown} | {text} | |" for shown, text in MOVES]
+    return lines + [f"| `{key.shown}` | {key.help} | `{key.id}` |" for key in keys]
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

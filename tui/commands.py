@@ -1,0 +1,71 @@
+"""What the command palette (ctrl+p or :) offers: every action by its name, screens, orders, files
+opened lately; a number goes to that exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual.app import SystemCommand
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from tui.config import recent
+from tui.keys import KEYS, Key
+
+if TYPE_CHECKING:
+    from textual.dom import DOMNode
+
+    from tui.app import ScopeApp
+
+SILENT = frozenset({"app.quit", "pane.open", "app.stop"})
+"""Ids that need no command, or have one of Textual's."""
+
+
+def commands(app: ScopeApp) -> Iterable[SystemCommand]:
+    """All that can be done now."""
+    board = app.host.board
+    if board is not None:
+        from tui.screens.board import BOARD_KEYS
+
+        for key in (*board.KEYS, *BOARD_KEYS):
+            yield _of_key(app, board, key, board.TITLE)
+        for slot in board.sheet.slots(board.table.room):
+            title = f"order by {slot.column.title}"
+            yield SystemCommand(title, board.TITLE, partial(board.order, slot.column.name))
+    for key in KEYS:
+        if key.id not in SILENT and not (board is not None and key.id.startswith("list.")):
+            yield _of_key(app, app, key, "")
+    for name in recent():
+        path = Path(name)
+        yield SystemCommand(f"open {path.name}", str(path.parent), partial(app.reopen, name))
+
+
+def _of_key(app: ScopeApp, owner: DOMNode, key: Key, where: str) -> SystemCommand:
+    help_ = "   ".join(part for part in (where, f"key {key.shown}", key.id) if part)
+
+    async def run() -> None:
+        await app.run_action(key.action, default_namespace=owner)
+
+    return SystemCommand(key.help, help_, run)
+
+
+class GoTo(Provider):
+    """A number, typed alone, is that of an exchange."""
+
+    async def search(self, query: str) -> Hits:
+        """The exchange of that number."""
+        plain = query.strip().replace(",", "")
+        if plain.isascii() and plain.isdigit():
+            app = cast("ScopeApp", self.app)
+            yield Hit(
+                1.0,
+                f"go to exchange {plain}",
+                partial(app.show_exchange, int(plain)),
+                help="by its number in the first column",
+            )
+
+    async def discover(self) -> Hits:
+        """A hint."""
+        yield DiscoveryHit("go to an exchange", lambda: None, help="type its number")
