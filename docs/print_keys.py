@@ -20,9 +20,10 @@ HEAD: Final = """# Keys of the terminal UI
 """
 INTRODUCTION: Final = """
 `kafkascope open INPUT`, or `kafkascope INPUT` on a terminal; `kafkascope open --attach` and
-`kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown, F1
-says what the pane with the focus is good for, `:` or ctrl+p finds everything by name. Nothing needs
-a mouse; with one, a click moves, a double click opens, a click on a title orders, the wheel scrolls.
+`kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown,
+F1 says what the pane with the focus is good for, `:` or ctrl+p finds everything by name.
+Nothing needs a mouse; with one, a click moves, a double click opens, a click on a title orders,
+the wheel scrolls.
 """
 SETTINGS: Final = """## Settings
 
@@ -38,8 +39,8 @@ SETTINGS: Final = """## Settings
 """
 LAST: Final = """
 What cannot be followed (an unknown id, theme or setting) is said when the program starts.
-`NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were opened, the
-last one first.
+`NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were
+opened, the last one first.
 """
 
 

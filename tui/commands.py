@@ -31,9 +31,9 @@ def commands(app: ScopeApp) -> Iterable[SystemCommand]:
 
         for key in (*board.KEYS, *BOARD_KEYS):
             yield _of_key(app, board, key, board.TITLE)
-        for slot in board.sheet.slots(board.table.room):
-            title = f"order by {slot.column.title}"
-            yield SystemCommand(title, board.TITLE, partial(board.order, slot.column.name))
+        for column in board.sheet.columns:
+            title = f"order by {column.title}"
+            yield SystemCommand(title, board.TITLE, partial(board.order, column.name))
     for key in KEYS:
         if key.id not in SILENT and not (board is not None and key.id.startswith("list.")):
             yield _of_key(app, app, key, "")
