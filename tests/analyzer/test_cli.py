@@ -188,6 +188,7 @@ def test_a_forbidden_input_is_exit_code_3(tmp_path: Path) -> None:
     code = drop + RUN[2]
     # Modules that the command needs are to be read before the rights are dropped.
     modules = "import tui.cli, analyzer.commands.ls, analyzer.commands.failures, encodings.idna; "
+    modules += "import analyzer.atrest; "
     done = subprocess.run(
         [sys.executable, "-c", modules + code, "ls", str(file)],
         capture_output=True,
