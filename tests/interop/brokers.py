@@ -249,7 +249,7 @@ class KRaftCluster(Cluster):
     def plan(self) -> list[Node]:
         """Write the configuration of each node and format its folders."""
         ports = {
-            number: dict(zip(self.names, self.allot(4, number), strict=True))
+            number: dict(zip(self.names, self.allot(len(self.names), number), strict=True))
             for number in range(1, self.planned + 1)
         }
         controllers = [f"{self.host(n)}:{of['CONTROLLER']}" for n, of in ports.items()]
@@ -264,7 +264,7 @@ class KRaftCluster(Cluster):
         """Add a node that did not belong to the first quorum; started, not yet a voter."""
         number = len(self.nodes) + 1
         controllers = self.bootstrap("CONTROLLER").split(",")
-        ports = dict(zip(self.names, self.allot(4, number), strict=True))
+        ports = dict(zip(self.names, self.allot(len(self.names), number), strict=True))
         node = self.node(number, ports, controllers, ("--no-initial-controllers",))
         self.nodes.append(node)
         node.start()

@@ -51,6 +51,10 @@ class Recording:
         self.records = kafkascope("records", self.capture, "--json")
         return self
 
+    def states(self) -> Counter[str]:
+        """How exchanges ended."""
+        return Counter(e["state"] for e in self.exchanges)
+
     def undecoded(self) -> list[Object]:
         """Whatever was not decoded to the last byte, except what the list above allows."""
         return [

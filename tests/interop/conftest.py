@@ -6,16 +6,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.authority import Authority
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
 from tests.interop.needs import need
+from tests.interop.proxied import SecuredCluster
 from tests.interop.sniff import sniff
 
 Brokers = Callable[[str], Cluster]
 
+Secured = Callable[[str], SecuredCluster]
+
 CLIENT_PORTS = ("PLAINTEXT", "SASL_PLAINTEXT")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the proxy against old brokers come last: one cluster of three runs at a time."""
+
+    def old(item: pytest.Item) -> bool:
+        return getattr(item, "callspec", None) is not None and (
+            "clusters" in getattr(item, "fixturenames", ())
+            and item.callspec.params.get("version") == "3.9.2"  # type: ignore[attr-defined]
+        )
+
+    items.sort(key=old)
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +50,29 @@ def brokers(java: None) -> Iterator[Brokers]:
         def of(version: str) -> Cluster:
             if version not in running:
                 running[version] = stack.enter_context(KRaftCluster(version))
+            return running[version]
+
+        yield of
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Whose certificates brokers and clients have."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def clusters(java: None, authority: Authority) -> Iterator[Secured]:
+    """Three running nodes of a release, one release at a time."""
+    need("tcpdump")
+    running: dict[str, SecuredCluster] = {}
+    with ExitStack() as stack:
+
+        def of(version: str) -> SecuredCluster:
+            if version not in running:
+                stack.close()
+                running.clear()
+                running[version] = stack.enter_context(SecuredCluster(version, 3, authority))
             return running[version]
 
         yield of

@@ -1,21 +1,72 @@
 """Our proxy before a cluster of the interop tests, and who connected to the brokers meanwhile."""
 
 import asyncio
+import json
 import os
 import re
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proxy import KafkaProxy, Recorder
-from tests.interop.brokers import Cluster
+from proxy import KafkaProxy, Recorder, watch
+from tests.authority import Authority
+from tests.interop.brokers import Cluster, KRaftCluster
+from tests.interop.compare import Recording, kafkascope
+from tests.interop.drivers import CLIENT_LIST, Driver, Story
 
-__all__ = ["Proxied", "Visitors", "visitors"]
+__all__ = [
+    "CLIENT_LISTENERS",
+    "Proxied",
+    "SecuredCluster",
+    "Visitors",
+    "checked",
+    "topics",
+    "visitors",
+]
+
+CLIENT_LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
+
+
+class SecuredCluster(KRaftCluster):
+    """Nodes that speak TLS, too: SSL wants a client's certificate, SASL_SSL a password."""
+
+    names = (*KRaftCluster.names, "SSL", "SASL_SSL")
+    listeners = (*KRaftCluster.listeners, "SSL", "SASL_SSL")
+
+    def __init__(self, version: str, nodes: int, authority: Authority) -> None:
+        super().__init__(version, nodes)
+        self.authority = authority
+        self.certificate = authority.issue("broker", "127.0.0.1")
+
+    def stop(self) -> None:
+        """At once: a quorum that loses its nodes together takes half a minute to end in order."""
+        for node in self.nodes:
+            node.stop(signal.SIGKILL)
+        super().stop()
+
+    def configuration(
+        self, number: int, ports: dict[str, int], controllers: Sequence[str], home: Path
+    ) -> dict[str, str]:
+        """server.properties of one node."""
+        settings = super().configuration(number, ports, controllers, home)
+        settings["listener.security.protocol.map"] += ",SSL:SSL,SASL_SSL:SASL_SSL"
+        for name, value in tuple(settings.items()):
+            if "sasl_plaintext" in name:
+                settings[name.replace("sasl_plaintext", "sasl_ssl")] = value
+        return settings | {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.certificate),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.certificate),
+            "listener.name.ssl.ssl.client.auth": "required",
+            "listener.name.sasl_ssl.ssl.client.auth": "none",
+            "super.users": settings["super.users"] + ";User:CN=client",
+        }
 
 
 class Proxied:
@@ -26,14 +77,16 @@ class Proxied:
         cluster: Cluster,
         folder: Path,
         listeners: tuple[str, ...] = ("PLAINTEXT", "SASL_PLAINTEXT"),
+        ca_folder: Path | None = None,
         **options: Any,
     ) -> None:
         self.cluster = cluster
         self.version = cluster.version
         self.folder = folder
         self.proxies: dict[str, KafkaProxy] = {}
+        self._watchers: dict[str, subprocess.Popen[bytes]] = {}
         self._listeners = listeners
-        self._options = options
+        self._options = options | {"folder": ca_folder}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -42,6 +95,7 @@ class Proxied:
         self.folder.mkdir(parents=True, exist_ok=True)
         for name in self._listeners:
             recorder = Recorder(self.folder / f"{name.lower()}.pcapng")
+            self._watch(name, recorder)
             upstream = self.cluster.bootstrap(name)
             proxy = KafkaProxy(upstream, recorder=recorder, **self._options)
             self.run(proxy.start())
@@ -51,6 +105,8 @@ class Proxied:
     def __exit__(self, *failure: object) -> None:
         for proxy in self.proxies.values():
             self.run(proxy.stop())
+        for watcher in self._watchers.values():
+            watcher.wait(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -58,6 +114,21 @@ class Proxied:
     def run(self, what: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the proxies' loop."""
         return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
+
+    def _watch(self, name: str, recorder: Recorder) -> None:
+        """Print what passes live, as the command does."""
+        theirs, ours = os.pipe()
+        with (self.folder.with_name(f"live-{name.lower()}")).open("wb") as lines:
+            self._watchers[name] = subprocess.Popen(
+                watch.command("--json"), stdin=theirs, stdout=lines
+            )
+        os.close(theirs)
+        recorder.add_pipe(ours, "lines")
+
+    def live(self, name: str) -> list[dict[str, Any]]:
+        """What was printed live of a listener."""
+        lines = self.folder.with_name(f"live-{name.lower()}").read_text().splitlines()
+        return [json.loads(line) for line in lines]
 
     def bootstrap(self, listener: str = "PLAINTEXT") -> str:
         """Where clients start."""
@@ -108,3 +179,23 @@ def visitors(ports: list[int]) -> Iterator[Visitors]:
         output, _ = process.communicate(timeout=30)
         for found in re.finditer(r" > [\d.]+\.(\d+): ", output):
             seen.ports.add(int(found[1]))
+
+
+def topics(cluster: Cluster, log: Path, *names: str) -> None:
+    """Make topics with three copies."""
+    with Driver(CLIENT_LIST["java-4.4.0"], log, {"bootstrap": cluster.bootstrap()}) as admin:
+        admin.step("Administer", topics=",".join(names), copies=3, client="prepare")
+
+
+def checked(proxied: Proxied, story: Story) -> Recording:
+    """The recording, which has to be whole and to be what was seen live."""
+    recording = Recording(proxied.folder, frozenset(), story).read()
+    assert recording.exchanges
+    assert recording.undecoded() == []
+    for name in proxied.proxies:
+        live = proxied.live(name)
+        kept = kafkascope("ls", proxied.folder / f"{name.lower()}.pcapng", "--json")
+        for exchange in (*live, *kept):
+            del exchange["exchange_id"]  # made of the source, too
+        assert live == kept, f"{name}: live is not what was recorded"
+    return recording

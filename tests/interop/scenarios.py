@@ -51,7 +51,7 @@ def codecs(driver: Driver, story: Story, cluster: Cluster) -> None:
     story.add(driver.step("Consume", topic=topic, count=20))
     if driver.client.idempotent:
         topic = f"{name}.idem"
-        codec = "lz4"
+        codec = "lz4" if "lz4" in driver.client.codecs else "none"
         story.codec_of[topic] = codec
         story.add(driver.step("Produce", topic=topic, codec=codec, idempotent="true", count=30))
     if driver.client.admin:

@@ -26,6 +26,7 @@ func settings(a arguments, suffix string) []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(strings.Split(a["bootstrap"], ",")...),
 		kgo.ClientID(a.or("client", "franz-go") + suffix),
+		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.RequestTimeoutOverhead(time.Duration(a.number("timeout", 10_000)) * time.Millisecond),
 	}
 	if user, ok := a["user"]; ok {
