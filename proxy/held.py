@@ -120,7 +120,8 @@ class Held:
         relay.hub.metrics.add("held", count=-1)
         relay.hub.changed()
         if isinstance(verdict, Replace | Drop):
-            message.comment = "edited by hand" if isinstance(verdict, Replace) else ""
+            how = "edited" if isinstance(verdict, Replace) else "dropped"
+            message.comment = f"{how} by hand"
         for handler in self._proxy.handlers:
             if handler.kafka is not None and handler.kafka.relay is relay:
                 handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))

@@ -41,6 +41,7 @@ class Judging(State):
             if verdict is None or isinstance(verdict, Forward):
                 continue
             if isinstance(verdict, Delay):
+                self._record(message, message.comment)
                 stop = self._stop(way, lambda: self._judge(way, message, rules, whole))
                 self._out.append(WakeUp(verdict.delay_ns, (way.side, stop)))
                 return
@@ -54,6 +55,7 @@ class Judging(State):
             if isinstance(verdict, Replace | Answer | Drop | Close):
                 self._conclude(way, message, verdict, whole)
                 return
+            self._record(message)
             stop = self._stop(way, lambda: None)
             self._out.append(Ask(verdict, (way.side, stop, message, rules, whole)))
             return
@@ -72,6 +74,9 @@ class Judging(State):
     def _hold(
         self, way: Way, message: Message, rules: Iterator[Rule], whole: bytes | None, hold: Hold
     ) -> None:
+        self._record(message, message.comment)
+        if hold.forever and way.side == BROKER and whole is not None:
+            self._tap_lost(message, whole)
         stop = self._stop(way, lambda: self._judge(way, message, rules, whole), hold.forever)
         message.whole = whole
         stop.message = message
@@ -86,6 +91,8 @@ class Judging(State):
 
     def _conclude(self, way: Way, message: Message, verdict: Verdict, whole: bytes | None) -> None:
         """Carry out what was decided about a frame."""
+        told = isinstance(verdict, Replace | Answer)  # beside the other frame
+        self._record(message, "" if told else message.comment)
         if whole is None:
             self._conclude_head(way, message, verdict)
         elif way.side == CLIENT:
@@ -119,7 +126,8 @@ class Judging(State):
         if isinstance(verdict, Replace):
             frame = SIZE.pack(len(verdict.payload)) + verdict.payload
             if self.tap is not None:
-                self.tap.broker(CLIENT, frame, self._now, message.comment or "replaced")
+                hidden = frame if self.hub.with_secrets else secrets.masked_request(entry, frame)
+                self.tap.broker(CLIENT, hidden, self._now, message.comment or "replaced")
                 entry.raw = b""
         if expected:
             self.waiting.add(entry)
@@ -135,9 +143,7 @@ class Judging(State):
             frame = SIZE.pack(len(verdict.payload)) + verdict.payload
         gone = isinstance(verdict, Drop | Close)
         if self.tap is not None and original is not None and (gone or frame != original):
-            if entry.raw:
-                self.tap.broker(CLIENT, entry.raw, self._now)
-            self.tap.broker(BROKER, secrets.masked_response(entry, original), self._now)
+            self._tap_lost(message, original, message.comment if gone else "")
         if isinstance(verdict, Drop):
             return
         if isinstance(verdict, Close):
@@ -145,6 +151,25 @@ class Judging(State):
             return
         self._tap_frame(BROKER, entry, frame, message.comment)
         self._send(way, frame, message)
+
+    def _record(self, message: Message, comment: str = "") -> None:
+        """Record a request, once, as the client sent it."""
+        frame, message.pending = message.pending, None
+        if frame is not None:
+            self._tap_frame(CLIENT, message.entry, frame, comment)
+
+    def _tap_lost(self, message: Message, frame: bytes, comment: str | None = None) -> None:
+        """Record an answer as the broker gave it: the client gets another, or none."""
+        if self.tap is None:
+            return
+        entry = message.entry
+        asked = entry.raw
+        if not self.hub.with_secrets:
+            asked = asked and secrets.masked_request(entry, asked)
+            frame = secrets.masked_response(entry, frame)
+        if asked:
+            self.tap.broker(CLIENT, asked, self._now)
+        self.tap.broker(BROKER, frame, self._now, message.comment if comment is None else comment)
 
     def _send(self, way: Way, frame: bytes, message: Message) -> None:
         if not message.rate:

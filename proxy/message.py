@@ -34,6 +34,7 @@ class Message:
         "now_ns",
         "original",
         "payload",
+        "pending",
         "rate",
         "relay",
         "rule",
@@ -67,6 +68,8 @@ class Message:
         self.original: bytes | None = None
         """The frame as the broker sent it."""
         self.whole: bytes | None = None
+        self.pending: bytes | None = None
+        """The request's frame, while the recording waits for what rules say about it."""
         self.rule = ""
         """Name of the rule that holds it."""
         self.uncounted = False

@@ -101,8 +101,8 @@ class Requests(Judging):
         if hub.chain is not None:
             message = Message(self, CLIENT, entry, head.size, self._now)
             rules, whole = hub.chain.look(message)
-            if whole or hub.chain.responses(message):
-                way.mode = COLLECT
+            if whole or hub.chain.responses(message, tap) or (tap and rules):
+                way.mode = COLLECT  # the recording tells what was done to which request
         if way.mode == COLLECT and head.size > MAX_COLLECT:
             hub.once(f"large {key}", f"a request of {head.size} bytes is too large to look at")
             way.mode = PASS
@@ -121,21 +121,24 @@ class Requests(Judging):
             assert isinstance(head, Head)
             entry = Entry(head.key, head.version, head.correlation_id, self._now)
             entry.client_id = head.client_id
-        self._tap_frame(CLIENT, entry, frame)
         if self.tap is not None and hub.rewriter is not None and hub.rewriter.rewrites(entry.key):
             entry.raw = frame
         if entry.key == API_VERSIONS and hub.rewriter is not None and hub.clamp:
             answer = hub.rewriter.too_new(entry.version, entry.correlation_id)
             if answer is not None:
+                self._tap_frame(CLIENT, entry, frame)
                 entry.comment = "answered by kafkascope: a version that it does not know (KIP-511)"
                 self._answer(entry, answer)
                 return
         message = Message(self, CLIENT, entry, len(frame) - 4, self._now, frame[4:])
+        message.pending = frame
         rules: list[Rule] = []
         if hub.chain is not None:
             rules, _ = hub.chain.look(message)
-            if hub.chain.responses(message):
+            if hub.chain.responses(message, self.tap is not None):
                 entry.payload = frame[4:]
+                if self.tap is not None:
+                    entry.raw = frame
         if answered:
             way.entry = entry
         self._judge(way, message, iter(rules), frame)

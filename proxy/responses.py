@@ -102,7 +102,7 @@ class Responses(Judging):
         if self.hub.chain is not None:
             message = Message(self, BROKER, entry, size, self._now)
             rules, whole = self.hub.chain.look(message)
-            if whole:
+            if whole or (rules and self.tap is not None):
                 way.mode = COLLECT
         if way.mode == COLLECT and size > MAX_COLLECT:
             self.hub.once(

@@ -79,9 +79,11 @@ class Chain:
                     whole = whole or look == "whole"
         return rules, whole
 
-    def responses(self, message: Message) -> bool:
-        """Whether a rule wants to see this request again with its response."""
-        return any(rule.side == BROKER and rule.look(message) == "whole" for rule in self._rules)
+    def responses(self, message: Message, recorded: bool = False) -> bool:
+        """Whether a rule wants to see this request again with its response; or, in a recording,
+        whether one may keep the response from the client."""
+        wanted = ("whole", "head") if recorded else ("whole",)
+        return any(rule.side == BROKER and rule.look(message) in wanted for rule in self._rules)
 
 
 __all__ = ["BROKER", "CLIENT", "Chain", "Look", "Rule"]

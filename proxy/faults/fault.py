@@ -96,6 +96,10 @@ class Fault:
             return "no"
         return "whole" if settled is None or self.action.whole else "head"
 
+    def indifferent(self, message: Message) -> bool:
+        """Whether it never cares for frames with such a head: see `rules.Chain.quiet`."""
+        return self.matcher.by_head(message) is False
+
     def judge(self, message: Message) -> Verdict | None:
         """See `rules.Rule`."""
         settled = self.matcher.by_head(message)
@@ -112,8 +116,9 @@ class Fault:
             return verdict
         message.relay.hub.metrics.add("faults_total", self.name)
         message.relay.hub.changed()
-        if not message.comment:
-            message.comment = f"fault: {self.action}"
+        told = f"fault: {self.action}"
+        if told not in message.comment:  # an action may have said more
+            message.comment = f"{message.comment}; {told}" if message.comment else told
         return verdict
 
     def to_json(self) -> dict[str, Any]:
