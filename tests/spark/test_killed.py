@@ -1,0 +1,118 @@
+"""Killed at any moment and run again: the same tables, nothing twice, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.analyzer.pipeline.kit import made, tables
+from tests.interop.needs import need
+from tests.spark.conftest import SETTINGS
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "captures" / "samples"
+
+
+def command(out: Path, temporary: Path, engine: str) -> list[str]:
+    """The command line as users have it; run where their folders have the names of ours."""
+    settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
+    spark = ["--master", "local[2]", "--temp-dir", str(temporary), *settings]
+    return [
+        *(sys.executable, "-P", "-m", "tui.cli", "spark", str(SAMPLES), "-o", str(out)),
+        *("--engine", engine, "-q"),
+        *(spark if engine == "spark" else ()),
+    ]
+
+
+def stand(folder: Path) -> Path:
+    """A place where the user has folders that are named as our packages."""
+    for name in ("captures", "analyzer", "dissectors"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text("raise SystemExit('a folder of the user')\n")
+    return folder
+
+
+def children(pid: int) -> list[int]:
+    """Processes below a process."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    try:
+        found = [int(word) for word in path.read_text().split()]
+    except OSError:
+        return []
+    return found + [each for child in found for each in children(child)]
+
+
+def gone(pids: list[int], seconds: float = 60) -> bool:
+    """All of them end soon."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        alive = [pid for pid in pids if Path(f"/proc/{pid}").exists() and not _dead(pid)]
+        if not alive:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def _dead(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def kill_and_run_again(tmp_path: Path, engine: str, moments: list[float]) -> None:
+    expected, _ = made([str(SAMPLES)], tmp_path / "expected")
+    out, temporary = tmp_path / "out", tmp_path / "temporary"
+    temporary.mkdir()
+    here = stand(tmp_path / "stand")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    line = command(out, temporary, engine)
+    for moment in moments:
+        run = subprocess.Popen(
+            line, cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            run.wait(moment)
+        except subprocess.TimeoutExpired:
+            below = children(run.pid)
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            assert gone(below)
+        if run.stdout is not None:
+            run.stdout.close()
+    done = subprocess.run(line, cwd=here, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert tables(out) == expected
+    assert {path.name for path in out.iterdir() if path.name.startswith("_")} == {
+        "_lock",
+        "_manifest",
+    }
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_plain_engine_at_several_moments(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    kill_and_run_again(tmp_path, "plain", [random.uniform(0.3, 4) for _ in range(3)])
+
+
+def test_the_spark_engine_twice(tmp_path: Path) -> None:
+    need("java")
+    random = Random()
+    kill_and_run_again(tmp_path, "spark", [random.uniform(8, 25) for _ in range(2)])
+
+
+@pytest.mark.soak
+def test_the_spark_engine_twenty_times(tmp_path: Path) -> None:
+    need("java")
+    random = Random()
+    kill_and_run_again(tmp_path, "spark", [random.uniform(1, 40) for _ in range(20)])
