@@ -35,6 +35,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "ls": Home("analyzer.commands.ls:ls", "One line per exchange."),
     "show": Home("analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."),
     "records": Home("analyzer.commands.records:records", "One line per record."),
+    "check": Home("analyzer.commands.check:check", "Findings, worst first; exit code for CI."),
     "clients": Home("analyzer.commands.clients:clients", "Who, library, versions, what breaks."),
     "groups": Home(
         "analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."

@@ -23,9 +23,10 @@ SLICE: Final = 0.02
 
 def kinds() -> dict[str, Any]:
     """Name -> accumulator of all that screens show."""
+    from analyzer.findings import Findings
     from analyzer.statistics import STATISTICS
 
-    return dict(STATISTICS)
+    return {**STATISTICS, "findings": Findings}
 
 
 class Numbers(Protocol):

@@ -263,6 +263,13 @@ class Cluster:
         known = {each for found in addresses.values() for each in found}
         return lines + list(self._untold(known))
 
+    def told_to(self) -> dict[tuple[str, int], set[tuple[str, str]]]:
+        """(host, port) as told -> (client id, host) of those who were told it."""
+        found: dict[tuple[str, int], set[tuple[str, str]]] = {}
+        for (_, _, host, port), node in self._nodes.items():
+            found.setdefault((str(host), int(str(port))), set()).update(node.clients)
+        return found
+
     def _untold(self, known: set[tuple[Any, Any]]) -> Iterator[Line]:
         """Addresses with Kafka on them that no answer named: what clients bootstrapped from."""
         ports = {port for host, port in known if not is_address(host) and host != "localhost"}

@@ -1,0 +1,23 @@
+"""Findings: what is worth knowing about some traffic, in sentences with numbers, evidence and
+advice.
+
+    found = Findings()                       # or Findings(only={"unanswered"})
+    found.add(row, exchange)                 # each exchange, in any order
+    found.saw(event)                         # each Opened and Closed, where there are any
+    found.merge(other)                       # another part; commutes
+    found.told(names) -> list[Finding]       # worst first
+    found.rows(names) -> list[Line]          # the same as lines of a table (Findings.COLUMNS)
+    found.dump(), Findings.load(state)       # as all statistics
+
+    mentions(findings, row, exchange)        # those of a list whose evidence holds an exchange
+    RULES                                    # name -> Rule: all that there is to be found
+
+`Findings` has the shape of `analyzer.statistics.model.Statistic`. A detector lives in a module of
+its own and is listed in `detectors`; what a statistic already counts is read from it (`View.base`),
+not counted again. Thresholds are in `limits`, with reasons.
+"""
+
+from analyzer.findings.findings import RULES, Findings, mentions
+from analyzer.findings.model import RANK, Finding, Rule
+
+__all__ = ["RANK", "RULES", "Finding", "Findings", "Rule", "mentions"]

@@ -1,0 +1,90 @@
+"""What a detector is: bounded state that merges, like a statistic's, and what it tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from analyzer.findings.model import Finding, Rule
+from analyzer.statistics.mergeable import Keyed, Measures, least, most, total
+
+if TYPE_CHECKING:
+    from analyzer.findings.view import View
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from captures.model import Closed, Opened
+
+M = TypeVar("M", bound=Measures)
+
+
+@dataclass(slots=True)
+class Seen(Measures):
+    """How often something was seen, and when."""
+
+    count: int = total()
+    first: tuple[int, int] | None = least()
+    """(time, number of the exchange)"""
+    last_ns: int | None = most()
+
+    def see(self, row: Row) -> None:
+        """Once more."""
+        self.count += 1
+        here = (row.time_ns, row.number)
+        if self.first is None or here < self.first:
+            self.first = here
+        if self.last_ns is None or row.time_ns > self.last_ns:
+            self.last_ns = row.time_ns
+
+
+class Detector:
+    """Base of all detectors. State is in tables made by `table`, so that merging, writing down and
+    limits are the same for all; a detector that derives everything from statistics has none."""
+
+    RULES: ClassVar[tuple[Rule, ...]]
+    KEYS: ClassVar[frozenset[int] | None] = frozenset()
+    """Keys of the APIs that `add` wants; None for all exchanges, also those without an API."""
+    WATCHES: ClassVar[bool] = False
+    """Whether it wants beginnings and ends of connections."""
+
+    def __init__(self) -> None:
+        self._tables: list[tuple[type[Any], int, Keyed[Any]]] = []
+        self._attributes: list[str] = []
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make the tables: `self.x = self.table(Kind, limit)`."""
+
+    def table(self, kind: type[M], limit: int) -> Keyed[M]:
+        """A table of the state."""
+        made: Keyed[M] = Keyed(kind, limit)
+        self._tables.append((kind, limit, made))
+        return made
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take in the beginning or end of a connection."""
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """What there is to say."""
+        raise NotImplementedError
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        for (_, _, mine), (_, _, its) in zip(self._tables, other._tables, strict=True):
+            mine.merge(its)
+
+    def dump(self) -> list[Any]:
+        """The state as JSON."""
+        return [table.dump() for _, _, table in self._tables]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over what `dump` gave."""
+        for (kind, limit, table), each in zip(self._tables, state, strict=True):
+            table.merge(Keyed.load(kind, each, limit))
+
+    def rule(self, name: str) -> Rule:
+        """One of its rules."""
+        return next(rule for rule in self.RULES if rule.name == name)

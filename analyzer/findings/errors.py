@@ -1,0 +1,100 @@
+"""Error codes that no other detector explains: storms, and those that mean broken things
+(question 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, plural
+from analyzer.identity import host_of
+from analyzer.statistics.model import per_second, topic_key
+from dissectors.codes import ERRORS, error_name
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+ELSEWHERE: Final = frozenset(
+    {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 53, 58, 59, 65, 66, 74, 75, 76, 89, 90}
+)
+"""Codes that detectors of their own tell about."""
+EXPECTED: Final = frozenset(
+    {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 110, 122, 123}
+)
+"""Codes that healthy clients meet now and then and deal with: only storms of them count."""
+BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 40, 41, 42, 43, 44, 56, 57, 60, 63, 67, 87})
+"""Codes that healthy clusters and clients do not give, or meet."""
+API_VERSIONS: Final = 18
+
+
+class ErrorCodes(Detector):
+    """By code, API, client and topic."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "error-storm",
+            "warning",
+            "an error comes again and again",
+            "The client repeats what cannot succeed: `kafkascope errors` explains the code.",
+        ),
+        Rule(
+            "error-broken",
+            "warning",
+            "errors that healthy clusters and clients do not have",
+            "`kafkascope errors` explains the code; the broker's log has more at these times.",
+        ),
+        Rule("error-seen", "note", "other errors", "`kafkascope errors` explains the code."),
+    )
+    KEYS = None
+
+    def prepare(self) -> None:
+        """By code, API, client and topic."""
+        self.seen = self.table(Seen, 5_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Each code of an answer once for each topic."""
+        if not row.errors or row.api_key == API_VERSIONS:
+            return
+        host = host_of(row.client_address)
+        for code, topic in {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}:
+            if code not in ELSEWHERE:
+                self.seen[(code, row.api, row.client_id, host, topic)].see(row)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """One finding per code, API, client and topic."""
+        for (code, api, client_id, host, topic), seen in self.seen.items():
+            assert isinstance(code, int)
+            first = seen.first[0] if seen.first else None
+            rate = per_second(seen.count, first, seen.last_ns) or 0
+            storm = seen.count >= limit("errors.storm") and rate >= limit("errors.storm-rate")
+            if code in EXPECTED and not storm:
+                continue
+            name = "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen"
+            who = view.client(client_id, host)
+            told = error_name(code)
+            span = (seen.last_ns or 0) - (first or 0)
+            about = f" about topic {view.topic(topic)}" if topic else ""
+            often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
+            retry = ERRORS[code].retriable if code in ERRORS else False
+            again = ", which no retry heals" if storm and not retry else ""
+            yield view.finding(
+                self.rule(name),
+                f"{plural(seen.count, f'{api} answer')} to {who}{about} said {told}{often}{again}",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == {api}" if " " not in str(api) else "",
+                    f"error == {code}",
+                    view.of_topic(topic),
+                ),
+                seen,
+                link=told,
+                about=[
+                    ("client", who),
+                    ("error", told),
+                    *([("topic", view.topic(topic))] if topic else []),
+                ],
+            )

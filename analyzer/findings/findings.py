@@ -1,0 +1,133 @@
+"""All detectors and the statistics that they read, as one accumulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from analyzer.filter import compile_filter
+from analyzer.findings.detector import Detector
+from analyzer.findings.detectors import DETECTORS
+from analyzer.findings.model import COLUMNS, Finding, Rule, order
+from analyzer.findings.view import Base, View
+from analyzer.statistics import STATISTICS
+from analyzer.statistics.mergeable import Measures, least, most, total
+from analyzer.statistics.model import Column, Line, checked, stated
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+    from captures.model import Closed, Opened
+
+RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule in kind.RULES}
+
+Add = Callable[["Row", "Exchange"], None]
+
+
+@dataclass(slots=True)
+class Span(Measures):
+    """Of all traffic."""
+
+    exchanges: int = total()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+class Findings:
+    """An accumulator of exchanges that tells findings."""
+
+    NAME: ClassVar[str] = "findings"
+    VERSION: ClassVar[int] = 1
+    COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
+
+    def __init__(self, only: Collection[str] | None = None, ignore: Collection[str] = ()) -> None:
+        """`only` and `ignore`: names of rules; unknown ones are a `KeyError`."""
+        for name in (*(only or ()), *ignore):
+            RULES[name]
+        self.wanted = {name for name in only or RULES if name not in ignore}
+        self.span = Span()
+        self.base = Base(*(STATISTICS[name]() for name in Base._fields))  # type: ignore[arg-type]
+        self.detectors: list[Detector] = [kind() for kind in DETECTORS]
+        self._always: list[Add] = [each.add for each in self.base]
+        self._always += [each.add for each in self.detectors if each.KEYS is None]
+        self._by_key: dict[int, list[Add]] = {}
+        for each in self.detectors:
+            for key in each.KEYS or ():
+                self._by_key.setdefault(key, []).append(each.add)
+        self._watchers = [each.saw for each in self.base if hasattr(each, "saw")]
+        self._watchers += [each.saw for each in self.detectors if each.WATCHES]
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        span = self.span
+        span.exchanges += 1
+        end = row.time_ns + (row.latency_ns or 0)
+        if span.first_ns is None or row.time_ns < span.first_ns:
+            span.first_ns = row.time_ns
+        if span.last_ns is None or end > span.last_ns:
+            span.last_ns = end
+        for add in self._always:
+            add(row, exchange)
+        if row.api_key is not None:
+            for add in self._by_key.get(row.api_key, ()):
+                add(row, exchange)
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take in the beginning or end of a connection."""
+        for saw in self._watchers:
+            saw(event)
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        self.span.merge(other.span)
+        parts: list[Any] = list(self.base)
+        for mine, its in zip(parts, other.base, strict=True):
+            mine.merge(its)
+        for one, two in zip(self.detectors, other.detectors, strict=True):
+            one.merge(two)
+
+    def told(self, names: TopicNames | None = None) -> list[Finding]:
+        """All findings, the worst first."""
+        view = View(self.base, names, self.span.first_ns, self.span.last_ns)
+        found = [
+            finding
+            for detector in self.detectors
+            if any(rule.name in self.wanted for rule in detector.RULES)
+            for finding in detector.told(view)
+            if finding.name in self.wanted
+        ]
+        return sorted(found, key=order)
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per finding, the worst first."""
+        return [finding.line() for finding in self.told(names)]
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        base = [each.dump() for each in self.base]
+        detectors = {type(each).__name__: each.dump() for each in self.detectors}
+        return stated(self, [self.span.dump(), base, detectors])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        span, base, detectors = checked(cls, state)
+        new = cls()
+        new.span = Span.load(span)
+        parts: list[Any] = list(new.base)
+        for mine, its in zip(parts, base, strict=True):
+            mine.merge(type(mine).load(its))
+        for each in new.detectors:
+            each.restore(detectors[type(each).__name__])
+        return new
+
+
+def mentions(findings: Iterable[Finding], row: Row, exchange: Exchange) -> list[Finding]:
+    """Those whose evidence holds an exchange."""
+    return [
+        finding
+        for finding in findings
+        if finding.filter and compile_filter(finding.filter)(row, exchange)
+    ]

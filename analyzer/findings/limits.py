@@ -1,0 +1,100 @@
+"""The thresholds of all detectors, each with its reason: from here on something is worth saying.
+
+They are chosen so that healthy traffic of healthy clients stays silent; docs/findings.md prints
+them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+SECOND: Final = 1_000_000_000
+MINUTE: Final = 60 * SECOND
+
+
+class Limit(NamedTuple):
+    """A threshold."""
+
+    value: int
+    unit: str
+    """ns, bytes, count, percent, per second."""
+    why: str
+
+
+LIMITS: Final[dict[str, Limit]] = {
+    "slow.excess": Limit(
+        SECOND, "ns", "most requests take milliseconds; a second beyond what was asked is felt"
+    ),
+    "slow.count": Limit(3, "count", "one slow answer may be a pause of the broker's JVM"),
+    "slow.wait-share": Limit(
+        80, "percent", "latency that is mostly wait is taken for slowness most often"
+    ),
+    "lost.age": Limit(
+        SECOND, "ns", "who closes sooner with a request in flight was stopped, and did not give up"
+    ),
+    "open.age": Limit(
+        30 * SECOND, "ns", "request.timeout.ms of Java clients: a client would give up by now"
+    ),
+    "errors.storm": Limit(20, "count", "an error that comes so often is not being recovered from"),
+    "errors.storm-rate": Limit(1, "per second", "retries back off; storms do not"),
+    "leader.retries": Limit(
+        3, "count", "one error should make a client ask for metadata; two may be in flight"
+    ),
+    "rebalances.many": Limit(3, "count", "apart from its forming, a group should hardly rebalance"),
+    "rebalances.slow": Limit(
+        10 * SECOND, "ns", "members stand still meanwhile (classic protocol, eager assignors)"
+    ),
+    "metadata.rate": Limit(
+        1, "per second", "clients refresh every 5 minutes, and after errors with a backoff"
+    ),
+    "metadata.count": Limit(20, "count", "starting clients ask a few times"),
+    "unknown-topic.count": Limit(5, "count", "a topic that is being created answers so at first"),
+    "batches.least": Limit(200, "count", "fewer batches say nothing about a habit"),
+    "batches.rate": Limit(
+        50, "per second", "below, single records are all that there is to send, and cost little"
+    ),
+    "fetches.rate": Limit(50, "per second", "on one connection: a long poll asks twice a second"),
+    "fetches.least": Limit(500, "count", "fewer say nothing about a habit"),
+    "commits.rate": Limit(
+        10, "per second", "each is a write to a compacted, replicated topic; every 5 s is usual"
+    ),
+    "commits.least": Limit(100, "count", "fewer say nothing about a habit"),
+    "throttle.share": Limit(5, "percent", "of answers: a quota that binds, not one that is met"),
+    "throttle.time": Limit(1_000, "ms", "below a second in all nobody notices"),
+    "connections.short": Limit(
+        20, "count", "health checks and tools open some; a client that needs so many starts anew"
+    ),
+    "connections.rate": Limit(
+        30, "per minute", "each costs the broker a handshake, with TLS and SASL much more"
+    ),
+    "connections.life": Limit(10 * SECOND, "ns", "clients keep connections for minutes and hours"),
+    "network.retransmissions": Limit(
+        2, "percent", "of packets; healthy networks of data centers stay far below 0.1"
+    ),
+    "network.retransmissions-count": Limit(20, "count", "fewer are an accident"),
+    "consumer.silence": Limit(
+        60 * SECOND, "ns", "a consumer fetches at least every fetch.max.wait.ms while it is well"
+    ),
+    "consumer.lag": Limit(1_000, "count", "records; and it must grow over the capture"),
+    "consumer.uncommitted": Limit(
+        60 * SECOND, "ns", "auto.commit.interval.ms is 5 s; those who commit by hand rarely exceed"
+    ),
+    "consumer.lso": Limit(
+        10 * SECOND, "ns", "transactions last milliseconds to seconds; this one is stuck or long"
+    ),
+    "transaction.open": Limit(60 * SECOND, "ns", "transaction.timeout.ms is 60 s by default"),
+    "skew.records": Limit(1_000, "count", "fewer say nothing about a distribution"),
+    "skew.times": Limit(3, "count", "times the even share: one broker and consumer carry the rest"),
+    "large.batch": Limit(
+        900_000, "bytes", "message.max.bytes is 1,048,588 by default: the next one may be refused"
+    ),
+    "large.frame": Limit(
+        100 * 1024 * 1024, "bytes", "socket.request.max.bytes: the broker closes the connection"
+    ),
+    "telemetry.count": Limit(1, "count", "that client metrics leave the client is worth knowing"),
+}
+
+
+def limit(name: str) -> int:
+    """The value of a threshold."""
+    return LIMITS[name].value

@@ -1,0 +1,160 @@
+"""Groups that rebalance, and why (question 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.render_list import safe
+
+if TYPE_CHECKING:
+    from analyzer.statistics.group_model import Rebalance, Story
+
+QUIET: Final = frozenset({"formed", "joined", "left", "unknown"})
+"""What happens when members are started and stopped on purpose."""
+MEMBERSHIP: Final = (
+    "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
+    "ShareGroupHeartbeat, StreamsGroupHeartbeat}"
+)
+
+
+class Rebalances(Detector):
+    """From the stories of the groups."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "rebalance-expired",
+            "warning",
+            "members fell silent, and their group rebalanced without them",
+            "Look for long garbage collections, stopped machines or a blocked heartbeat thread; "
+            "session.timeout.ms is the patience of the broker.",
+            "UNKNOWN_MEMBER_ID",
+        ),
+        Rule(
+            "rebalance-poll",
+            "warning",
+            "members left because they did not poll in time",
+            "Records take longer than max.poll.interval.ms: lower max.poll.records, raise the "
+            "interval, or process in other threads.",
+        ),
+        Rule(
+            "rebalance-fenced",
+            "warning",
+            "members were fenced",
+            "Two members use one group.instance.id, or a member went on after its group had moved "
+            "on without it.",
+            "FENCED_INSTANCE_ID",
+        ),
+        Rule(
+            "rebalance-restarts",
+            "warning",
+            "members came back as new members without having left",
+            "Close consumers on shutdown, or give them a group.instance.id, so that a restart "
+            "needs no rebalance.",
+        ),
+        Rule(
+            "rebalance-often",
+            "warning",
+            "a group rebalances again and again",
+            "`kafkascope groups INPUT GROUP --timeline` shows who comes and goes; static members "
+            "and the cooperative or the consumer protocol make it cheaper.",
+            "REBALANCE_IN_PROGRESS",
+        ),
+        Rule(
+            "rebalance-slow",
+            "warning",
+            "rebalances take long",
+            "All members of an eager group wait for the last one to rejoin: it does so when it "
+            "polls next, so poll more often, or use cooperative assignment.",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """Findings of each group."""
+        groups = view.base.groups
+        for name in groups.names():
+            story = groups.story(name)
+            if story is not None and story.rebalances:
+                yield from self._causes(story, view)
+                yield from self._many(story, view)
+                yield from self._slow(story, view)
+
+    def _causes(self, story: Story, view: View) -> Iterator[Finding]:
+        polls = [
+            each
+            for each in story.rebalances
+            if each.cause == "left" and "poll" in each.text.lower()
+        ]
+        by_cause = {
+            "rebalance-poll": polls,
+            "rebalance-expired": [r for r in story.rebalances if r.cause == "expired"],
+            "rebalance-fenced": [r for r in story.rebalances if r.cause == "fenced"],
+            "rebalance-restarts": [r for r in story.rebalances if r.cause == "replaced"],
+        }
+        for name, found in by_cause.items():
+            if not found:
+                continue
+            texts = listed(dict.fromkeys(each.text for each in found), 2)
+            yield self._finding(
+                name,
+                story,
+                found,
+                f"group {safe(story.group)} rebalanced {_times(len(found))}: {texts}",
+                view,
+            )
+
+    def _many(self, story: Story, view: View) -> Iterator[Finding]:
+        found = [r for r in story.rebalances if r.cause not in ("formed", "unknown")]
+        odd = [r for r in found if r.cause not in QUIET]
+        if len(found) < limit("rebalances.many") or (
+            len(odd) < limit("rebalances.many") and len(found) < 2 * len(story.members) + 2
+        ):
+            return
+        span = found[-1].begin_ns - found[0].begin_ns
+        causes: dict[str, int] = {}
+        for each in found:
+            causes[each.cause] = causes.get(each.cause, 0) + 1
+        why = listed(f"{count} {cause}" for cause, count in causes.items())
+        yield self._finding(
+            "rebalance-often",
+            story,
+            found,
+            f"group {safe(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
+            f"with {plural(len(story.members), 'member')}: {why}",
+            view,
+        )
+
+    def _slow(self, story: Story, view: View) -> Iterator[Finding]:
+        slow = [r for r in story.rebalances if (r.duration_ns or 0) >= limit("rebalances.slow")]
+        if not slow:
+            return
+        worst = max(slow, key=lambda each: each.duration_ns or 0)
+        last = f"; {safe(worst.slowest)} was last to join" if worst.slowest else ""
+        text = (
+            f"group {safe(story.group)} stood still for {duration(worst.duration_ns)} in a "
+            f"rebalance{last}"
+        )
+        yield self._finding("rebalance-slow", story, slow, text, view)
+
+    def _finding(
+        self, name: str, story: Story, found: list[Rebalance], text: str, view: View
+    ) -> Finding:
+        return view.finding(
+            self.rule(name),
+            text,
+            all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
+            count=len(found),
+            first_ns=found[0].begin_ns,
+            last_ns=found[-1].end_ns or found[-1].begin_ns,
+            number=found[0].number,
+            about=[("group", safe(story.group))],
+        )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

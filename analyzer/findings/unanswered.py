@@ -1,0 +1,185 @@
+"""Requests without an answer, and answers that came too late (question 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import SECOND, limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, plural
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import most
+from captures.model import Closed
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from captures.model import Opened
+
+WAITING: Final = frozenset({1, 78, 11, 14})
+"""A client may close its connection while such a request waits, and loses nothing."""
+MAX_CONNECTIONS: Final = 10_000
+
+
+@dataclass(slots=True)
+class Lost(Seen):
+    """Of a client, an API, and a way to end."""
+
+    oldest: int | None = most()
+    """Longest time from a request to the end of its connection."""
+
+
+@dataclass(slots=True)
+class Late(Seen):
+    """Of a connection."""
+
+    closed_ns: int | None = most()
+    """When the client closed its direction."""
+    client: tuple[str, str] | None = most()
+    api: str | None = most()
+    answer: tuple[int, int] | None = most()
+    """(time, number of its exchange) of the last slow answer."""
+
+
+@dataclass(slots=True)
+class Open(Seen):
+    """Of a client and an API."""
+
+
+class Unanswered(Detector):
+    """Lost, in flight for too long, late."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "unanswered",
+            "warning",
+            "connections ended while requests waited for their answers",
+            "Closed or reset by the broker: look into its log at that time (restart, idle "
+            "connections, SASL, request too large). By the client: it gave up (request.timeout.ms) "
+            "or was stopped.",
+            "NETWORK_EXCEPTION",
+        ),
+        Rule(
+            "no-answer-yet",
+            "warning",
+            "requests are still without an answer long after they were sent",
+            "The broker, or something between, holds them: look for a blocked broker, a black "
+            "hole in the network, or a firewall that drops idle connections.",
+            "REQUEST_TIMED_OUT",
+        ),
+        Rule(
+            "late-answer",
+            "warning",
+            "answers came after the client had given up",
+            "The work was done, and the client will do it again: raise request.timeout.ms, or find "
+            "out why the broker was slow. Without idempotence Produce makes duplicates.",
+            "REQUEST_TIMED_OUT",
+        ),
+    )
+    KEYS = None
+    WATCHES = True
+
+    def prepare(self) -> None:
+        """By client and API; by connection."""
+        self.lost = self.table(Lost, 2_000)
+        self.open = self.table(Open, 2_000)
+        self.late = self.table(Late, MAX_CONNECTIONS)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Requests without an answer; the last answer of each connection."""
+        if row.state == "lost":
+            age = exchange.connection.last_ns - row.time_ns
+            if row.reason.startswith(("closed by", "reset by")) and not _harmless(row, age):
+                host = host_of(row.client_address)
+                key = (row.client_id, host, row.api, row.broker_address, row.reason)
+                lost = self.lost[key]
+                lost.see(row)
+                lost.oldest = max(lost.oldest or 0, age)
+        elif row.state == "open":
+            if row.api_key not in WAITING:
+                host = host_of(row.client_address)
+                self.open[(row.client_id, host, row.api, row.broker_address)].see(row)
+        elif (
+            row.state == "answered"
+            and row.latency_ns is not None
+            and row.latency_ns >= limit("lost.age")
+            and row.api_key not in WAITING
+        ):
+            late = self.late[(row.connection, exchange.connection.first_ns)]
+            late.client = max(
+                late.client or ("", ""), (row.client_id or "", host_of(row.client_address))
+            )
+            late.api = max(late.api or "", row.api)
+            here = (row.time_ns + row.latency_ns, row.number)
+            if late.answer is None or here > late.answer:
+                late.answer = here
+
+    def saw(self, event: Opened | Closed) -> None:
+        """When the client closed: direction 0 is the client's where the SYN was seen."""
+        connection = event.connection
+        if isinstance(event, Closed) and event.direction == 0 and connection.handshake:
+            late = self.late[(connection.number, connection.first_ns)]
+            late.closed_ns = max(late.closed_ns or 0, event.time_ns)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client and API."""
+        for (client_id, host, api, broker, reason), lost in self.lost.items():
+            who = view.client(client_id, host)
+            what = plural(lost.count, f"{api} request")
+            age = lost.oldest or 0
+            waited = f" after up to {duration(age)}" if age >= SECOND // 10 else ""
+            yield view.finding(
+                self.rule("unanswered"),
+                f"{what} of {who} to {broker} got no answer: the connection was {reason}{waited}",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == {api}" if api else "",
+                    f"broker == {quoted(str(broker))} and lost",
+                ),
+                lost,
+                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
+            )
+        for (client_id, host, api, broker), seen in self.open.items():
+            age = (view.last_ns or 0) - (seen.first[0] if seen.first else 0)
+            if age < limit("open.age"):
+                continue
+            who = view.client(client_id, host)
+            yield view.finding(
+                self.rule("no-answer-yet"),
+                f"{plural(seen.count, f'{api} request')} of {who} to {broker} "
+                f"had no answer when the capture ended, {duration(age)} after the first",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == {api}" if api else "",
+                    f"broker == {quoted(str(broker))} and open",
+                ),
+                seen,
+                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
+            )
+        for (number, _), late in self.late.items():
+            if late.closed_ns is None or late.answer is None or late.client is None:
+                continue
+            delay = late.answer[0] - late.closed_ns
+            if delay > 0:
+                yield view.finding(
+                    self.rule("late-answer"),
+                    f"the answer to {late.api} came {duration(delay)} after "
+                    f"{view.client(*late.client)} had given up and closed connection {number}",
+                    f"number == {late.answer[1]}",
+                    count=1,
+                    first_ns=late.answer[0],
+                    last_ns=late.answer[0],
+                    number=late.answer[1],
+                    about=[("connection", str(number))],
+                )
+
+
+def _harmless(row: Row, age_ns: int) -> bool:
+    """A client that closes while it polls loses nothing; one that is stopped closes at once."""
+    return row.reason.endswith("by the client") and (
+        row.api_key in WAITING or age_ns < limit("lost.age")
+    )

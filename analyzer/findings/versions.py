@@ -1,0 +1,159 @@
+"""Which clients use API versions that a Kafka release does not have (question 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, listed, plural
+from analyzer.identity import host_of
+from analyzer.verdict import breaks_at, verdict_of
+from dissectors import releases
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.statistics.clients import Usage
+
+API_VERSIONS: Final = 18
+UNSUPPORTED: Final = 35
+
+
+class Versions(Detector):
+    """From the statistic of clients and the verdict."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "breaks-on-upgrade",
+            "warning",
+            "a client uses API versions that a newer Kafka release removed",
+            "Upgrade the client library before the brokers; `kafkascope clients --for RELEASE` "
+            "lists all reasons.",
+        ),
+        Rule(
+            "version-refused",
+            "error",
+            "a broker refused the version of a request",
+            "The client is too new or too old for this broker: choose a library that supports "
+            "both, or let it ask for versions (ApiVersions).",
+            "UNSUPPORTED_VERSION",
+        ),
+        Rule(
+            "no-api-versions",
+            "note",
+            "a client never asks which versions the broker has",
+            "A client that does not negotiate sends fixed versions; it breaks when brokers drop "
+            "them. Look for a newer library, or for a setting such as api.version.request.",
+        ),
+    )
+
+    KEYS = None
+
+    def prepare(self) -> None:
+        """By client, API and version."""
+        self.refused = self.table(Seen, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Versions that were answered with the error, or with the end of the connection."""
+        if row.state == "lost":
+            how = "closed" if row.reason.endswith("by the broker") else ""
+        else:
+            refused = row.errors and any(e.top and e.code == UNSUPPORTED for e in row.errors)
+            how = "told" if refused and row.api_key != API_VERSIONS else ""
+        if how and row.api_key is not None:
+            key = (row.client_id, host_of(row.client_address), row.api, row.api_version, how)
+            self.refused[key].see(row)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """One finding per client and rule."""
+        for usage in view.base.clients.usages():
+            yield from self._breaks(usage, view)
+            yield from self._silent(usage, view)
+        yield from self._refused(view)
+
+    def _breaks(self, usage: Usage, view: View) -> Iterator[Finding]:
+        at = breaks_at(usage)
+        if not at:
+            return
+        release = at.partition(",")[0]
+        reasons = [r for r in verdict_of(usage, release).reasons if r.word == "breaks"]
+        who, where = _who(usage, view)
+        parts = []
+        for reason in reasons:
+            missing = [
+                version
+                for version in sorted(usage.versions.get(reason.api, ()))
+                if not releases.has(reason.api, version, release)
+            ]
+            numbers = ", ".join(map(str, missing))
+            parts.append(f"(api == {reason.api} and version in {{{numbers}}})")
+        count = sum(
+            number
+            for reason in reasons
+            for version, number in usage.versions.get(reason.api, {}).items()
+            if not releases.has(reason.api, version, release)
+        )
+        library = usage.identity.software or "library unknown"
+        text = (
+            f"{who} ({library}) will not work with Kafka {at}: "
+            f"{listed((r.text for r in reasons), 3)}"
+        )
+        any_of = " or ".join(parts)
+        yield view.finding(
+            self.rule("breaks-on-upgrade"),
+            text,
+            all_of(where, f"({any_of})" if len(parts) > 1 else any_of),
+            count=count,
+            first_ns=usage.total.first_ns,
+            last_ns=usage.total.last_ns,
+            about=[("client", who), ("release", release)],
+        )
+
+    def _refused(self, view: View) -> Iterator[Finding]:
+        offers: dict[tuple[object, ...], tuple[int, int]] = {}
+        for usage in view.base.clients.usages():
+            for api, span in usage.offered.items():
+                offers[usage.identity.client_id, usage.identity.host, api] = span
+        for (client_id, host, name, version, how), seen in self.refused.items():
+            offered = offers.get((client_id, host, name))
+            inside = offered is not None and offered[0] <= int(str(version)) <= offered[1]
+            if how == "closed" and (offered is None or inside):
+                continue
+            who = view.client(client_id, host)
+            has = f"; it offers {offered[0]} to {offered[1]}" if offered else ""
+            what = "closed the connection" if how == "closed" else "answered UNSUPPORTED_VERSION"
+            yield view.finding(
+                self.rule("version-refused"),
+                f"{who} sent {plural(seen.count, f'{name} v{version} request')}, and the broker "
+                f"{what}{has}",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == {name} and version == {version}",
+                    "lost" if how == "closed" else "error.top == UNSUPPORTED_VERSION",
+                ),
+                seen,
+                about=[("client", who), ("api", str(name))],
+            )
+
+    def _silent(self, usage: Usage, view: View) -> Iterator[Finding]:
+        if usage.negotiates is not False or set(usage.total.roles) == {"broker"}:
+            return
+        who, where = _who(usage, view)
+        yield view.finding(
+            self.rule("no-api-versions"),
+            f"{who} sent {plural(usage.total.count, 'request')} and never asked for ApiVersions, "
+            "though the beginning of its connections was seen",
+            where,
+            count=usage.total.count,
+            first_ns=usage.total.first_ns,
+            last_ns=usage.total.last_ns,
+            about=[("client", who)],
+        )
+
+
+def _who(usage: Usage, view: View) -> tuple[str, str]:
+    identity = usage.identity
+    where = view.of_client(identity.client_id, identity.host)
+    return view.client(identity.client_id, identity.host), where

@@ -1,0 +1,160 @@
+"""What detectors see when they tell: the statistics, names, and words for people and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.model import Finding, Rule
+from analyzer.identity import labels
+from analyzer.model import Severity
+from analyzer.render_cells import duration, size
+from analyzer.render_list import safe
+from analyzer.statistics.model import ID_MARK, topic_label
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.findings.detector import Seen
+    from analyzer.statistics.clients import Clients
+    from analyzer.statistics.cluster import Cluster
+    from analyzer.statistics.connections import Connections
+    from analyzer.statistics.groups import Groups
+    from analyzer.statistics.latency import Latency
+    from analyzer.statistics.producers import Producers
+    from analyzer.statistics.sizes import SizesOf
+    from analyzer.statistics.throughput import Throughput
+    from analyzer.statistics.topics import Topics
+    from analyzer.topics import TopicNames
+
+MOST_NAMED: Final = 4
+
+__all__ = ["Client", "View", "all_of", "duration", "listed", "plural", "size"]
+
+
+class Client(NamedTuple):
+    """Who: a client id and the host that it is used on."""
+
+    id: str | None
+    host: str
+
+
+class Base(NamedTuple):
+    """The statistics that detectors read instead of counting the same again."""
+
+    clients: Clients
+    connections: Connections
+    cluster: Cluster
+    latency: Latency
+    apis: Throughput
+    sizes: SizesOf
+    topics: Topics
+    groups: Groups
+    producers: Producers
+
+
+class View:
+    """Of one moment; made anew for each telling."""
+
+    def __init__(
+        self, base: Base, names: TopicNames | None, first_ns: int | None, last_ns: int | None
+    ) -> None:
+        self.base = base
+        self.names = names
+        self.first_ns = first_ns
+        self.last_ns = last_ns
+        people = {(str(key[0] or ""), str(key[1])) for key, _ in base.clients.values.items()}
+        self._titles = labels(people)
+        self._kept: dict[str, Any] = {}
+
+    def kept(self, name: str, make: Any) -> Any:
+        """Something costly, made once for all detectors."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
+
+    # --- words
+
+    def client(self, client_id: Any, host: Any) -> str:
+        """What to call a client."""
+        named = str(client_id or ""), str(host)
+        return safe(str(self._titles.get(named) or client_id or host))
+
+    def topic(self, key: Any) -> str:
+        """What to call a topic."""
+        return safe(str(topic_label(key, self.names) or "?"))
+
+    # --- filters
+
+    def of_client(self, client_id: Any, host: Any) -> str:
+        """The filter for a client."""
+        if not client_id:
+            return f"client.ip == {host}" if host else ""
+        text = f"client == {quoted(str(client_id))}"
+        alone = self._titles.get((str(client_id), str(host))) == client_id
+        return text if alone or not host else f"{text} and client.ip == {host}"
+
+    def of_topic(self, key: Any) -> str:
+        """The filter for a topic. Names and ids are both tried: messages have one or the other."""
+        if isinstance(key, str) and key.startswith(ID_MARK):
+            topic_id = bytes.fromhex(key[1:])
+            by_id = f"topic.id == {quoted(str(Uuid(topic_id)))}"
+            name = self.names.get(topic_id) if self.names is not None else None
+            return by_id if name is None else f"({by_id} or topic == {quoted(name)})"
+        return f"topic == {quoted(str(key))}" if key else ""
+
+    # --- findings
+
+    def finding(
+        self,
+        rule: Rule,
+        text: str,
+        where: str,
+        seen: Seen | None = None,
+        *,
+        count: int | None = None,
+        first_ns: int | None = None,
+        last_ns: int | None = None,
+        severity: Severity | None = None,
+        advice: str = "",
+        link: str = "",
+        number: int | None = None,
+        about: Iterable[tuple[str, str]] = (),
+    ) -> Finding:
+        """A finding of a rule; times and count of `seen` unless they are given."""
+        if seen is not None:
+            count = seen.count if count is None else count
+            if seen.first is not None:
+                first_ns = seen.first[0] if first_ns is None else first_ns
+                number = seen.first[1] if number is None else number
+            last_ns = seen.last_ns if last_ns is None else last_ns
+        return Finding(
+            rule.name,
+            severity or rule.severity,
+            text,
+            1 if count is None else count,
+            first_ns,
+            last_ns,
+            where,
+            advice or rule.advice,
+            link or rule.link,
+            tuple(about),
+            number,
+        )
+
+
+def all_of(*parts: str) -> str:
+    """Filters joined by `and`; empty ones are left out."""
+    return " and ".join(part for part in parts if part)
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """`1 request`, `3 requests`."""
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
+def listed(values: Iterable[Any], most: int = MOST_NAMED) -> str:
+    """The first few of a list, and how many more there are."""
+    found = [safe(str(value)) for value in values]
+    rest = len(found) - most
+    return ", ".join(found[:most]) + (f" and {rest} more" if rest > 0 else "")
