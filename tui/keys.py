@@ -33,7 +33,7 @@ KEYS: Final = (
     Key("list.find_next", "n", "n", "find_next(1)", "next match"),
     Key("list.find_previous", "N", "N", "find_next(-1)", "match before"),
     Key("list.goto", "ctrl+g", "ctrl+g", "goto", "go to a number"),
-    Key("app.palette", "colon", ": ctrl+p", "command_palette", "commands by name; a number goes"),
+    Key("app.palette", "colon,ctrl+p", ": ctrl+p", "command_palette", "commands by name; a number goes"),
     Key("pane.open", "enter", "Enter", "open", "open the detail; in a tree fold"),
     Key("pane.next", "tab", "tab", "pane(1)", "next pane"),
     Key("pane.previous", "shift+tab", "shift+tab", "pane(-1)", "pane before"),

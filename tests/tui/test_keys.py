@@ -1,4 +1,4 @@
-"""Keys: no two for one thing on a screen, ids that tell them apart, a page that says what is true."""
+"""Keys: none for two things on a screen, an id for each, a page that says what is true."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_screen_names_its_command_and_what_it_is_for() -> None:
 
     for number, (title, _) in SCREENS.items():
         kind = board_class(number)
-        assert (kind.NUMBER, kind.TITLE) == (number, title)
+        assert (number, title) == (kind.NUMBER, kind.TITLE)
         assert len(kind.HELP) > 80
         command = kind.COMMAND.split()
         assert command[0] == "kafkascope"

@@ -117,14 +117,16 @@ class Sheet:
             for index, column in enumerate(self.columns)
             if not index or not self._given or self._says(column)
         ]
-        while True:
+        widths: list[int] | None = None
+        while shown:
             spare = any(column.name not in self.keep for column in shown[1:])
             widths = self._shared(shown, width, NARROW if spare else NARROWEST)
             if widths is not None or len(shown) == 1:
                 break
             shown.remove(self._least(shown))
-        out, left = [], 0
-        for column, size in zip(shown, widths or [max(1, width)], strict=True):
+        out: list[Slot] = []
+        left = 0
+        for column, size in zip(shown, widths or [max(1, width)][: len(shown)], strict=True):
             out.append(Slot(column, left, size))
             left += size + len(GAP)
         return out

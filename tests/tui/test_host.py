@@ -1,0 +1,260 @@
+"""Screens in the program: switching, numbers, filters and what is around them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer.statistics import Connections
+from tests.tui.boards import ReadScene, text_of
+from tui.app import ScopeApp
+from tui.config import Config, remember
+from tui.feed import StillFeed
+from tui.numbers import ProcessNumbers, StoreNumbers, kinds
+from tui.screens.picker import Picker
+from tui.store import Store
+from tui.views.help import HelpScreen
+
+DEMO = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+
+Steps = Callable[[ScopeApp, Any], Awaitable[None]]
+
+
+def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: Any) -> ScopeApp:
+    app = ScopeApp(StillFeed(store), "demo.pcap", **options)
+
+    async def main() -> None:
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause(0.1)
+            await steps(app, pilot)
+
+    asyncio.run(main())
+    return app
+
+
+async def counted(app: ScopeApp, pilot: Any) -> None:
+    """Wait until all numbers are there."""
+    end = time.monotonic() + 30
+    while app.host.counting() and time.monotonic() < end:
+        app.host.tick()
+        await pilot.pause(0.01)
+    app.host.tick()
+    await pilot.pause()
+
+
+def test_digits_choose_screens_and_q_goes_back(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("3")
+        await counted(app, pilot)
+        screen = text_of(app)
+        assert "demo.pcap   Clients" in screen
+        assert "librdkafka-reader" in screen
+        assert "q back" in screen
+        await pilot.press("6", "4")
+        await counted(app, pilot)
+        assert "java-4.4.0.snappy" in text_of(app)
+        await pilot.press("q")
+        await pilot.pause()
+        assert app.list.has_focus
+        assert "CreateTopics v7" in text_of(app)
+        await pilot.press("4", "1")
+        assert app.list.has_focus
+
+    run(store, steps)
+
+
+def test_enter_sets_the_filter_and_the_filter_stays_between_screens(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("5")
+        await counted(app, pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.host.number == 1
+        assert app.view_.text == 'group == "librdkafka.group.group"'
+        shown = len(app.view_)
+        assert 0 < shown < len(store)
+        await pilot.press("2", "L")
+        await counted(app, pilot)
+        limited = len(app.host.board.sheet.lines)
+        await pilot.press("L")
+        await counted(app, pilot)
+        assert 0 < limited < len(app.host.board.sheet.lines)
+        assert len(app.view_) == shown
+
+    run(store, steps)
+
+
+def test_a_new_filter_changes_what_follows_it(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("6", "L")
+        await counted(app, pilot)
+        await pilot.press("slash", *"api == Fetch", "enter")
+        await counted(app, pilot)
+        assert [line["api"] for line in app.host.board.sheet.lines] == ["Fetch"]
+        assert app.host.board.table.has_focus
+
+    run(store, steps)
+
+
+def test_a_line_of_a_ladder_opens_its_exchange(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("2")
+        await counted(app, pilot)
+        await pilot.press("tab", "down", "enter")
+        await pilot.pause()
+        assert app.host.number == 1
+        assert store.session.connection[app.list.index] == 0
+
+    run(store, steps)
+
+
+@pytest.mark.parametrize("size", [(160, 50), (80, 24), (20, 5), (3, 2)])
+def test_all_screens_in_all_sizes(store: Store, size: tuple[int, int]) -> None:
+    async def steps(app, pilot):
+        for key in "2345678":
+            await pilot.press(key)
+        await counted(app, pilot)
+        await pilot.press("tab", "backslash", "plus", "equals_sign", "tab", "t")
+        await pilot.resize_terminal(120, 40)
+        assert app.host.board.NUMBER == 8
+
+    run(store, steps, size)
+
+
+def test_help_of_a_screen_can_be_searched(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("2", "question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        assert "one line per connection, or per client" in text_of(app)
+        await pilot.press(*"filter box")
+        await pilot.pause()
+        screen = text_of(app)
+        assert "put the line's filter into the filter box" in screen
+        assert "one line per connection, or per client" not in screen
+        await pilot.press("escape", "f1")
+        assert "what was left" in text_of(app)
+        await pilot.press("q", "1", "f1")
+        await pilot.pause()
+        assert "The list of exchanges" in text_of(app)
+        await pilot.press("q", "slash", "f1")
+        await pilot.pause()
+        assert "The filter" in text_of(app)
+
+    run(store, steps)
+
+
+def test_the_palette_knows_actions_and_numbers(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("colon", *"clients: libraries")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause(0.3)
+        assert app.host.number == 3
+        await pilot.press("ctrl+p", *"100")
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause(0.3)
+        assert app.host.number == 1
+        assert store.session.numbers[app.list.index] == 100
+
+    run(store, steps)
+
+
+def test_another_file_and_the_same_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    remember([str(DEMO)])
+
+    async def open_(app, pilot):
+        await pilot.press("ctrl+o")
+        await pilot.pause()
+        assert isinstance(app.screen, Picker)
+        await pilot.press(*"/none/such", "enter")
+        await pilot.pause()
+        assert app.wanted is None
+        await pilot.press("ctrl+o", *"demo", "enter")
+
+    assert run(store, open_).wanted == str(DEMO)
+
+    async def again(app, pilot):
+        await pilot.press("ctrl+r")
+
+    assert run(store, again).wanted == ""
+
+
+def test_keys_and_theme_of_the_settings(store: Store) -> None:
+    config = Config(theme="kafkascope-light", keys={"list.mark": "ctrl+k", "board.reverse": "s"})
+    config.said.append("no action has the id x")
+
+    async def steps(app, pilot):
+        assert app.theme == "kafkascope-light"
+        await pilot.press("m")
+        assert not app.list.marked
+        await pilot.press("ctrl+k")
+        assert app.list.marked
+        await pilot.press("2")
+        await counted(app, pilot)
+        app.host.board.order("requests")
+        await pilot.press("s")
+        assert not app.host.board.sheet.down
+        assert [each.message for each in app._notifications] == ["no action has the id x"]
+        app.theme = "kafkascope"
+        await pilot.pause()
+
+    run(store, steps, config=config)
+
+
+# --- numbers ------------------------------------------------------------------------------------
+
+
+def waited(numbers: Any) -> Any:
+    end = time.monotonic() + 60
+    while not numbers.done and time.monotonic() < end:
+        numbers.advance()
+        time.sleep(0.01)
+    return numbers
+
+
+def test_a_process_counts_what_the_command_prints() -> None:
+    numbers = waited(ProcessNumbers([str(DEMO)]))
+    try:
+        assert numbers.version > 0
+        lines = numbers.get("connections").rows()
+        assert lines == ReadScene(DEMO).statistics["connections"].rows()
+        assert all(line["end"] for line in lines)  # beginnings and ends were seen
+        assert set(kinds()) == {name for name in kinds() if numbers.get(name) is not None}
+    finally:
+        numbers.close()
+
+
+def test_a_process_counts_what_a_filter_wants() -> None:
+    numbers = waited(ProcessNumbers([str(DEMO)], filter_text="api == Fetch"))
+    try:
+        assert [line["api"] for line in numbers.get("latency").rows()] == ["Fetch"]
+    finally:
+        numbers.close()
+
+
+def test_a_counting_process_that_dies_leaves_what_it_had() -> None:
+    numbers = ProcessNumbers([str(DEMO)])
+    numbers._process.kill()
+    waited(numbers)
+    assert numbers.done
+    numbers.get("latency")
+    numbers.close()
+
+
+def test_what_cannot_be_read_twice_is_counted_from_the_store(store: Store) -> None:
+    numbers = waited(StoreNumbers(store))
+    counted = Connections.load(numbers.get("connections").dump())
+    assert sum(line["requests"] for line in counted.rows()) == len(
+        [size for size in store.session.request_bytes if size >= 0]
+    )
+    assert waited(StoreNumbers(store, "api == Fetch")).get("latency").rows()[0]["api"] == "Fetch"
