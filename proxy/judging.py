@@ -149,7 +149,6 @@ class Judging(State):
         if isinstance(verdict, Close):
             self._close(way, verdict, frame)
             return
-        self._tap_frame(BROKER, entry, frame, message.comment)
         self._send(way, frame, message)
 
     def _record(self, message: Message, comment: str = "") -> None:
@@ -172,16 +171,26 @@ class Judging(State):
         self.tap.broker(BROKER, frame, self._now, message.comment if comment is None else comment)
 
     def _send(self, way: Way, frame: bytes, message: Message) -> None:
+        answer = way.side == BROKER  # requests were recorded as they came
         if not message.rate:
+            if answer:
+                self._tap_frame(BROKER, message.entry, frame, message.comment)
             self._out.append(Send(1 - way.side, frame))
             return
         # The frame is kept already; it goes in slices all the same.
         step = max(1, int(message.rate * SLICE_S))
         pieces = [frame[at : at + step] for at in range(0, len(frame), step)]
+        seen = frame
+        if answer and self.tap is not None and not self.hub.with_secrets:
+            seen = secrets.masked_response(message.entry, frame)
+        views = [seen[at : at + step] for at in range(0, len(frame), step)]
 
         def next_piece() -> None:
-            piece = pieces.pop(0)
+            piece, view = pieces.pop(0), views.pop(0)
             self._out.append(Send(1 - way.side, piece))
+            if answer and self.tap is not None:
+                self.tap.client(BROKER, view, self._now, message.comment)
+                message.comment = ""
             stop = self._stop(way, next_piece if pieces else lambda: None)
             self._out.append(WakeUp(int(len(piece) / message.rate * 1e9), (way.side, stop)))
 
