@@ -87,8 +87,8 @@ class Proxied:
         self._watchers: dict[str, subprocess.Popen[bytes]] = {}
         self._listeners = listeners
         self._options = options | {"folder": ca_folder}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
 
     def __enter__(self) -> "Proxied":
         self._thread.start()
@@ -107,13 +107,13 @@ class Proxied:
             self.run(proxy.stop())
         for watcher in self._watchers.values():
             watcher.wait(60)
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(10)
-        self._loop.close()
+        self.loop.close()
 
     def run(self, what: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the proxies' loop."""
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(what, self.loop).result(60)
 
     def _watch(self, name: str, recorder: Recorder) -> None:
         """Print what passes live, as the command does."""

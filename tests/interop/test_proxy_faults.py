@@ -1,0 +1,276 @@
+"""Each fault against each client: it does what its documentation says, and the capture shows it.
+
+docs/faults.md tells users what is asserted here. Times are short (2 s where clients wait for an
+answer), so that a fault costs seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.faults import Fault, parse_fault
+from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.proxied import Proxied, SecuredCluster, checked, topics
+
+pytestmark = pytest.mark.interop
+
+CLIENTS = ("java-4.4.0", "librdkafka", "kafka-python", "aiokafka", "franz-go", "kafkajs")
+Object = dict[str, Any]
+COUNT = 20
+HELD_S = 0.5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault, what the capture must show of it, and which clients give up."""
+
+    rule: str
+    shows: str
+    """The faulty exchange: `error NAME`, `lost` (no answer), `slow` (300 ms), or nothing."""
+    again: bool = True
+    """The same request is made again, and answered."""
+    metadata: bool = False
+    """The client asks for metadata afterwards."""
+    fails: dict[str, str] = field(default_factory=dict)
+    """What a client's error says, by client; the others come through. `*`: of all clients."""
+
+    @property
+    def api(self) -> str:
+        return self.rule.split()[2]
+
+    def error(self, client: str) -> str | None:
+        return self.fails.get(client, self.fails.get("*"))
+
+
+GIVES_UP_IN_TIME = {"aiokafka": "RequestTimedOut"}
+CASES = (
+    Case(
+        "api == Produce -> error NOT_LEADER_OR_FOLLOWER first 2",
+        "error NOT_LEADER_OR_FOLLOWER",
+        metadata=True,
+    ),
+    Case(
+        "api == Produce -> error TOPIC_AUTHORIZATION_FAILED once",
+        "error TOPIC_AUTHORIZATION_FAILED",
+        again=False,
+        fails={"*": "authoriz"},
+    ),
+    Case("api == Produce -> stamp REQUEST_TIMED_OUT once", "error REQUEST_TIMED_OUT"),
+    Case("api == Produce -> delay 300ms once", "slow", again=False),
+    Case("api == Produce -> throttle 2KB/s once", "slow", again=False),
+    Case("api == Produce -> drop once", "lost", fails=GIVES_UP_IN_TIME),
+    Case("api == Produce -> drop on request once", "lost", fails=GIVES_UP_IN_TIME),
+    Case("api == Produce -> reset once", "lost"),
+    Case("api == Produce -> close once", "lost"),
+    Case("api == Produce -> half-close once", "lost"),
+    Case("api == Produce -> truncate 20 once", "lost"),
+    Case(
+        "api == Produce -> corrupt-crc on request once",
+        "error CORRUPT_MESSAGE",
+        fails={
+            "kafka-python": "CorruptRecord",
+            "aiokafka": "CorruptRecord",
+            "franz-go": "CORRUPT_MESSAGE",
+        },
+    ),
+    Case("api == Produce -> black-hole once", "lost", fails=GIVES_UP_IN_TIME),
+    Case("api == Produce -> hold once", "slow", again=False),
+    Case(
+        "api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 2",
+        "error NOT_LEADER_OR_FOLLOWER",
+        metadata=True,
+    ),
+    Case(
+        "api == Fetch -> error UNKNOWN_SERVER_ERROR once",
+        "error UNKNOWN_SERVER_ERROR",
+        fails={"kafka-python": "UnknownError", "franz-go": "UNKNOWN_SERVER_ERROR"},
+    ),
+    Case("api == Fetch -> delay 300ms on response once", "slow", again=False),
+    Case("api == Fetch -> throttle 5KB/s on response", ""),
+    Case("api == Fetch and records > 0 -> drop once", "lost"),
+    Case("api == Fetch and records > 0 -> truncate 100 once", "lost"),
+    Case(
+        "api == Fetch and records > 0 -> corrupt-crc once",
+        "",
+        fails={
+            "java-4.4.0": "Received exception when fetching",
+            "kafka-python": "CorruptRecord",
+            "aiokafka": "CorruptRecord",
+            "franz-go": "crc",
+        },
+    ),
+    Case("api == Fetch -> black-hole once", "lost"),
+    Case(
+        "api == Metadata -> stamp LEADER_NOT_AVAILABLE at topic once",
+        "error LEADER_NOT_AVAILABLE",
+    ),
+    Case("api == Metadata -> stale-metadata", ""),
+    Case(
+        "api == FindCoordinator -> error COORDINATOR_NOT_AVAILABLE first 2",
+        "error COORDINATOR_NOT_AVAILABLE",
+    ),
+    Case(
+        "api == JoinGroup -> half-close once",
+        "lost",
+        fails={"franz-go": "closed the connection"},
+    ),
+    Case(
+        "api == SyncGroup -> stamp REBALANCE_IN_PROGRESS once",
+        "error REBALANCE_IN_PROGRESS",
+    ),
+    Case(
+        "api == OffsetFetch -> error COORDINATOR_LOAD_IN_PROGRESS once",
+        "error COORDINATOR_LOAD_IN_PROGRESS",
+    ),
+    Case(
+        "api == OffsetCommit -> stamp ILLEGAL_GENERATION once",
+        "error ILLEGAL_GENERATION",
+        again=False,
+        fails={
+            "java-4.4.0": "CommitFailed",
+            "librdkafka": "ILLEGAL_GENERATION",
+            "kafka-python": "CommitFailed",
+            "aiokafka": "CommitFailed",
+            "franz-go": "ILLEGAL_GENERATION",
+        },
+    ),
+)
+
+
+@dataclass
+class Trial:
+    """A fault as one client met it."""
+
+    case: Case
+    fault: Fault
+    began_ns: int
+    ended_ns: int = 0
+    failure: str = ""
+    read: int = 0
+
+
+class Bench:
+    """Carries out cases with one client."""
+
+    def __init__(self, proxied: Proxied, driver: Driver) -> None:
+        self.proxied = proxied
+        self.driver = driver
+        self.proxy = proxied.proxies["PLAINTEXT"]
+
+    def release_held(self) -> None:
+        """Let go what is held, after a while; in the proxy's loop, when something is."""
+        if len(self.proxy.held):
+            self.proxied.loop.call_later(HELD_S, self.proxy.held.release_all)
+
+    def trial(self, case: Case, topic: str) -> Trial:
+        """Write records and read them back under a fault."""
+        fault = parse_fault(case.rule)
+        self.proxy.rules.clear()
+        self.proxy.rules.add(fault)
+        trial = Trial(case, fault, time.time_ns())
+        told = self.driver.step("Produce", topic=topic, count=COUNT, may_fail=True)
+        trial.failure = told.get("failed", "")
+        if not trial.failure:
+            step = {"topic": topic, "count": COUNT, "group": f"{topic}.group"}
+            told = self.driver.step("Consume", may_fail=True, **step)
+            trial.failure = told.get("failed", "")
+            trial.read = len(
+                {tuple(map(str, row[:2] + row[3:4])) for row in told.get("consumed", ())}
+            )
+        trial.ended_ns = time.time_ns()
+        return trial
+
+
+def complaints(trial: Trial, client: str, exchanges: list[Object]) -> Iterator[str]:
+    """What is not as it should be."""
+    case = trial.case
+    wanted = case.error(client)
+    if not trial.fault.trigger.fired:
+        yield "it did not fire"
+        return
+    if wanted is None and (trial.failure or trial.read != COUNT):
+        yield f"{trial.read} of {COUNT} records were read: {trial.failure}"
+    if wanted is not None and wanted.lower() not in trial.failure.lower():
+        yield f"it should fail with {wanted!r}: {trial.failure!r}, {trial.read} records"
+    if not case.shows:
+        return
+    seen = [e for e in exchanges if trial.began_ns <= _time_ns(e) <= trial.ended_ns]
+    hits = [at for at, e in enumerate(seen) if e["api"] == case.api and _shows(case.shows, e)]
+    if not hits:
+        states = [
+            (e["state"], [x["name"] for x in e["errors"]]) for e in seen if e["api"] == case.api
+        ]
+        yield f"the capture does not show it: {states}"
+        return
+    after = seen[hits[-1] + 1 :]
+    if case.again and wanted is None and not any(_well(case.api, e) for e in after):
+        yield f"no {case.api} was answered afterwards"
+    if case.metadata and not any(e["api"] == "Metadata" for e in seen[hits[0] :]):
+        yield "it did not ask for metadata"
+
+
+def _well(api: str, e: Object) -> bool:
+    return e["api"] == api and e["state"] == "answered"
+
+
+def _shows(what: str, e: Object) -> bool:
+    if what == "lost":
+        return bool(e["state"] in {"lost", "open"})
+    if what == "slow":
+        return e["latency_ns"] is not None and bool(e["latency_ns"] >= 250_000_000)
+    return what.removeprefix("error ") in {error["name"] for error in e["errors"]}
+
+
+def _time_ns(e: Object) -> int:
+    seconds, _, rest = e["time"].partition(".")
+    whole = datetime.fromisoformat(f"{seconds}+00:00").timestamp()
+    return int(whole) * 10**9 + int(rest.rstrip("Z").ljust(9, "0"))
+
+
+PARAMETERS = [
+    # One client each in CI, all with all in `make soak`.
+    *(pytest.param(c, CASES[n :: len(CLIENTS)], id=f"{c}-some") for n, c in enumerate(CLIENTS)),
+    *(pytest.param(c, CASES, id=f"{c}-all", marks=pytest.mark.soak) for c in CLIENTS),
+]
+
+
+@pytest.mark.parametrize(("client", "cases"), PARAMETERS)
+def test_clients_meet_faults_as_they_say(
+    clusters: Callable[[str], SecuredCluster],
+    tmp_path: Path,
+    client: str,
+    cases: tuple[Case, ...],
+    request: pytest.FixtureRequest,
+) -> None:
+    cluster = clusters("4.4.0")
+    prefix = request.node.callspec.id
+    names = [f"fault.{prefix}.{number}" for number in range(len(cases))]
+    topics(cluster, tmp_path / "admin.log", *names)
+    with Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied:
+        common = {"bootstrap": proxied.bootstrap(), "client": client, "timeout": "2000"}
+        with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:
+            bench = Bench(proxied, driver)
+            bench.proxy.hub.watchers.add(bench.release_held)
+            trials = [bench.trial(*pair) for pair in zip(cases, names, strict=True)]
+            bench.proxy.rules.clear()
+    recording = checked(proxied, Story())
+    found = [
+        f"{trial.case.rule}: {complaint}"
+        for trial in trials
+        for complaint in complaints(trial, client, recording.exchanges)
+    ]
+    assert found == []
+    written = b"".join(path.read_bytes() for path in proxied.folder.iterdir())
+    silent = [
+        str(trial.fault)
+        for trial in trials
+        if f"fault: {trial.fault.action}".encode() not in written
+    ]
+    assert silent == []
