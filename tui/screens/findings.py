@@ -95,12 +95,9 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
     role = ROLES.get(line["severity"], "")
     out: list[Spans] = [[(line["shown"], role)], []]
     out += [[(part, "header")] for part in wrap(str(line.get("text", "")), width)]
-    for name, label in (("detail", ""), ("advice", "what to do")):
-        if line.get(name):
-            out.append([])
-            if label:
-                out.append([(label, "dim")])
-            out += [[(part, "")] for part in wrap(str(line[name]), width)]
+    if line.get("advice"):
+        out += [[], [("what to do", "dim")]]
+        out += [[(part, "")] for part in wrap(str(line["advice"]), width)]
     facts = []
     if line.get("first") is not None:
         span = clock(line["first"])
@@ -111,8 +108,12 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
         facts.append(("how often", f"{line['count']:,}"))
     if line.get("filter"):
         facts.append(("evidence", line["filter"]))
+    if line.get("entities"):
+        facts.append(("about", ", ".join(map(str, line["entities"]))))
+    if line.get("link"):
+        facts.append(("more", f"kafkascope errors {line['link']}"))
     if line.get("name"):
-        facts.append(("name", line["name"]))
+        facts.append(("rule", line["name"]))
     out.append([])
     out += [[(f"{label:<12}", "dim"), (str(text), "label")] for label, text in facts]
     return out
