@@ -23,6 +23,8 @@ class Entry:
     """A request whose answer is not through yet."""
 
     client_id: str | None = None
+    quiet = 0
+    """The edition of the rules none of which cares for it."""
     token = False
     """A raw SASL token, whose answer has no correlation id."""
     answer: bytes | None = None

@@ -85,7 +85,8 @@ class Recorder:
     ) -> None:
         """`rotate_*`: begin a new file then; 0: never. `keep_bytes`: of all files together, the
         oldest are deleted; 0: all. A file that is there is not replaced unless `overwrite` (an
-        empty one is); a row of files goes on behind an earlier one. Without a path only sinks that are added get anything."""
+        empty one is); a row of files goes on behind an earlier one. Without a path only sinks that
+        are added get anything."""
         self.path = path
         self.secrets = secrets
         self.hub: Hub | None = None

@@ -44,14 +44,14 @@ class Relay(Requests, Responses):
         self._now = now_ns
         if (
             way.frames
-            and self.tap is None
-            and self.hub.chain is None
             and (way.left == 0 or way.mode == PASS)
             and not (way.head or way.rate or way.opaque or self._tokens or self._answers)
         ):
             quick = self._quick_requests if side == CLIENT else self._quick_responses
             at = quick(way, data, size)
             if at == size:
+                if self.tap is not None:
+                    self.tap.client(side, data, now_ns)
                 return None
         else:
             at = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from analyzer.plausible import Verdict as Plausible
@@ -10,6 +11,7 @@ from analyzer.plausible import judge_request
 from dissectors.registry import APIS
 from proxy import secrets
 from proxy.actions import CLIENT, Data
+from proxy.addresses import WHOLE
 from proxy.entries import SIZE, Entry
 from proxy.heads import Head, read_head
 from proxy.judging import Judging
@@ -18,16 +20,30 @@ from proxy.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
 from proxy.way import COLLECT, PASS, Way
 
 if TYPE_CHECKING:
-    from proxy.rules import Rule
+    from proxy.rules import Chain, Rule
 
 MAX_TOKEN: Final = 512 * 1024
 """Of a SASL token (sasl.server.max.receive.size)."""
 QUICK_BYTES: Final = 18
 """Bytes of a request that the quick way wants to see."""
-QUICK: Final = frozenset(key for key in APIS if key not in (0, 7, SASL_HANDSHAKE, API_VERSIONS))
-"""APIs whose requests are nothing special while nobody records and no rule is there."""
+QUICK: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
+"""APIs whose requests are nothing special while nobody records and no rule cares."""
 
 _HEAD = struct.Struct(">ihhih")
+
+
+@cache
+def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
+    """APIs whose requests are nothing special while somebody records: no secrets, nothing to keep
+    for the broker's leg."""
+    return frozenset(
+        key
+        for key in QUICK - rewritten
+        if not any(
+            secrets.in_request(key, version)
+            for version in range(APIS[key].versions.low, APIS[key].versions.high + 1)
+        )
+    )
 
 
 class Requests(Judging):
@@ -40,8 +56,18 @@ class Requests(Judging):
         count = self.hub.metrics.requests
         waiting = self.waiting
         now_ns = self._now
+        hub, quick, chain = self.hub, QUICK, self.hub.chain
+        edition, name_bytes = 0, b""
+        if self.tap is not None:
+            quick = recorded_as_they_are(WHOLE if hub.rewriter is not None else frozenset())
+        if chain is not None:
+            edition, client_id, name_bytes = self._quiet_for
+            if edition != chain.edition or client_id is None:
+                return 0
         while size - at >= QUICK_BYTES:
             length, key, version, correlation_id, name = _HEAD.unpack_from(data, at)
+            if key not in quick:
+                break
             if key == PRODUCE:
                 # Flexible, without tags, without transaction, with an answer: else the long way.
                 place = at + 14 + name
@@ -49,15 +75,20 @@ class Requests(Judging):
                     break
                 if data[place] or data[place + 1] or not (data[place + 2] or data[place + 3]):
                     break
-            elif key not in QUICK:
-                break
             if name < -1 or not name + 10 <= length < 0x2000_0000:
                 break
+            if edition and (
+                (key, version) not in self._quiet or data[at + 14 : at + 14 + name] != name_bytes
+            ):
+                break
             count[key] += 1
-            waiting.add(Entry(key, version, correlation_id, now_ns, length + 4))
+            entry = Entry(key, version, correlation_id, now_ns, length + 4)
+            if edition:
+                entry.quiet = edition
+            waiting.add(entry)
+            way.size = length + 4
             at += length + 4
-        way.left = at - size if at > size else 0
-        return size if at >= size else at
+        return self._rest(way, at, size)
 
     def _decide_request(self, way: Way, view: memoryview, at: int, end: int) -> int:
         if self._tokens or (way.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
@@ -101,6 +132,7 @@ class Requests(Judging):
         if hub.chain is not None:
             message = Message(self, CLIENT, entry, head.size, self._now)
             rules, whole = hub.chain.look(message)
+            self._learn_quiet(hub.chain, message)
             if whole or hub.chain.responses(message, tap) or (tap and rules):
                 way.mode = COLLECT  # the recording tells what was done to which request
         if way.mode == COLLECT and head.size > MAX_COLLECT:
@@ -110,6 +142,17 @@ class Requests(Judging):
             self._expect(way)
             if message is not None and rules:
                 self._judge(way, message, iter(rules), None)
+
+    def _learn_quiet(self, chain: Chain, message: Message) -> None:
+        """Remember requests that no rule cares for: the next ones like this need not be asked."""
+        edition, client_id, _ = self._quiet_for
+        if edition != chain.edition or client_id != message.client_id:
+            name = message.client_id
+            self._quiet_for = chain.edition, name, (name or "").encode()
+            self._quiet.clear()
+        if chain.quiet(message):
+            message.entry.quiet = chain.edition
+            self._quiet.add((message.key, message.version))
 
     def _whole_request(self, way: Way, frame: bytes) -> None:
         """A request that was kept is here."""

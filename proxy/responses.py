@@ -38,13 +38,17 @@ class Responses(Judging):
         waiting = self.waiting
         answered = self.hub.metrics.answered
         rewriter = self.hub.rewriter
+        edition = self.hub.chain.edition if self.hub.chain is not None else 0
+        secret = self.tap is not None and not self.hub.with_secrets
         while size - at >= 8:
             length, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
             entry = waiting.front()
             if entry is None or entry.correlation_id != correlation_id or entry.token:
                 break
             key = entry.key
-            if key == API_VERSIONS or length < 4:
+            if key == API_VERSIONS or length < 4 or (edition and entry.quiet != edition):
+                break
+            if secret and secrets.in_response(key, entry.version):
                 break
             if rewriter is not None and rewriter.rewrites(key):
                 steps = rewriter.walk(key, entry.version)
@@ -59,13 +63,10 @@ class Responses(Judging):
             at += length + 4
             if at > size:
                 way.entry = entry
-                way.mode = PASS
                 way.size = length + 4
-                way.rate = 0.0
             else:
                 waiting.pop()
-        way.left = at - size if at > size else 0
-        return size if at >= size else at
+        return self._rest(way, at, size)
 
     def _decide_response(self, way: Way, view: memoryview, at: int, end: int) -> int:
         have = end - at

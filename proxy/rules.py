@@ -37,6 +37,8 @@ class Chain:
         self._rules: tuple[Rule, ...] = tuple(rules)
         self._metrics = metrics
         self._hub: Hub | None = None
+        self.edition = 1
+        """Another number after each change."""
 
     def attach(self, hub: Hub) -> None:
         """Be asked by a hub's connections; only while there is a rule to ask."""
@@ -51,6 +53,7 @@ class Chain:
 
     def _set(self, rules: tuple[Rule, ...]) -> None:
         self._rules = rules
+        self.edition += 1
         if self._hub is not None:
             self._hub.chain = self if rules else None
             self._hub.changed()
@@ -66,6 +69,17 @@ class Chain:
     def clear(self) -> None:
         """Ask nobody."""
         self._set(())
+
+    def quiet(self, message: Message) -> bool:
+        """Whether no rule cares for frames, requests or responses, with a head like this one's.
+
+        Rules that can tell have `indifferent(message)`; others are asked about each frame.
+        """
+        for rule in self._rules:
+            indifferent = getattr(rule, "indifferent", None)
+            if indifferent is None or not indifferent(message):
+                return False
+        return True
 
     def look(self, message: Message) -> tuple[list[Rule], bool]:
         """The rules that a frame is of interest to, and whether one needs all of it."""

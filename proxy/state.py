@@ -48,6 +48,10 @@ class State:
         """Answers of our own that wait for their turn."""
         self._out: list[Action] = []
         self._now = 0
+        self._quiet: set[tuple[int, int]] = set()
+        """Key and version of requests that no rule cares for, while..."""
+        self._quiet_for: tuple[int, str | None, bytes] = (0, None, b"")
+        """... this edition of the rules holds, and this is the client's id (text and bytes)."""
 
     @property
     def busy(self) -> bool:
@@ -64,6 +68,15 @@ class State:
             self._out.append(Send(1 - way.side, data))
             if self.tap is not None:
                 self.tap.client(way.side, data, self._now)
+
+    def _rest(self, way: Way, at: int, size: int) -> int:
+        """Frames were followed to `at`, which may lie behind the `size` bytes that are here."""
+        way.left = 0
+        if at > size:
+            way.left = at - size
+            way.mode = PASS
+            way.rate = 0.0
+        return min(at, size)
 
     def _frame(self, way: Way, size: int, mode: int) -> None:
         way.left = way.size = 4 + size
