@@ -136,7 +136,6 @@ class Judging(State):
     def _conclude_response(
         self, way: Way, message: Message, verdict: Verdict, whole: bytes
     ) -> None:
-        entry = message.entry
         original = message.original
         frame = whole
         if isinstance(verdict, Replace):

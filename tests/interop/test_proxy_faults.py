@@ -37,7 +37,8 @@ class Case:
     again: bool = True
     """The same request is made again, and answered."""
     metadata: bool = False
-    """The client asks for metadata afterwards."""
+    """The client asks for metadata before it goes on, all but kafka-python at a Fetch: it asks
+    when it has time."""
     fails: dict[str, str] = field(default_factory=dict)
     """What a client's error says, by client; the others come through. `*`: of all clients."""
 
@@ -180,10 +181,12 @@ class Bench:
         if not trial.failure:
             step = {"topic": topic, "count": COUNT, "group": f"{topic}.group"}
             told = self.driver.step("Consume", may_fail=True, **step)
+            if not told.get("failed") and len(_places(told)) < COUNT:
+                # What was sent again is there twice: read on, as another group.
+                step |= {"count": 2 * COUNT, "group": f"{topic}.all"}
+                told = self.driver.step("Consume", may_fail=True, **step)
             trial.failure = told.get("failed", "")
-            trial.read = len(
-                {tuple(map(str, row[:2] + row[3:4])) for row in told.get("consumed", ())}
-            )
+            trial.read = len(_places(told))
         trial.ended_ns = time.time_ns()
         return trial
 
@@ -212,8 +215,14 @@ def complaints(trial: Trial, client: str, exchanges: list[Object]) -> Iterator[s
     after = seen[hits[-1] + 1 :]
     if case.again and wanted is None and not any(_well(case.api, e) for e in after):
         yield f"no {case.api} was answered afterwards"
-    if case.metadata and not any(e["api"] == "Metadata" for e in seen[hits[0] :]):
+    lazy = client == "kafka-python" and case.api == "Fetch"
+    if case.metadata and not lazy and not any(e["api"] == "Metadata" for e in seen[hits[0] :]):
         yield "it did not ask for metadata"
+
+
+def _places(told: Object) -> set[tuple[str, ...]]:
+    """Partition and time of what was read: each record has its own."""
+    return {(str(row[1]), str(row[3])) for row in told.get("consumed", ())}
 
 
 def _well(api: str, e: Object) -> bool:
