@@ -4,6 +4,7 @@ and takes what they ask for to the program around."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.render_times import Times
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 Counted = Callable[[str], Numbers]
 """Filter -> its numbers."""
-EVERY: Final = 5
-"""Ticks between two tables made anew."""
+SHARE: Final = 5
+"""So many times longer than making a table took, the next one is away at least."""
 
 
 class Host:
@@ -38,7 +39,7 @@ class Host:
         self._boards: dict[int, Board] = {}
         self._seen: dict[int, tuple[int, int]] = {}
         """Versions of numbers that a board shows."""
-        self._ticks = 0
+        self._due = 0.0
         self.number = 1
 
     @property
@@ -86,14 +87,16 @@ class Host:
         for numbers in (self._all, self._some[1] if self._some is not None else None):
             if numbers is not None and not numbers.done:
                 numbers.advance()
-        self._ticks += 1
         versions = (
             -1 if self._all is None else self._all.version,
             -1 if self._some is None else self._some[1].version,
         )
-        if versions != self._seen.get(self.number):
+        now = monotonic()
+        if versions != self._seen.get(self.number) and now >= self._due:
             self._seen[self.number] = versions
             board.refresh_numbers()
+            # Large tables are made anew less often, so that keys are heard.
+            self._due = now + SHARE * (monotonic() - now)
         board.tick()
 
     def filter_changed(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,10 +18,17 @@ from tui.screens.charts import (
     histogram,
     power_label,
     resampled,
+    slices,
     spark,
 )
 
 MS = 1_000_000
+
+
+def heated(values, marks, size, times=None):
+    times = range(len(values)) if times is None else times
+    arrays = [np.array(each, np.int64) for each in (list(times), values, marks)]
+    return heat(*arrays, (0, max(1, len(values))), size)
 
 
 def texts(lines):
@@ -76,8 +84,8 @@ def test_charts_are_as_wide_as_they_may_be(values, width, height) -> None:
     for value in values:
         found.add(value)
     room = max(width, 18)
-    points = [(index, value, "!" if value % 2 else "") for index, value in enumerate(values)]
-    drawn = [*histogram(found, width, height), *heat(points, 0, len(values), width, height)]
+    marks = [value % 3 for value in values]
+    drawn = [*histogram(found, width, height), *heated(values, marks, (width, height))]
     for line in texts(drawn):
         # Percentiles need a few columns more than the narrowest axis has.
         assert columns_taken(line.rstrip()) <= max(room, 60)
@@ -92,10 +100,16 @@ def test_a_larger_value_is_never_to_the_left(a, b, length) -> None:
 
 
 def test_the_unusual_shows_where_points_fall_together() -> None:
-    points = [(0, MS, ""), (0, MS, "!"), (0, MS, ""), (9, 100 * MS, "")]
-    roles = {role for line in heat(points, 0, 9, 40, 6) for text, role in line if text.strip()}
-    assert "!" in roles
-    assert texts(heat([], 0, 9, 40, 6)) == ["nothing was answered"]
+    drawn = heated([MS, MS, MS, 100 * MS], [0, 2, 1, 0], (40, 6), times=[0, 0, 0, 9])
+    assert "!" in {role for line in drawn for text, role in line if text.strip()}
+    assert texts(heated([], [], (40, 6))) == ["nothing was answered"]
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=200), st.integers(1, 120))
+def test_every_time_is_in_a_slice(times, width) -> None:
+    found = slices(np.array(times, np.int64), (0, 10**6), width)
+    assert len(found) == width
+    assert sum(found) == len(times)
 
 
 def test_blocks_stand_next_to_each_other() -> None:
@@ -107,8 +121,8 @@ def test_every_sign_of_a_chart_has_an_ascii_twin() -> None:
     found = Histogram()
     for value in range(1, 2000):
         found.add(value * 10_000)
-    points = [(value, value * 10_000, "") for value in range(1, 2000)]
+    values = [value * 10_000 for value in range(1, 2000)]
     plain = Glyphs(plain=True)
-    for line in texts([*histogram(found, 70, 8), *heat(points, 0, 2000, 70, 8)]):
+    for line in texts([*histogram(found, 70, 8), *heated(values, [0] * 1999, (70, 8))]):
         assert "?" not in plain.text(line)
         assert plain.text(line).isascii()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.filter_errors import FilterError
 from analyzer.render_cells import duration
-from tui.screens.charts import MARGIN, columns_chart, heat
+from tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_chart, heat, slices
 from tui.screens.sheet import Spans
 from tui.view import View
 
@@ -74,13 +74,12 @@ class Activity:
 
     def counts(self, width: int, *, bad: bool = False) -> list[int]:
         """Exchanges in each of so many slices of the capture's time."""
-        first, last = self.span
-        step = max(1, -(-(last - first + 1) // max(1, width)))
-        out = [0] * width
-        for index, time_ns in enumerate(self.times):
-            if not bad or self.bad[index]:
-                out[max(0, min(width - 1, (time_ns - first) // step))] += 1
-        return out
+        import numpy as np
+
+        times = np.array(self.times, np.int64)
+        if bad:
+            times = times[np.array(self.bad, bool)]
+        return slices(times, self.span, width)
 
     def chart(self, width: int, height: int, clock: Callable[[int], str]) -> list[Spans]:
         """Bars of how many there were, with those that went wrong below."""
@@ -117,17 +116,17 @@ class Activity:
         self, width: int, height: int, clock: Callable[[int], str], *, waits: bool
     ) -> list[Spans]:
         """Durations over time: latency with `waits`, else excess."""
-        first, last = self.span
-        points = []
-        for index, latency in enumerate(self.latencies):
-            if latency < 0:
-                continue
-            wait = self.waits[index]
-            role = "!" if self.bad[index] else "wait" if waits and wait else ""
-            value = latency if waits else max(0, latency - wait)
-            points.append((self.times[index], value, role))
-        out = heat(points, first, last, width, max(2, height - 1))
-        if points:
+        import numpy as np
+
+        latencies = np.array(self.latencies, np.int64)
+        answered = latencies >= 0
+        latencies, waited = latencies[answered], np.array(self.waits, np.int64)[answered]
+        marks = np.where(waits & (waited > 0), WAITED, USUAL)
+        marks[np.array(self.bad, bool)[answered]] = WRONG
+        values = latencies if waits else np.maximum(0, latencies - waited)
+        times = np.array(self.times, np.int64)[answered]
+        out = heat(times, values, marks, self.span, (width, max(2, height - 1)))
+        if len(times):
             out += self.clock_axis(max(10, width - MARGIN), clock)
         return out
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tui.screens import evidence
 from tui.screens.activity import Activity
@@ -13,13 +14,21 @@ from tui.screens.ladder import Told
 if TYPE_CHECKING:
     from analyzer.statistics.model import Line
 
+REDRAW: Final = 0.4
+"""Seconds between two drawings of a chart that grows."""
+
 
 class ChartedBoard(Board):
     """Keeps the activity of one line; it grows with the capture."""
 
+    CHARTS: ClassVar[frozenset[str]] = frozenset({"Over time"})
+    """Tabs that show it."""
+
     def __init__(self, scene: Any) -> None:
         super().__init__(scene)
         self._activity: Activity | None = None
+        self._new = False
+        self._due = 0.0
 
     def activity(self, line: Line) -> Activity:
         """Of the exchanges behind a line, or of what the filter shows of them."""
@@ -32,8 +41,16 @@ class ChartedBoard(Board):
         return self._activity
 
     def work(self) -> bool:
-        """Look at more exchanges."""
-        return self._activity is not None and self._activity.advance(SLICE)
+        """Look at more exchanges; the chart is drawn anew now and then, and at the end."""
+        activity = self._activity
+        if activity is None or self.tab not in self.CHARTS:
+            return False
+        self._new |= activity.advance(SLICE)
+        now = monotonic()
+        if not self._new or (activity.behind and now < self._due):
+            return False
+        self._new, self._due = False, now + REDRAW
+        return True
 
     def clock(self) -> Callable[[int], str]:
         """Times of an axis, without milliseconds."""

@@ -4,13 +4,20 @@ roles, as wide and high as they are told to be."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import ceil, floor, log10
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from analyzer.render_cells import duration
 from analyzer.render_list import columns_taken
 from analyzer.statistics.histogram import Histogram, bounds_of
 from tui.screens.sheet import Span, Spans
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    IntArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
 EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 SHADES: Final = " ·░▒▓█"
@@ -159,41 +166,54 @@ def _percentiles(found: Histogram, axis: LogAxis) -> Spans:
 
 # --- over time ----------------------------------------------------------------------------------
 
+USUAL, WAITED, WRONG = 0, 1, 2
+MARKED: Final = {USUAL: "", WAITED: "wait", WRONG: "!"}
+"""Mark of a point -> its role; of several at one place the highest shows."""
+
 
 def heat(
-    points: Sequence[tuple[int, int, str]], first_ns: int, last_ns: int, width: int, height: int
+    times: IntArray, values: IntArray, marks: IntArray, span: tuple[int, int], size: tuple[int, int]
 ) -> list[Spans]:
-    """Durations (upwards, logarithmic) over time; the denser, the darker. A point is (time,
-    duration, role); where several fall on one place, the role that is not usual shows."""
-    if not points:
+    """Durations (upwards, logarithmic) over time; the denser, the darker. `size` is width and
+    height."""
+    import numpy as np
+
+    if not len(times):
         return [[("nothing was answered", "dim")]]
-    inner = max(10, width - MARGIN)
-    values = [value for _, value, _ in points]
-    axis = LogAxis(min(values), max(values), height)
-    step = max(1, -(-(last_ns - first_ns + 1) // inner))
-    cells: dict[tuple[int, int], int] = {}
-    roles: dict[tuple[int, int], str] = {}
-    for time_ns, value, role in points:
-        place = axis.place(value), max(0, min(inner - 1, (time_ns - first_ns) // step))
-        cells[place] = cells.get(place, 0) + 1
-        if role or place not in roles:
-            roles[place] = role
-    top = max(cells.values())
+    inner, height = max(10, size[0] - MARGIN), max(1, size[1])
+    first, last = span
+    axis = LogAxis(int(values.min()), int(values.max()), height)
+    step = max(1, -(-(last - first + 1) // inner))
+    across = np.clip((times - first) // step, 0, inner - 1)
+    shares = (np.log10(np.maximum(values, 1)) - axis.low) / (axis.high - axis.low)
+    upwards = np.clip((shares * height).astype(np.int64), 0, height - 1)
+    places = upwards * inner + across
+    cells = np.bincount(places, minlength=inner * height)
+    worst = np.zeros(inner * height, np.int64)
+    np.maximum.at(worst, places, marks)
+    top = int(cells.max())
     labels = dict(reversed(axis.ticks()))
     out: list[Spans] = []
     for row in range(height - 1, -1, -1):
         label = labels.get(row, "")
         line: Spans = [(f"{label:>{MARGIN - 2}} ┤" if label else " " * (MARGIN - 2) + " │", "dim")]
-        for column in range(inner):
-            count = cells.get((row, column), 0)
-            role = roles.get((row, column), "")
-            text = _shade(count, top)
-            if line[-1][1] == role and len(line) > 1:
-                line[-1] = (line[-1][0] + text, role)
-            else:
-                line.append((text, role))
+        begin = row * inner
+        counts, roles = cells[begin : begin + inner].tolist(), worst[begin : begin + inner].tolist()
+        for role, run in groupby(range(inner), key=roles.__getitem__):
+            line.append(("".join(_shade(counts[at], top) for at in run), MARKED[role]))
         out.append(line)
     return out
+
+
+def slices(times: IntArray, span: tuple[int, int], width: int) -> list[int]:
+    """How many there are in each of so many slices of a stretch of time."""
+    import numpy as np
+
+    first, last = span
+    step = max(1, -(-(last - first + 1) // max(1, width)))
+    places = np.clip((times - first) // step, 0, width - 1)
+    found: list[int] = np.bincount(places, minlength=width).tolist()
+    return found
 
 
 def _shade(count: int, top: int) -> str:

@@ -61,6 +61,8 @@ class ConnectionsBoard(ChartedBoard):
 
     def __init__(self, scene: Any) -> None:
         self.by_client = False
+        self._drawn: tuple[Any, ...] = ()
+        self._ladder: list[Told] = []
         super().__init__(scene)
 
     def make_sheet(self) -> Sheet:
@@ -115,7 +117,12 @@ class ConnectionsBoard(ChartedBoard):
             return told([[("B shows connections, which have a ladder", "dim")]])
         if tab == "Network":
             return told(network(line, self.scene.times().text))
-        return ladder(self.scene.store, line, self.scene.times())
+        times = self.scene.times()
+        key = (line["connection"], line["requests"], line["end"], times.how, line["idle"])
+        if key != self._drawn:
+            self._drawn = key
+            self._ladder = ladder(self.scene.store, line, times)
+        return self._ladder
 
 
 def network(line: Line, clock: Any) -> list[Spans]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analyzer.statistics.model import Line
     from tui.store import Store
 
-MOST: Final = 5_000
+MOST: Final = 2_000
 """Exchanges of a connection that are drawn; the filter shows all."""
 SILENCE_NS: Final = 1_000_000_000
 """Without anything under way, from which it is worth a line."""

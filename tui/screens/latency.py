@@ -45,6 +45,7 @@ class LatencyBoard(ChartedBoard):
     STATISTICS = ("latency",)
     COMMAND = "kafkascope stats latency {}"
     TABS = ("Charts", "Histogram", "Over time")
+    CHARTS = frozenset({"Charts", "Over time"})
     EMPTY = "no request was answered in the capture"
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key(
