@@ -85,7 +85,7 @@ class Source:
         self.size = 0
         """Bytes of all regular files, as stored."""
         self.block_bytes = BLOCK_BYTES
-        self._opened = opened or {}
+        self._opened = {} if opened is None else opened
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
         self._readers: dict[int, int] = {}

@@ -4,6 +4,7 @@ GCS, HDFS). With `store` the only file I/O here."""
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from functools import lru_cache
@@ -19,6 +20,8 @@ from captures.opening import is_capture, is_regular, open_at, open_stream
 CHUNK_BYTES: Final = 8 << 20
 """Asked of a remote store at once: each question takes its time there."""
 _MAGIC: Final = frozenset("*?[")
+_QUERY: Final = re.compile(r"\?(?=\w+=)")
+"""Where options of a URI begin; other question marks are those of globs."""
 
 
 def is_remote(name: str) -> bool:
@@ -37,7 +40,8 @@ def _connected(uri: str) -> tuple[Any, str]:
 
 def _parts(uri: str) -> tuple[str, str, str]:
     """What stands in front of the path, the path, and the options behind it."""
-    place, _, query = uri.partition("?") if "?" in uri.rpartition("/")[2] else (uri, "", "")
+    found = _QUERY.search(uri)
+    place, query = (uri, "") if found is None else (uri[: found.start()], uri[found.end() :])
     head, _, path = place.partition("://")
     host, _, path = path.partition("/")
     return f"{head}://{host}/", path, f"?{query}" if query else ""

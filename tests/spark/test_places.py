@@ -1,0 +1,84 @@
+"""Inputs that are no files of this machine: a real S3 server on loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer.pipeline.places import listed
+from analyzer.spark.engine import Spark
+from captures import NotACapture
+from tests.analyzer.pipeline.kit import check_against_export, made
+from tests.spark.environments import environment
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+NAMES = ("demo.pcap", "cluster.pcap.gz", "sasl.pcap")
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A bucket `traces` with samples; its endpoint as the query of a URI."""
+    from pyarrow import fs
+
+    python = environment("moto", "moto[s3]>=5", "flask", "flask-cors")
+    line = [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+    server = subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    assert server.stderr is not None
+    port = 0
+    for text in server.stderr:
+        if "Running on http://127.0.0.1:" in text:
+            port = int(text.rpartition(":")[2])
+            break
+    assert port
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        os.environ.setdefault(name, "test")
+    query = f"endpoint_override=http://127.0.0.1:{port}&scheme=http&region=us-east-1"
+    try:
+        s3, _ = fs.FileSystem.from_uri(f"s3://traces/?{query}&allow_bucket_creation=true")
+        s3.create_dir("traces")
+        for name in NAMES:
+            with s3.open_output_stream(f"traces/day=1/{name}", compression=None) as out:
+                out.write((SAMPLES / name).read_bytes())
+        with s3.open_output_stream("traces/day=1/notes.txt") as out:
+            out.write(b"not a capture")
+        yield query
+    finally:
+        server.terminate()
+        server.wait()
+        server.stderr.close()
+        time.sleep(0)
+
+
+def test_objects_are_read_as_files_are(spark: Any, bucket: str, tmp_path: Path) -> None:
+    local = tmp_path / "day=1"
+    local.mkdir()
+    for name in NAMES:
+        (local / name).write_bytes((SAMPLES / name).read_bytes())
+    expected, _ = made([str(local)], tmp_path / "local")
+    folder = f"s3://traces/day=1?{bucket}"
+    for engine, size in ((None, 1 << 20), (Spark(spark, 2), 60_000)):
+        out = tmp_path / f"out-{size}"
+        found, _ = made([folder], out, engine, size)
+        for table in found:
+            if table != "captures":
+                assert found[table] == expected[table], table
+        check_against_export(out, [str(local)])
+
+
+def test_globs_and_what_is_not_there(bucket: str) -> None:
+    found = listed([f"s3://traces/day=*/*.pcap?{bucket}"])
+    assert [name.partition("?")[0].rpartition("/")[2] for name in found] == [
+        "demo.pcap",
+        "sasl.pcap",
+    ]
+    for missing in ("day=2", "day=1/*.cap", "day=1/nothing.pcap"):
+        with pytest.raises(NotACapture):
+            listed([f"s3://traces/{missing}?{bucket}"])
