@@ -173,7 +173,7 @@ def _remote(uri: str) -> list[str]:
         raise _unreadable(uri, error) from None
     # A file system's own path begins where ours does, or with the bucket.
     own = base.removesuffix(fixed)
-    names = [each.removeprefix(own) for each in found]
+    names = [each.removeprefix(own).lstrip("/") for each in found]
     if fixed != path:
         names = [name for name in names if _fits(name, path)]
     out = _captures([f"{front}{name}{query}" for name in names])
