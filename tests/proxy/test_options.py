@@ -1,0 +1,92 @@
+"""Options of the proxy on real sockets: what clients are told as addresses and versions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dissectors.registry import APIS, decode_response
+from proxy import KafkaProxy
+from tests.interop.brokers import free_ports
+from tests.proxy.kit import (
+    API_VERSIONS,
+    METADATA,
+    broker,
+    connect,
+    endpoint,
+    frame,
+    read_frame,
+    request,
+    response,
+)
+
+NEWEST = APIS[METADATA].versions.high
+
+
+def answer(key: int, version: int, asked: bytes) -> bytes:
+    if key == API_VERSIONS:
+        keys = [{"api_key": METADATA, "min_version": 0, "max_version": NEWEST + 7}]
+        return response(API_VERSIONS, 3, {"api_keys": keys})
+    if version > NEWEST:
+        return frame(b"\0\0\0\1\0" + b"nobody knows this 10.9.8.7")
+    return response(METADATA, version, {"brokers": [endpoint(3), endpoint(5, "10.9.8.6")]})
+
+
+async def ask(bootstrap: str, data: bytes) -> bytes:
+    reader, writer = await connect(bootstrap)
+    writer.write(data)
+    told = await read_frame(reader)
+    writer.close()
+    await writer.wait_closed()
+    return told[4:]
+
+
+def asked(data: bytes, **options: Any) -> tuple[bytes, KafkaProxy]:
+    async def main() -> tuple[bytes, KafkaProxy]:
+        async with broker(answer) as up, KafkaProxy(str(up), **options) as proxy:
+            return await ask(proxy.bootstrap, data), proxy
+
+    return asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def brokers(told: bytes) -> dict[int, tuple[str, int]]:
+    found = decode_response(told, METADATA, 12).body["brokers"]
+    return {each["node_id"]: (each["host"], each["port"]) for each in found}
+
+
+def test_clients_are_told_the_name_that_was_asked_for() -> None:
+    told, _ = asked(request(METADATA, 12), advertise="proxy.example")
+    assert {host for host, _ in brokers(told).values()} == {"proxy.example"}
+
+
+def test_clients_are_told_the_address_that_they_came_to() -> None:
+    told, _ = asked(request(METADATA, 12))
+    assert {host for host, _ in brokers(told).values()} == {"127.0.0.1"}
+
+
+def test_ports_are_those_of_the_base_and_the_node() -> None:
+    (base,) = free_ports(1)
+    told, _ = asked(request(METADATA, 12), port_base=base)
+    assert brokers(told) == {3: ("127.0.0.1", base + 3), 5: ("127.0.0.1", base + 5)}
+
+
+@pytest.mark.parametrize("clamp", [True, False])
+def test_versions_that_nobody_knows_are_offered_only_without_the_cap(
+    clamp: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    told, _ = asked(request(API_VERSIONS, 3), clamp=clamp)
+    (api,) = decode_response(told, API_VERSIONS, 3).body["api_keys"]
+    assert api["max_version"] == (NEWEST if clamp else NEWEST + 7)
+    assert bool(caplog.messages) is clamp
+
+
+def test_a_version_that_nobody_knows_passes_and_that_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = bytearray(request(METADATA, 12))
+    data[6:8] = (NEWEST + 1).to_bytes(2, "big")
+    told, _ = asked(bytes(data), clamp=False)
+    assert told.endswith(b"nobody knows this 10.9.8.7")
+    assert "are not replaced" in " ".join(caplog.messages)
