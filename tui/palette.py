@@ -18,8 +18,6 @@ STRONG: Final = Style(bold=True)
 _ALWAYS: Final = {
     "": NORMAL,
     "header": STRONG,
-    "cursor": Style(reverse=True),
-    "faint cursor": Style(underline=True, bold=True),
     "span": Style(color="#000000", bgcolor="#e69f00"),
 }
 DARK: Final = {
@@ -34,6 +32,8 @@ DARK: Final = {
     "bar": "#56b4e9",
     "good": "#3fbf9a",
     "wait": "#d99abf",
+    "cursor": "#1a3549",
+    "faint cursor": "#2a2a33",
 }
 LIGHT: Final = {
     "!": "#a33f00",
@@ -47,13 +47,22 @@ LIGHT: Final = {
     "bar": "#0068a3",
     "good": "#00664a",
     "wait": "#8f3f6d",
+    "cursor": "#cfe4f5",
+    "faint cursor": "#e2e2dd",
 }
-"""Role -> colour of its text."""
+"""Role -> colour of its text; of the cursors, of what is behind it."""
 
 
 def _styles(colours: dict[str, str]) -> dict[str, Style]:
     made = {role: Style(color=colour) for role, colour in colours.items()}
-    return {**_ALWAYS, **made, "mark": Style(color=colours["mark"], bold=True)}
+    return {
+        **_ALWAYS,
+        **made,
+        "mark": Style(color=colours["mark"], bold=True),
+        # A ground of their own: colours of texts stay what they are.
+        "cursor": Style(bgcolor=colours["cursor"], bold=True),
+        "faint cursor": Style(bgcolor=colours["faint cursor"]),
+    }
 
 
 STYLES: Final = _styles(DARK)

@@ -291,6 +291,11 @@ class Board(Vertical):
             if self._rest is not None:
                 self._rest.stop()
             self._rest = self.set_timer(REST, self.refill_lower)
+        else:
+            self.low_moved()
+
+    def low_moved(self) -> None:
+        """The cursor of the lower part is elsewhere."""
 
     def panes(self) -> list[Lines]:
         """What can have the focus."""

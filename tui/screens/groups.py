@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from analyzer.statistics.group_model import Story
     from analyzer.statistics.model import Line
-    from tui.views.lines import Lines
 
 SHORT_NS = 1_500_000_000
 """Between two times of the scale, below which milliseconds matter."""
@@ -164,11 +163,9 @@ class GroupsBoard(ChartedBoard):
         super().refill_lower()
         self.draw_lanes()
 
-    def moved(self, event: Lines.Moved) -> None:
+    def low_moved(self) -> None:
         """The pointer follows the list of rebalances."""
-        super().moved(event)
-        if event.lines is self.low_table:
-            self.draw_lanes()
+        self.draw_lanes()
 
     def draw_lanes(self) -> None:
         """Lanes of the group under the cursor."""

@@ -97,7 +97,8 @@ class Table(Lines):
         """The cells of a line."""
         if not self.sheet.lines:
             return [(f" {self.empty}", STYLES["dim"])]
-        return [(" " * EDGE, NORMAL), *styled(self.sheet.row(line, max(1, width - EDGE)))]
+        edge = "▶" if line == self.cursor else " "
+        return [(edge, STYLES["label"]), *styled(self.sheet.row(line, max(1, width - EDGE)))]
 
     def refilled(self, change: Callable[[], object]) -> None:
         """Change the sheet; the cursor stays on its line, wherever that is now."""
@@ -126,11 +127,13 @@ class Table(Lines):
 class Text(Lines):
     """Lines of text; those about an exchange open it."""
 
-    WHOLE = True
-
     def __init__(self, glyphs: Glyphs, *, id: str) -> None:
         super().__init__(glyphs, id=id)
         self.told: Sequence[Told] = []
+
+    def ground(self, line: int) -> str:
+        """Text has a cursor only where the keys go."""
+        return super().ground(line) if self.has_focus else ""
 
     @property
     def number(self) -> int | None:

@@ -102,14 +102,16 @@ class Lines(ScrollView, can_focus=True):
                 break
         segments.append(Segment(" " * max(0, left), NORMAL))
         strip = Strip(segments).adjust_cell_length(width)
-        if line == self.cursor and self.WHOLE:
-            strip = Strip(
-                Segment.apply_style(
-                    strip, None, STYLES["cursor" if self.has_focus else "faint cursor"]
-                ),
-                width,
-            )
+        ground = self.ground(line)
+        if ground:
+            strip = Strip(Segment.apply_style(strip, None, STYLES[ground]), width)
         return strip
+
+    def ground(self, line: int) -> str:
+        """The role of what is behind a line: the cursor, or nothing."""
+        if line != self.cursor or not self.WHOLE:
+            return ""
+        return "cursor" if self.has_focus else "faint cursor"
 
     def move_to(self, line: int, *, tell: bool = True) -> None:
         """Put the cursor on a line and show it."""
