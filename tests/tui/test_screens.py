@@ -53,14 +53,14 @@ def test_screens_look_as_they_did(
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)
 def test_each_tab_says_something_in_any_size(demo: ReadScene, board: type[Board]) -> None:
     async def steps(app, pilot):
-        for size in [(80, 24), (20, 5), (7, 2), (160, 40)]:
+        for size in [(20, 5), (7, 2), (160, 40)]:
             await pilot.resize_terminal(*size)
             for _ in board.TABS:
                 app.board.action_tab(1)
                 app.board.enter_pane()
                 await pilot.pause()
-                app.board.zoom()
-                await pilot.press("G")
+            app.board.zoom()
+        app.board.zoom()
         await settled(app, pilot)
         for tab in board.TABS:
             assert f"[{tab}]" in text_of(app)
@@ -185,7 +185,7 @@ def test_the_timeline_points_at_the_rebalance_under_the_cursor(demo: ReadScene) 
     async def steps(app, pilot):
         assert "▼" not in text_of(app)
         app.board.enter_pane()
-        await pilot.pause()
+        await settled(app, pilot)
         first = next(line for line in text_of(app).splitlines() if "▼" in line)
         await pilot.press("down")
         await pilot.pause()

@@ -436,7 +436,7 @@ class Board(Vertical):
         pane = self.lower if self.below else self.table
         if pane.cursor >= pane.count():
             return
-        pieces = pane.pieces(pane.cursor, max(80, self.size.width))
+        pieces = pane.pieces(pane.cursor, max(80, self.size.width))[1:]  # not its edge
         text = self.scene.glyphs.text("".join(piece for piece, _ in pieces)).strip()
         self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
         self.scene.tell(f"copied {len(text)} characters")
