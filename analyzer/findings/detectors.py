@@ -5,9 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from analyzer.findings.addresses import Addresses
+from analyzer.findings.batches import Batches
+from analyzer.findings.connections import Lives
+from analyzer.findings.denied import Denials
 from analyzer.findings.detector import Detector
 from analyzer.findings.errors import ErrorCodes
+from analyzer.findings.framing import Framing
+from analyzer.findings.leaders import Leaders
+from analyzer.findings.lookups import Lookups
 from analyzer.findings.rebalances import Rebalances
+from analyzer.findings.resets import Resets
+from analyzer.findings.security import Security
+from analyzer.findings.sequences import Sequences
+from analyzer.findings.sizes import Sizes
+from analyzer.findings.skew import Skew
+from analyzer.findings.slow import Slowness
 from analyzer.findings.unanswered import Unanswered
 from analyzer.findings.versions import Versions
 
@@ -15,7 +27,19 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Versions,
     Rebalances,
     Addresses,
+    Slowness,
     Unanswered,
     ErrorCodes,
+    Leaders,
+    Security,
+    Sizes,
+    Lookups,
+    Resets,
+    Lives,
+    Sequences,
+    Batches,
+    Skew,
+    Framing,
+    Denials,
 )
 """In the order of the questions that they answer."""

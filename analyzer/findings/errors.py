@@ -23,11 +23,13 @@ ELSEWHERE: Final = frozenset(
 )
 """Codes that detectors of their own tell about."""
 EXPECTED: Final = frozenset(
-    {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 110, 122, 123}
+    {3, 14, 15, 16, 22, 25, 27, 36, 51, 69, 70, 71, 79, 82, 94, 100, 103, 110, 122, 123}
 )
 """Codes that healthy clients meet now and then and deal with: only storms of them count."""
 BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 40, 41, 42, 43, 44, 56, 57, 60, 63, 67, 87})
 """Codes that healthy clusters and clients do not give, or meet."""
+AMONG_BROKERS: Final = frozenset({41})
+"""NOT_CONTROLLER."""
 API_VERSIONS: Final = 18
 
 
@@ -74,6 +76,10 @@ class ErrorCodes(Detector):
             if code in EXPECTED and not storm:
                 continue
             name = "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen"
+            if view.is_broker(client_id, host):
+                # Controllers move and epochs go stale while a cluster lives; brokers try again.
+                if not storm and (code not in BROKEN or code in AMONG_BROKERS):
+                    continue
             who = view.client(client_id, host)
             told = error_name(code)
             span = (seen.last_ns or 0) - (first or 0)

@@ -67,6 +67,12 @@ LIMITS: Final[dict[str, Limit]] = {
     "connections.rate": Limit(
         30, "per minute", "each costs the broker a handshake, with TLS and SASL much more"
     ),
+    "connections.span": Limit(
+        30 * SECOND,
+        "ns",
+        "a program that starts may open many at once; it goes on only if it leaks",
+    ),
+    "connections.burst": Limit(100, "count", "so many are too many however short the capture is"),
     "connections.life": Limit(10 * SECOND, "ns", "clients keep connections for minutes and hours"),
     "network.retransmissions": Limit(
         2, "percent", "of packets; healthy networks of data centers stay far below 0.1"

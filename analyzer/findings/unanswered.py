@@ -141,6 +141,7 @@ class Unanswered(Detector):
                     f"broker == {quoted(str(broker))} and lost",
                 ),
                 lost,
+                severity="note" if view.is_broker(client_id, host) else None,
                 about=[("client", who), ("api", str(api)), ("broker", str(broker))],
             )
         for (client_id, host, api, broker), seen in self.open.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analyzer.filter_syntax import quoted
 from analyzer.findings.model import Finding, Rule
-from analyzer.identity import labels
+from analyzer.identity import host_of, labels
 from analyzer.model import Severity
 from analyzer.render_cells import duration, size
 from analyzer.render_list import safe
@@ -72,6 +72,30 @@ class View:
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]
+
+    def is_broker(self, client_id: Any, host: Any) -> bool:
+        """Whether it is a broker that talks to others."""
+        brokers: set[tuple[str, str]] = self.kept("brokers", self._brokers)
+        return (str(client_id or ""), str(host)) in brokers
+
+    def _brokers(self) -> set[tuple[str, str]]:
+        return {
+            (usage.identity.client_id or "", usage.identity.host)
+            for usage in self.base.clients.usages()
+            if "broker" in usage.total.roles
+        }
+
+    def connections(self, client_id: Any, host: Any) -> int:
+        """How many connections a client used."""
+        counts: dict[tuple[str, str], int] = self.kept("connections", self._connections)
+        return counts.get((str(client_id or ""), str(host)), 0)
+
+    def _connections(self) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for line in self.base.connections.rows():
+            who = line["client_id"] or "", host_of(line["client_address"])
+            found[who] = found.get(who, 0) + 1
+        return found
 
     # --- words
 

@@ -169,6 +169,13 @@ class Connections(ByKey[Wire]):
         self._live = live
         return [_line(key["connection"], wire) for key, wire in self.grouped(self.KEY)]
 
+    def midstream(self) -> set[Any]:
+        """Numbers of those that began before the capture."""
+        live = dict(self._live)
+        self._settle()
+        self._live = live
+        return {key[0] for key, wire in self.values.items() if wire.handshake == 0}
+
     def by_client(self, names: TopicNames | None = None) -> list[Line]:
         """One line per client (its address where it has no id), most connections first."""
         found: dict[str, list[Line]] = {}

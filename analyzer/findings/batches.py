@@ -1,0 +1,159 @@
+"""Record batches: damage, old formats, codecs (question 18), batches sent twice (close behind)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, plural
+from analyzer.identity import host_of
+from analyzer.render_list import safe
+from analyzer.statistics.mergeable import NAMES, Names, most, total
+from analyzer.statistics.moved import moved, whole_batches
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
+"""First versions that carry record batches (magic 2)."""
+MAX_BATCHES: Final = 5_000
+"""A sample by key: copies of a batch are in it together, or none is."""
+
+
+@dataclass(slots=True)
+class Noted(Seen):
+    """Exchanges of a kind."""
+
+    numbers: Names = field(default_factory=Names, metadata=NAMES)
+
+
+@dataclass(slots=True)
+class Twice(Seen):
+    """One batch as its bytes tell it."""
+
+    accepted: int = total()
+    unanswered: int = total()
+    records: int | None = most()
+    second: int | None = most()
+    """Number of the last exchange with it."""
+
+
+class Batches(Detector):
+    """Notes and errors of batches; batches of producers without idempotence."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "batch-damaged",
+            "error",
+            "batches with wrong checksums, or that cannot be read",
+            "Bytes were changed between producer and reader (memory, disk, a proxy), or a client "
+            "computes CRC-32C wrongly; consumers stop there.",
+            "CORRUPT_MESSAGE",
+        ),
+        Rule(
+            "batch-old-format",
+            "note",
+            "records travel as message sets of Kafka before 0.11",
+            "Brokers convert for such clients, which costs CPU and memory, and Kafka 4 does not "
+            "serve them: upgrade the client.",
+            "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+        ),
+        Rule(
+            "batch-codec",
+            "error",
+            "a client is too old for the codec of its records",
+            "zstd needs Fetch v10 (clients from 2.1 on): upgrade the reader, or set "
+            "compression.type of the topic.",
+            "UNSUPPORTED_COMPRESSION_TYPE",
+        ),
+        Rule(
+            "batch-twice",
+            "warning",
+            "a producer without idempotence sent the same batch twice",
+            "enable.idempotence=true lets brokers drop copies; without it each retry after a lost "
+            "answer may duplicate records.",
+            "DUPLICATE_SEQUENCE_NUMBER",
+        ),
+    )
+    KEYS = frozenset({PRODUCE, FETCH, 78})
+
+    def prepare(self) -> None:
+        """By kind and client; by batch."""
+        self.seen = self.table(Noted, 2_000)
+        self.batches = self.table(Twice, MAX_BATCHES)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Notes, versions, errors, and keys of batches."""
+        who = (row.client_id, host_of(row.client_address))
+        topic = row.topics[0] if len(row.topics) == 1 else ""
+        for note in row.notes:
+            if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
+                noted = self.seen[("damaged", row.api, topic, *who)]
+                noted.see(row)
+                noted.numbers.add(row.number)
+                break
+        if any(error.code == 76 for error in row.errors):
+            self.seen[("codec", row.api, topic, *who)].see(row)
+        key, version = row.api_key, row.api_version
+        if key in NEW_FORMAT and version is not None and version < NEW_FORMAT[key] and row.batches:
+            self.seen[("old", row.api, "", *who)].see(row)
+        if key == PRODUCE and not row.producer_ids and row.acks != 0:
+            self._batches(row, exchange, who)
+
+    def _batches(self, row: Row, exchange: Exchange, who: tuple[str | None, str]) -> None:
+        for each in moved(exchange):
+            for batch in whole_batches(each.records) if each.records else ():
+                # Codec, size and checksum: a retry sends the same bytes.
+                crc = batch.crc
+                twice = self.batches[(*who, each.topic, each.partition, crc, batch.size)]
+                twice.see(row)
+                twice.accepted += each.answered and not each.error
+                twice.unanswered += not each.answered
+                twice.records = max(twice.records or 0, batch.record_count or 0)
+                twice.second = max(twice.second or 0, row.number)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client."""
+        for (kind, api, topic, client_id, host), seen in self.seen.items():
+            who, mine = view.client(client_id, host), view.of_client(client_id, host)
+            what = plural(seen.count, f"{api} exchange")
+            of = f" of topic {safe(str(topic))}" if topic else ""
+            if kind == "damaged":
+                name, text = "batch-damaged", f"{what}{of} with {who} carried damaged batches"
+                where = all_of(
+                    mine, f"api == {api} and number >= {seen.first[1] if seen.first else 0}"
+                )
+            elif kind == "codec":
+                name = "batch-codec"
+                text = f"{what}{of} with {who} failed: UNSUPPORTED_COMPRESSION_TYPE"
+                where = all_of(mine, f"api == {api} and error == 76")
+            else:
+                name = "batch-old-format"
+                text = f"{what} with {who} carried records in the format before Kafka 0.11"
+                limit_ = NEW_FORMAT[PRODUCE if api == "Produce" else FETCH]
+                where = all_of(mine, f"api == {api} and version < {limit_} and batches > 0")
+            yield view.finding(self.rule(name), text, where, seen, about=[("client", who)])
+        for (client_id, host, topic, number, _, _), twice in self.batches.items():
+            if twice.count < 2 or not twice.unanswered or twice.first is None:
+                continue
+            who, place = view.client(client_id, host), f"{view.topic(topic)}-{number}"
+            sure = (
+                "was accepted twice"
+                if twice.accepted > 1
+                else "may be there twice: one answer was not seen"
+            )
+            records = f" of {plural(twice.records, 'record')}" if twice.records else ""
+            yield view.finding(
+                self.rule("batch-twice"),
+                f"{who} sent a batch{records} for {place} {twice.count} times; it {sure}",
+                f"number in {{{twice.first[1]}, {twice.second}}}",
+                twice,
+                count=twice.count - 1,
+                about=[("client", who), ("partition", place)],
+            )

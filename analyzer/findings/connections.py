@@ -1,0 +1,134 @@
+"""Connections: too many, short-lived, lossy, and what a capture lacks of them (question 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, plural, size
+from analyzer.render_list import safe
+from analyzer.statistics.model import Line
+
+SEGMENT: Final = 1448
+
+
+class Lives(Detector):
+    """From the statistic of connections."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "short-connections",
+            "warning",
+            "a client opens connection after connection",
+            "Make one client object and keep it: each connection costs threads, memory, TLS and "
+            "SASL handshakes on the broker.",
+        ),
+        Rule(
+            "network-loss",
+            "warning",
+            "segments had to be sent again",
+            "Look at the network (or at a machine without time to receive): each loss costs at "
+            "least a round trip, often 200 ms.",
+        ),
+        Rule(
+            "capture-gaps",
+            "warning",
+            "the capture lacks bytes of its connections",
+            "Numbers below are of what is there. Capture whole packets (tcpdump -s 0) with a "
+            "larger buffer (-B 65536), nearer to the source.",
+        ),
+        Rule(
+            "capture-midstream",
+            "chat",
+            "connections that began before the capture",
+            "Libraries, users and fetch sessions of these are not known: start the capture "
+            "before the clients to see them.",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client; of the capture."""
+        lines = view.base.connections.rows()
+        by_client: dict[str, list[Line]] = {}
+        for line in lines:
+            host = line["client_address"].rpartition(":")[0]
+            by_client.setdefault(line["client_id"] or host, []).append(line)
+        for summary in view.base.connections.by_client():
+            own = by_client.get(summary["client"], [])
+            if own:
+                yield from self._many(summary, own, view)
+                yield from self._lossy(summary, own, view)
+        gaps = [line for line in lines if line["gap_bytes"]]
+        if gaps:
+            missing = sum(line["gap_bytes"] for line in gaps)
+            yield self._of(
+                "capture-gaps",
+                f"{size(missing)} of {plural(len(gaps), 'connection')} are not in the capture",
+                gaps,
+                view,
+            )
+        middle = view.base.connections.midstream()
+        if middle:
+            there = [line for line in lines if line["connection"] in middle and line["requests"]]
+            if there:
+                text = f"{plural(len(there), 'connection')} began before the capture"
+                yield self._of("capture-midstream", text, there, view)
+
+    def _many(self, line: Line, own: list[Line], view: View) -> Iterator[Finding]:
+        count, rate, life = line["connections"], line["per_minute"] or 0, line["life"]
+        short = life is not None and life <= limit("connections.life")
+        opened = [each["opened"] for each in own]
+        span = max(opened) - min(opened)
+        lasting = span >= limit("connections.span") or count >= limit("connections.burst")
+        if count < limit("connections.short") or rate < limit("connections.rate") or not short:
+            return
+        if not lasting or not line["requests"]:
+            return
+        idle = f", {line['idle']} of them without any work" if line["idle"] else ""
+        yield self._of(
+            "short-connections",
+            f"{safe(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
+            f"with a median life of {duration(life)} and {line['per_connection']:.1f} requests "
+            f"each{idle}",
+            own,
+            view,
+        )
+
+    def _lossy(self, line: Line, own: list[Line], view: View) -> Iterator[Finding]:
+        lost = line["retransmissions"]
+        octets = sum((each["client_bytes"] or 0) + (each["broker_bytes"] or 0) for each in own)
+        segments = max(octets // SEGMENT, 2 * line["requests"], 1)
+        if lost < limit("network.retransmissions-count"):
+            return
+        if 100 * lost < limit("network.retransmissions") * segments:
+            return
+        yield self._of(
+            "network-loss",
+            f"{plural(lost, 'segment')} of {safe(line['client'])} were sent again, about "
+            f"{100 * lost / segments:.1f} % of all",
+            [each for each in own if each["retransmissions"]],
+            view,
+            count=lost,
+        )
+
+    def _of(
+        self, name: str, text: str, lines: list[Line], view: View, count: int | None = None
+    ) -> Finding:
+        numbers = [line["connection"] for line in lines if line["requests"]][:200]
+        where = f"conn in {{{', '.join(map(str, numbers))}}}" if numbers else ""
+        opened = [line["opened"] for line in lines if line["opened"] is not None]
+        clients = {line["client_id"] for line in lines}
+        who = clients.pop() if len(clients) == 1 else None
+        return view.finding(
+            self.rule(name),
+            text,
+            all_of(f"client == {quoted(who)}" if who else "", where),
+            count=len(lines) if count is None else count,
+            first_ns=min(opened, default=None),
+            last_ns=max(opened, default=None),
+            about=[("client", safe(who))] if who else [],
+        )

@@ -1,0 +1,110 @@
+"""What clients may not do (close behind), and client metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, listed, plural, size
+from analyzer.identity import host_of
+from analyzer.render_list import safe
+from analyzer.statistics.mergeable import NAMES, Names, total
+from dissectors.codes import error_name
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
+PUSH: Final = 72
+
+
+@dataclass(slots=True)
+class Denied(Seen):
+    """With the users and resources."""
+
+    users: Names = field(default_factory=Names, metadata=NAMES)
+    places: Names = field(default_factory=Names, metadata=NAMES)
+
+
+@dataclass(slots=True)
+class Pushed(Seen):
+    """Client metrics."""
+
+    bytes: int = total()
+    failed: int = total()
+
+
+class Denials(Detector):
+    """Authorization errors; telemetry."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "denied",
+            "warning",
+            "a client may not do what it tries",
+            "Grant it with kafka-acls.sh (READ and DESCRIBE on topic and group to consume, WRITE "
+            "to produce), or correct the name; clients do not retry this.",
+        ),
+        Rule(
+            "telemetry",
+            "chat",
+            "clients send metrics to the brokers (KIP-714)",
+            "enable.metrics.push=false stops it on the client; on the broker, the CLIENT_METRICS "
+            "resource that subscribes to them.",
+        ),
+    )
+    KEYS = None
+
+    def prepare(self) -> None:
+        """By error, API and client."""
+        self.denied = self.table(Denied, 2_000)
+        self.pushed = self.table(Pushed, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Denials, and pushes of metrics."""
+        if row.api_key == PUSH:
+            pushed = self.pushed[(row.client_id, host_of(row.client_address))]
+            pushed.see(row)
+            pushed.bytes += row.request_bytes or 0
+            pushed.failed += bool(row.errors)
+            return
+        for code in {error.code for error in row.errors if error.code in DENIALS}:
+            host = host_of(row.client_address)
+            denied = self.denied[(code, row.api, row.client_id, host)]
+            denied.see(row)
+            denied.users.add(row.user or "unknown")
+            for error in row.errors:
+                place = error.topic or error.group or next(iter(row.transactional_ids), "")
+                if error.code == code and place:
+                    denied.places.add(place)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client."""
+        for (code, api, client_id, host), denied in self.denied.items():
+            who, told = view.client(client_id, host), error_name(int(str(code)))
+            places = f" on {listed(denied.places)}" if len(denied.places) else ""
+            yield view.finding(
+                self.rule("denied"),
+                f"{plural(denied.count, f'{api} request')} of {who} "
+                f"(user {safe(listed(denied.users, 2))}){places} got {told}",
+                all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
+                denied,
+                link=told,
+                about=[("client", who), ("error", told)],
+            )
+        for (client_id, host), pushed in self.pushed.items():
+            who = view.client(client_id, host)
+            failed = f"; {pushed.failed} were refused" if pushed.failed else ""
+            yield view.finding(
+                self.rule("telemetry"),
+                f"{who} pushed its metrics {pushed.count} times, {size(pushed.bytes)} in "
+                f"all{failed}",
+                all_of(view.of_client(client_id, host), "api == PushTelemetry"),
+                pushed,
+                severity="note" if pushed.failed else None,
+                about=[("client", who)],
+            )

@@ -1,0 +1,164 @@
+"""Clients that go on asking a broker that is no leader (question 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures
+from analyzer.statistics.model import topic_key
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+METADATA: Final = 3
+LEADER: Final = frozenset({6, 74, 75})
+"""NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+CODES: Final = "error in {5, 6, 74, 75}"
+
+
+@dataclass(slots=True)
+class Asking(Measures):
+    """What a client asked, and was refused, in time."""
+
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+@dataclass(slots=True)
+class Run:
+    """Refusals of one partition by one broker without metadata in between."""
+
+    first: Event
+    last: Event
+    count: int = 0
+    total: int = 0
+
+
+class Leaders(Detector):
+    """Errors about leaders next to Metadata requests."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "leader-stale-metadata",
+            "warning",
+            "a client repeats requests to a broker that is not the leader, without asking for "
+            "metadata",
+            "A client should refresh its metadata after the first such error: look for known bugs "
+            "of its library, and for proxies that rewrite addresses.",
+            "NOT_LEADER_OR_FOLLOWER",
+        ),
+        Rule(
+            "leader-moved",
+            "note",
+            "leaders moved while clients used them",
+            "Usual when brokers restart or partitions are reassigned; clients should recover "
+            "within a second or two.",
+            "NOT_LEADER_OR_FOLLOWER",
+        ),
+    )
+    KEYS = frozenset({0, 1, 2, 3, 23, 78, 79})
+
+    def prepare(self) -> None:
+        """By client."""
+        self.clients = self.table(Asking, 300)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Metadata requests, and errors of leaders."""
+        refused = (
+            () if not row.errors else [e for e in row.errors if e.code in LEADER and not e.top]
+        )
+        if row.api_key != METADATA and not refused:
+            return
+        asking = self.clients[(row.client_id or "", host_of(row.client_address))]
+        end = row.time_ns + (row.latency_ns or 0)
+        if row.api_key == METADATA:
+            asking.events.add(Event(row.time_ns, row.id, -1, row.number, "metadata", {}))
+            return
+        for part, error in enumerate(refused[:100]):
+            about: dict[str, Any] = {
+                "broker": row.broker_address,
+                "topic": topic_key(error.topic, error.topic_id),
+                "partition": error.partition,
+                "end_ns": end,
+            }
+            asking.events.add(Event(row.time_ns, row.id, part, row.number, "refused", about))
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client and broker."""
+        for (client_id, host), asking in self.clients.items():
+            if view.is_broker(client_id, host):
+                # Replicas and voters learn of leaders from the controller, not from Metadata.
+                continue
+            worst = _runs(asking.events)
+            stale: dict[Any, list[tuple[tuple[Any, ...], Run]]] = {}
+            calm: list[tuple[tuple[Any, ...], Run]] = []
+            for key, run in worst.items():
+                if run.count >= limit("leader.retries"):
+                    stale.setdefault(key[0], []).append((key, run))
+                else:
+                    calm.append((key, run))
+            who = view.client(client_id, host)
+            mine = view.of_client(client_id, host)
+            for broker, runs in stale.items():
+                count = sum(run.count for _, run in runs)
+                places = listed(f"{view.topic(key[1])}-{key[2]}" for key, _ in runs)
+                yield view.finding(
+                    self.rule("leader-stale-metadata"),
+                    f"{who} repeated {plural(count, 'request')} for {places} at {broker}, which "
+                    "said that it is not the leader, without a Metadata request in between",
+                    all_of(mine, f"broker == {quoted(str(broker))}", CODES),
+                    count=count,
+                    first_ns=min(run.first.time_ns for _, run in runs),
+                    last_ns=max(run.last.time_ns for _, run in runs),
+                    number=min(run.first.number for _, run in runs),
+                    about=[("client", who), ("broker", str(broker))],
+                )
+            if calm:
+                first = min(run.first.time_ns for _, run in calm)
+                last = max(run.last.about["end_ns"] for _, run in calm)
+                places = listed(dict.fromkeys(f"{view.topic(key[1])}-{key[2]}" for key, _ in calm))
+                count = sum(run.total for _, run in calm)
+                yield view.finding(
+                    self.rule("leader-moved"),
+                    f"{who} met {plural(count, 'error')} of moved leaders for {places} within "
+                    f"{duration(last - first)}",
+                    all_of(mine, CODES),
+                    count=count,
+                    first_ns=first,
+                    last_ns=last,
+                    number=min(run.first.number for _, run in calm),
+                    about=[("client", who)],
+                )
+
+
+def _runs(events: Events) -> dict[tuple[Any, ...], Run]:
+    """(broker, topic, partition) -> its longest run. What was in flight when the first refusal came
+    is no repetition."""
+    found: dict[tuple[Any, ...], Run] = {}
+    begun: dict[tuple[Any, ...], Run] = {}
+    for event in events:
+        if event.kind == "metadata":
+            begun.clear()
+            continue
+        about = event.about
+        key = (about["broker"], about["topic"], about["partition"])
+        run = begun.get(key)
+        if run is None:
+            run = begun[key] = Run(event, event)
+        elif event.time_ns > run.first.about["end_ns"]:
+            run.count += 1
+        run.last = event
+        known = found.setdefault(key, run)
+        known.total += 1
+        if run.count > known.count:
+            run.total = known.total
+            found[key] = run
+    return found

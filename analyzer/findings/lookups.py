@@ -1,0 +1,149 @@
+"""Storms of lookups: metadata, topics that do not exist (question 13); commits and throttling
+(question 15, and close behind)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, plural
+from analyzer.identity import host_of
+from analyzer.statistics.model import per_second, topic_key
+from dissectors.codes import error_name
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+METADATA: Final = 3
+NO_TOPIC: Final = frozenset({3, 5, 17})
+"""UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
+MS: Final = 1_000_000
+STARTING: Final = 3
+"""Lookups that each connection of a starting client may need."""
+
+
+class Lookups(Detector):
+    """Rates by client, and topics that are asked for in vain."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "unknown-topic",
+            "warning",
+            "a client asks again and again for a topic that is not there",
+            "Create the topic, correct its name, or take it out of the subscription. Topics "
+            "hidden by ACLs look the same.",
+            "UNKNOWN_TOPIC_OR_PARTITION",
+        ),
+        Rule(
+            "lookup-storm",
+            "warning",
+            "a client looks up metadata or coordinators far too often",
+            "Find out what fails between the lookups (errors, connections that end): each failure "
+            "makes a client ask again.",
+        ),
+        Rule(
+            "commit-storm",
+            "warning",
+            "a client commits offsets far too often",
+            "Commit by time or by thousands of records, not by record; auto.commit.interval.ms is "
+            "5 s by default.",
+        ),
+        Rule(
+            "throttled",
+            "warning",
+            "brokers throttle a client",
+            "A quota of its user or client id binds: raise it (kafka-configs --entity-type), or "
+            "send and fetch less.",
+            "THROTTLING_QUOTA_EXCEEDED",
+        ),
+    )
+    KEYS = frozenset({METADATA})
+
+    def prepare(self) -> None:
+        """By client, topic and error."""
+        self.topics = self.table(Seen, 5_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Topics that are not there."""
+        for error in row.errors:
+            if error.code in NO_TOPIC and not error.top and error.partition is None:
+                host = host_of(row.client_address)
+                named = topic_key(error.topic, error.topic_id)
+                self.topics[(row.client_id, host, named, error.code)].see(row)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client."""
+        for (client_id, host, topic, code), seen in self.topics.items():
+            if seen.count < limit("unknown-topic.count"):
+                continue
+            who, told = view.client(client_id, host), error_name(int(str(code)))
+            rate = per_second(seen.count, seen.first[0] if seen.first else None, seen.last_ns)
+            pace = f", {60 * rate:.0f} times a minute" if rate else ""
+            yield view.finding(
+                self.rule("unknown-topic"),
+                f"{who} asked for topic {view.topic(topic)} {seen.count:,} times{pace}, and was "
+                f"told {told}",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == Metadata and error == {code}",
+                    view.of_topic(topic),
+                ),
+                seen,
+                link=told,
+                about=[("client", who), ("topic", view.topic(topic))],
+            )
+        for key, traffic in view.base.apis.grouped(("api", "client_id", "host")):
+            api, client_id, host = key["api"], key["client_id"], key["host"]
+            rate = per_second(traffic.count, traffic.first_ns, traffic.last_ns) or 0
+            who, mine = view.client(client_id, host), view.of_client(client_id, host)
+            first_ns, last_ns = traffic.first_ns, traffic.last_ns
+            lookup = api in ("Metadata", "FindCoordinator", "DescribeCluster")
+            spare = traffic.count - STARTING * view.connections(client_id, host)
+            if lookup and spare >= limit("metadata.count") and rate >= limit("metadata.rate"):
+                span = (last_ns or 0) - (first_ns or 0)
+                yield view.finding(
+                    self.rule("lookup-storm"),
+                    f"{who} sent {plural(traffic.count, f'{api} request')} within "
+                    f"{duration(span)}, {rate:.1f} per second",
+                    all_of(mine, f"api == {api}"),
+                    count=traffic.count,
+                    about=[("client", who), ("api", str(api))],
+                    first_ns=first_ns,
+                    last_ns=last_ns,
+                )
+            if (
+                api == "OffsetCommit"
+                and traffic.count >= limit("commits.least")
+                and rate >= limit("commits.rate")
+            ):
+                yield view.finding(
+                    self.rule("commit-storm"),
+                    f"{who} commits offsets {rate:.0f} times a second "
+                    f"({plural(traffic.count, 'commit')})",
+                    all_of(mine, "api == OffsetCommit"),
+                    count=traffic.count,
+                    about=[("client", who)],
+                    first_ns=first_ns,
+                    last_ns=last_ns,
+                )
+            if traffic.throttled:
+                part = 100 * traffic.throttled // max(1, traffic.answered)
+                mild = part < limit("throttle.share") or traffic.throttle_ms < limit(
+                    "throttle.time"
+                )
+                longest = duration(traffic.throttle_ms * MS)
+                yield view.finding(
+                    self.rule("throttled"),
+                    f"{plural(traffic.throttled, f'{api} answer')} to {who} told it to pause, for "
+                    f"{longest} in all ({part} % of {traffic.answered:,} answers)",
+                    all_of(mine, f"api == {api} and throttle > 0"),
+                    count=traffic.throttled,
+                    severity="note" if mild else None,
+                    about=[("client", who), ("api", str(api))],
+                    first_ns=first_ns,
+                    last_ns=last_ns,
+                )

@@ -1,0 +1,246 @@
+"""Connections that fail before the work: TLS, SASL, other protocols (question 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, listed, plural
+from analyzer.identity import host_of
+from analyzer.render_list import safe
+from analyzer.statistics.mergeable import NAMES, Names
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.statistics.model import Line
+
+HANDSHAKE: Final = 17
+AUTHENTICATE: Final = 36
+ALERT: Final = range(5, 32)
+"""Bytes of a TLS alert, and of two."""
+
+
+@dataclass(slots=True)
+class Told(Seen):
+    """With what was said."""
+
+    words: Names = field(default_factory=Names, metadata=NAMES)
+
+
+class Security(Detector):
+    """Opaque connections, SASL errors, connections closed at their first request."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "tls-to-plain",
+            "error",
+            "a client speaks TLS to a listener that does not",
+            "Use the port of the SSL or SASL_SSL listener, or security.protocol=PLAINTEXT "
+            "(SASL_PLAINTEXT) on this one.",
+        ),
+        Rule(
+            "plain-to-tls",
+            "error",
+            "a client speaks plain Kafka to a TLS listener",
+            "Set security.protocol=SSL (or SASL_SSL), or use the port of a plain listener.",
+        ),
+        Rule(
+            "http-to-kafka",
+            "error",
+            "something speaks HTTP to a Kafka port",
+            "Point the health check, browser or scraper elsewhere; brokers take the first four "
+            'bytes for a length ("GET " is 1195725856) and close the connection.',
+        ),
+        Rule(
+            "not-kafka",
+            "note",
+            "something else than Kafka came to a Kafka port",
+            "Find out who sends it: a scanner, a health check, a client of another service.",
+        ),
+        Rule(
+            "tls-opaque",
+            "chat",
+            "TLS that cannot be read",
+            "Capture a plain listener, or let the client connect through `kafkascope proxy`.",
+        ),
+        Rule(
+            "sasl-missing",
+            "error",
+            "a broker closes connections at their first request, as it does when SASL is missing",
+            "Set security.protocol=SASL_PLAINTEXT (or SASL_SSL) with a sasl.mechanism, or use a "
+            "listener without SASL.",
+            "ILLEGAL_SASL_STATE",
+        ),
+        Rule(
+            "sasl-mechanism",
+            "error",
+            "a client asks for a SASL mechanism that the broker does not offer",
+            "Set sasl.mechanism to one that the listener enables (sasl.enabled.mechanisms).",
+            "UNSUPPORTED_SASL_MECHANISM",
+        ),
+        Rule(
+            "sasl-failed",
+            "error",
+            "authentication failed",
+            "Check user and password (or keytab, token) of the client, and that the user exists "
+            "for this mechanism: SCRAM users are made for each one.",
+            "SASL_AUTHENTICATION_FAILED",
+        ),
+    )
+    KEYS = None
+
+    def prepare(self) -> None:
+        """By connection; by client."""
+        self.odd = self.table(Told, 5_000)
+        self.sasl = self.table(Told, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Rows without Kafka in them, and SASL."""
+        key = row.api_key
+        if row.state == "opaque" and exchange.request is not None:
+            connection = exchange.connection
+            kind = row.reason.partition(",")[0].partition(":")[0]
+            if kind.startswith("no readable") or "not in the capture" in kind:
+                return
+            odd = self.odd[(connection.number, connection.first_ns, kind)]
+            odd.see(row)
+            odd.words.add((host_of(row.client_address), row.broker_address))
+        elif key == HANDSHAKE and any(e.code in (33, 34) for e in row.errors):
+            asked = exchange.request.body if exchange.request is not None else None
+            answer = exchange.response.body if exchange.response is not None else None
+            here = self._sasl("mechanism", row, (asked or {}).get("mechanism", ""))
+            for each in (answer or {}).get("mechanisms") or ():
+                here.words.add(each)
+        elif key == AUTHENTICATE and row.errors:
+            here = self._sasl("failed", row, exchange.mechanism)
+            for error in row.errors:
+                here.words.add(error.message or error.name)
+        elif row.api == "SaslToken" and row.state == "lost":
+            self._sasl("token", row, exchange.mechanism)
+
+    def _sasl(self, what: str, row: Row, mechanism: str) -> Told:
+        host = host_of(row.client_address)
+        here = self.sasl[(what, row.client_id, host, row.broker_address, mechanism)]
+        here.see(row)
+        return here
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client and broker."""
+        lines = {line["connection"]: line for line in view.base.connections.rows()}
+        yield from self._odd(view, lines)
+        yield from self._sasl_told(view)
+        yield from self._closed(view, list(lines.values()))
+
+    def _odd(self, view: View, lines: dict[Any, Line]) -> Iterator[Finding]:
+        found: dict[tuple[str, str, str], list[tuple[Any, Told]]] = {}
+        for (number, _, kind), odd in self.odd.items():
+            line = lines.get(number, {})
+            name = _odd_name(str(kind), line)
+            for host, broker in odd.words:
+                found.setdefault((name, host, broker), []).append((number, odd))
+        for (name, host, broker), seen in sorted(found.items()):
+            numbers = [number for number, _ in seen]
+            what = plural(len(numbers), "connection")
+            text = {
+                "tls-to-plain": f"{host} opened {what} to {broker} with a TLS hello, which the "
+                "broker did not answer",
+                "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
+                "not-kafka": f"{host} sent bytes that are no Kafka request to {broker} on {what}",
+                "tls-opaque": f"{what} of {host} to {broker} carry TLS: nothing in them can be "
+                "read",
+            }[name]
+            firsts = [odd.first for _, odd in seen if odd.first]
+            conns = ", ".join(map(str, numbers[:50]))
+            yield view.finding(
+                self.rule(name),
+                text.replace(" carry ", " carries ") if len(numbers) == 1 else text,
+                f"opaque and conn in {{{conns}}}",
+                count=len(numbers),
+                first_ns=min(firsts)[0] if firsts else None,
+                last_ns=max(firsts)[0] if firsts else None,
+                number=min(firsts)[1] if firsts else None,
+                about=[("host", host), ("broker", broker)],
+            )
+
+    def _sasl_told(self, view: View) -> Iterator[Finding]:
+        for (what, client_id, host, broker, mechanism), seen in self.sasl.items():
+            who = view.client(client_id, host)
+            asked = safe(str(mechanism or "SASL"))
+            if what == "mechanism":
+                offered = listed(seen.words) or "none"
+                text = f"{who} asked {broker} for SASL mechanism {asked}; it offers {offered}"
+                where = "api == SaslHandshake and failed"
+            elif what == "failed":
+                often = "once" if seen.count == 1 else f"{seen.count} times"
+                text = (
+                    f"authentication of {who} at {broker} with {asked} failed {often}: "
+                    f"{listed(seen.words, 1)}"
+                )
+                where = "api == SaslAuthenticate and failed"
+            else:
+                text = (
+                    f"{broker} closed the connection of {who} in the middle of {asked}, as old "
+                    "brokers do when they do not accept a password"
+                )
+                where = "lost"
+            yield view.finding(
+                self.rule("sasl-mechanism" if what == "mechanism" else "sasl-failed"),
+                text,
+                all_of(
+                    view.of_client(client_id, host) or f"client.ip == {host}",
+                    f"broker == {quoted(str(broker))}",
+                    where,
+                ),
+                seen,
+                about=[("client", who), ("broker", str(broker)), ("mechanism", asked)],
+            )
+
+    def _closed(self, view: View, lines: list[Line]) -> Iterator[Finding]:
+        """Connections that brokers closed at the first request that is work."""
+        sasl = {line["broker_address"] for line in lines if line["phase"] in ("sasl",)}
+        sasl |= {line["broker_address"] for line in lines if line["user"]}
+        found: dict[tuple[str, str, str, str], list[Line]] = {}
+        for line in lines:
+            ended = line["end"] in ("broker fin", "broker rst")
+            if not ended or not line["requests"] or not line["unanswered"]:
+                continue
+            host, broker = host_of(line["client_address"]), line["broker_address"]
+            client = line["client_id"] or ""
+            answered = line["requests"] - line["unanswered"]
+            if not answered and line["broker_bytes"] in ALERT:
+                found.setdefault(("plain-to-tls", client, host, broker), []).append(line)
+            elif broker in sasl and not line["user"] and answered <= 1 and line["phase"] == "work":
+                found.setdefault(("sasl-missing", client, host, broker), []).append(line)
+        for (name, client, host, broker), seen in sorted(found.items()):
+            who, what = view.client(client, host), plural(len(seen), "connection")
+            if name == "plain-to-tls":
+                text = (
+                    f"{broker} answered {what} of {who} with {seen[0]['broker_bytes']} bytes that "
+                    "are no Kafka answer (a TLS alert has 7) and closed"
+                )
+            else:
+                text = (
+                    f"{broker} closed {what} of {who} at the first request; others authenticate "
+                    "with SASL there"
+                )
+            conns = ", ".join(str(line["connection"]) for line in seen[:50])
+            yield view.finding(
+                self.rule(name),
+                text,
+                f"conn in {{{conns}}} and lost",
+                count=len(seen),
+                first_ns=seen[0]["opened"],
+                last_ns=seen[-1]["opened"],
+                about=[("client", who), ("broker", broker)],
+            )
+
+
+def _odd_name(kind: str, line: Line) -> str:
+    if kind.startswith("TLS"):
+        return "tls-opaque" if line.get("broker_bytes") else "tls-to-plain"
+    return "http-to-kafka" if kind.startswith("HTTP") else "not-kafka"

@@ -1,0 +1,178 @@
+"""Idempotent and transactional producers: gaps, fencing, transactions that hang (question 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.identity import host_of
+from analyzer.render_list import safe
+from dissectors.codes import error_name
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+RULE_OF: Final = {
+    45: "sequence-refused",
+    46: "sequence-repeated",
+    47: "producer-fenced",
+    59: "producer-unknown",
+    90: "producer-fenced",
+}
+
+
+class Sequences(Detector):
+    """Errors of producers; sequences and transactions from their statistic."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "sequence-refused",
+            "error",
+            "a broker refused batches because others before them are missing",
+            "Records were lost between producer and broker, or sent in another order: a producer "
+            "must not go on after this; look for a failed batch before it.",
+            "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        ),
+        Rule(
+            "sequence-gap",
+            "warning",
+            "sequence numbers of an idempotent producer are missing",
+            "Batches between were lost, refused, or sent where the capture does not look.",
+            "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        ),
+        Rule(
+            "sequence-repeated",
+            "note",
+            "an idempotent producer sent batches again",
+            "The broker drops the copies; see why the first answer did not arrive (timeouts, "
+            "disconnects, retriable errors).",
+            "DUPLICATE_SEQUENCE_NUMBER",
+        ),
+        Rule(
+            "producer-fenced",
+            "warning",
+            "a producer was fenced by a newer one with its transactional id",
+            "Two instances share a transactional.id, or one was thought dead and came back: give "
+            "each instance its own id.",
+            "PRODUCER_FENCED",
+        ),
+        Rule(
+            "producer-unknown",
+            "warning",
+            "a broker has forgotten a producer id",
+            "Its records expired (producer.id.expiration.ms, retention), or the topic was made "
+            "anew; producers from 2.5 on recover by themselves.",
+            "UNKNOWN_PRODUCER_ID",
+        ),
+        Rule(
+            "transaction-hanging",
+            "warning",
+            "a transaction is open for too long",
+            "Readers with read_committed stop at its first record. A living producer must commit "
+            "or abort; `kafka-transactions.sh find-hanging` and `abort` end those of dead ones.",
+            "INVALID_TXN_STATE",
+        ),
+        Rule(
+            "transaction-aborted",
+            "note",
+            "transactions were aborted",
+            "Usual when a producer fails or restarts; often, it is wasted work: see what came "
+            "before each abort.",
+        ),
+    )
+    KEYS = frozenset({0, 22, 24, 25, 26, 28})
+
+    def prepare(self) -> None:
+        """By error and client."""
+        self.errors = self.table(Seen, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Errors of producers."""
+        for code in {error.code for error in row.errors if error.code in RULE_OF}:
+            named = row.transactional_ids[0] if row.transactional_ids else ""
+            self.errors[(code, row.client_id, host_of(row.client_address), row.api, named)].see(row)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client; by producer id; by transactional id."""
+        for (code, client_id, host, api, named), seen in self.errors.items():
+            who, told = view.client(client_id, host), error_name(int(str(code)))
+            txn = f" (transactional id {safe(str(named))})" if named else ""
+            yield view.finding(
+                self.rule(RULE_OF[int(str(code))]),
+                f"{plural(seen.count, f'{api} request')} of {who}{txn} got {told}",
+                all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
+                seen,
+                link=told,
+                about=[("client", who), ("error", told)],
+            )
+        yield from self._lanes(view)
+        yield from self._transactions(view)
+
+    def _lanes(self, view: View) -> Iterator[Finding]:
+        whole = not any(line["gap_bytes"] for line in view.base.connections.rows())
+        for lane in view.base.producers.lanes(view.names):
+            place = f"{safe(str(lane['topic']))}-{lane['partition']}"
+            where = f"api == Produce and producer.id == {lane['producer']}"
+            about = [("producer", str(lane["producer"])), ("partition", place)]
+            if lane["missing"] and whole:
+                yield view.finding(
+                    self.rule("sequence-gap"),
+                    f"{plural(lane['missing'], 'sequence number')} of producer {lane['producer']} "
+                    f"(epoch {lane['epoch']}) for {place} are missing between "
+                    f"{lane['first_sequence']} and {lane['last_sequence']}",
+                    f"{where} and number >= {lane['gap']}",
+                    count=lane["missing"],
+                    number=lane["gap"],
+                    about=about,
+                )
+            if lane["repeats"]:
+                yield view.finding(
+                    self.rule("sequence-repeated"),
+                    f"producer {lane['producer']} (epoch {lane['epoch']}) sent "
+                    f"{plural(lane['repeats'], 'batch', 'batches')} for {place} again",
+                    f"{where} and number >= {lane['repeated']}",
+                    count=lane["repeats"],
+                    number=lane["repeated"],
+                    about=about,
+                )
+
+    def _transactions(self, view: View) -> Iterator[Finding]:
+        aborted: dict[str, list[dict[str, object]]] = {}
+        for each in view.base.producers.transactions(view.names):
+            named = safe(str(each["transactional_id"]))
+            if each["outcome"] == "aborted":
+                aborted.setdefault(str(each["transactional_id"]), []).append(each)
+            if each["outcome"] != "open":
+                continue
+            age = (view.last_ns or each["begin"]) - each["begin"]
+            if age < limit("transaction.open"):
+                continue
+            yield view.finding(
+                self.rule("transaction-hanging"),
+                f"a transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
+                f"is open for {duration(age)} on {listed(each['partitions'], 2)}",
+                f"txn == {quoted(str(each['transactional_id']))} and number >= {each['number']}",
+                first_ns=each["begin"],
+                last_ns=view.last_ns,
+                number=each["number"],
+                about=[("txn", named)],
+            )
+        for name, found in aborted.items():
+            yield view.finding(
+                self.rule("transaction-aborted"),
+                f"{plural(len(found), 'transaction')} of {safe(name)} "
+                f"{'was' if len(found) == 1 else 'were'} aborted, with "
+                f"{sum(int(str(each['records'])) for each in found)} records",
+                f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
+                count=len(found),
+                first_ns=int(str(found[0]["begin"])),
+                last_ns=int(str(found[-1]["begin"])),
+                number=int(str(found[0]["number"])),
+                about=[("txn", safe(name))],
+            )

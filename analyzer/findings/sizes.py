@@ -1,0 +1,191 @@
+"""Messages that are too large (question 11), batches that are too small (question 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, plural, size
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import most
+from analyzer.statistics.model import per_second, topic_key
+from dissectors.codes import error_name
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+TOO_LARGE: Final = frozenset({10, 18})
+PRODUCE: Final = 0
+
+
+@dataclass(slots=True)
+class Large(Seen):
+    """Requests that were too large."""
+
+    bytes: int | None = most()
+
+
+class Sizes(Detector):
+    """Errors of size; batch sizes and rates from statistics."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "message-too-large",
+            "error",
+            "a broker refused batches because of their size",
+            "Raise max.message.bytes of the topic (message.max.bytes of the broker), with "
+            "fetch limits of consumers and replicas; or lower batch.size and max.request.size, "
+            "or compress.",
+            "MESSAGE_TOO_LARGE",
+        ),
+        Rule(
+            "request-too-large",
+            "error",
+            "a connection ended after a request larger than brokers take",
+            "socket.request.max.bytes limits a request; lower max.request.size of the producer.",
+            "MESSAGE_TOO_LARGE",
+        ),
+        Rule(
+            "large-batches",
+            "note",
+            "batches close to the default limit",
+            "message.max.bytes is 1,048,588 by default, after compression: see whether there is "
+            "room left.",
+            "MESSAGE_TOO_LARGE",
+        ),
+        Rule(
+            "tiny-batches",
+            "warning",
+            "many batches of a single record",
+            "Raise linger.ms (5 to 20 ms) and batch.size, and do not flush after each record: "
+            "brokers pay per request and batch, and compression needs neighbours.",
+        ),
+        Rule(
+            "eager-fetches",
+            "warning",
+            "many fetches that bring nothing",
+            "Raise fetch.max.wait.ms and fetch.min.bytes: a long poll costs the broker nothing "
+            "while it waits.",
+        ),
+    )
+    KEYS = None
+
+    def prepare(self) -> None:
+        """By client and topic."""
+        self.large = self.table(Large, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Refused sizes."""
+        if row.errors and row.api_key == PRODUCE:
+            for error in row.errors:
+                if error.code in TOO_LARGE:
+                    self._see(row, error.code, topic_key(error.topic, error.topic_id))
+        elif row.state == "lost" and (row.request_bytes or 0) > limit("large.frame"):
+            self._see(row, 0, None)
+
+    def _see(self, row: Row, code: int, topic: str | None) -> None:
+        large = self.large[(row.client_id, host_of(row.client_address), row.api, code, topic)]
+        large.see(row)
+        large.bytes = max(large.bytes or 0, row.request_bytes or 0)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """Refused, nearly refused, tiny, empty."""
+        for (client_id, host, api, code, topic), large in self.large.items():
+            who = view.client(client_id, host)
+            mine = all_of(view.of_client(client_id, host), f"api == {api}" if api else "")
+            if code:
+                told = error_name(int(str(code)))
+                yield view.finding(
+                    self.rule("message-too-large"),
+                    f"{plural(large.count, 'batch', 'batches')} of {who} for topic "
+                    f"{view.topic(topic)} were refused with {told}; the largest request had "
+                    f"{size(large.bytes)},
+                    all_of(mine, f"error == {code}", view.of_topic(topic)),
+                    large,
+                    link=told,
+                    about=[("client", who), ("topic", view.topic(topic))],
+                )
+            else:
+                yield view.finding(
+                    self.rule("request-too-large"),
+                    f"the connection ended after {plural(large.count, f'{api} request')} of {who} "
+                    f"of up to {size(large.bytes)}",
+                    all_of(mine, f"lost and request.bytes > {limit('large.frame')}"),
+                    large,
+                    about=[("client", who)],
+                )
+        yield from self._near(view)
+        yield from self._tiny(view)
+        yield from self._eager(view)
+
+    def _near(self, view: View) -> Iterator[Finding]:
+        by = ("what", "api", "client_id", "host", "topic")
+        for key, sizes in view.base.sizes.grouped(by):
+            if key["what"] != "batch" or key["api"] != "Produce" or sizes.largest is None:
+                continue
+            if (sizes.bytes.most or 0) >= limit("large.batch"):
+                who = view.client(key["client_id"], key["host"])
+                yield view.finding(
+                    self.rule("large-batches"),
+                    f"{who} sends batches of up to {size(sizes.bytes.most)} to topic "
+                    f"{view.topic(key['topic'])}",
+                    f"number == {-sizes.largest[1]}",
+                    count=1,
+                    number=-sizes.largest[1],
+                    about=[("client", who), ("topic", view.topic(key["topic"]))],
+                )
+
+    def _tiny(self, view: View) -> Iterator[Finding]:
+        rates = _rates(view, "Produce")
+        for key, sizes in view.base.sizes.grouped(("what", "api", "client_id", "host")):
+            if key["what"] != "batch" or key["api"] != "Produce":
+                continue
+            count, median = sizes.records.count, sizes.records.percentile(0.5)
+            rate = rates.get((key["client_id"], key["host"]), 0)
+            if count < limit("batches.least") or (median or 2) > 1:
+                continue
+            if rate >= limit("batches.rate"):
+                who = view.client(key["client_id"], key["host"])
+                mine = all_of(view.of_client(key["client_id"], key["host"]), "api == Produce")
+                yield view.finding(
+                    self.rule("tiny-batches"),
+                    f"the median batch of {who} holds 1 record, at {rate:.0f} Produce requests per "
+                    f"second ({plural(count, 'batch', 'batches')} of "
+                    f"{size(sizes.bytes.total // count)} on average)",
+                    all_of(mine, "records <= 1"),
+                    count=count,
+                    first_ns=view.first_ns,
+                    last_ns=view.last_ns,
+                    about=[("client", who)],
+                )
+
+    def _eager(self, view: View) -> Iterator[Finding]:
+        for key, traffic in view.base.apis.grouped(("api", "client_id", "host", "broker")):
+            if key["api"] != "Fetch" or traffic.count < limit("fetches.least"):
+                continue
+            rate = per_second(traffic.count, traffic.first_ns, traffic.last_ns) or 0
+            if rate >= limit("fetches.rate") and traffic.records * 10 < traffic.count:
+                who = view.client(key["client_id"], key["host"])
+                yield view.finding(
+                    self.rule("eager-fetches"),
+                    f"{who} fetches {rate:.0f} times a second from {key['broker']} and got "
+                    f"{plural(traffic.records, 'record')} for {plural(traffic.count, 'request')}",
+                    all_of(view.of_client(key["client_id"], key["host"]), "api == Fetch"),
+                    count=traffic.count,
+                    first_ns=traffic.first_ns,
+                    last_ns=traffic.last_ns,
+                    about=[("client", who), ("broker", str(key["broker"]))],
+                )
+
+
+def _rates(view: View, api: str) -> dict[tuple[object, object], float]:
+    return {
+        (key["client_id"], key["host"]): per_second(each.count, each.first_ns, each.last_ns) or 0
+        for key, each in view.base.apis.grouped(("api", "client_id", "host"))
+        if key["api"] == api
+    }

@@ -1,0 +1,121 @@
+"""Hot partitions, and reads across racks (question 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, plural, size
+from analyzer.identity import host_of
+from analyzer.render_list import safe
+from analyzer.statistics.mergeable import total
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+FETCH: Final = 1
+LEAST_PARTITIONS: Final = 3
+
+
+@dataclass(slots=True)
+class Read(Seen):
+    """Fetches of a client in a rack from a broker."""
+
+    bytes: int = total()
+
+
+class Skew(Detector):
+    """Shares of partitions from the statistic of topics; racks of consumers and brokers."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "hot-partition",
+            "warning",
+            "one partition of a topic gets most of its records",
+            "Look at the keys: one key, or few, carry most records; choose keys that spread, or "
+            "a partitioner that splits the heavy ones.",
+        ),
+        Rule(
+            "reads-across-racks",
+            "note",
+            "a consumer reads from a broker in another rack",
+            "Set replica.selector.class=RackAwareReplicaSelector on the brokers, so that "
+            "consumers with client.rack read the nearest replica (KIP-392).",
+        ),
+    )
+    KEYS = frozenset({FETCH})
+
+    def prepare(self) -> None:
+        """By client, rack and broker."""
+        self.reads = self.table(Read, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Fetches of consumers that say their rack."""
+        asked = exchange.request.body if exchange.request is not None else None
+        rack = (asked or {}).get("rack_id")
+        if rack and row.records:
+            key = (row.client_id, host_of(row.client_address), rack, row.broker_address)
+            read = self.reads[key]
+            read.see(row)
+            read.bytes += row.response_bytes or 0
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By topic; by client and broker."""
+        counts: dict[Any, int] = {}
+        for line in view.base.cluster.leaders(view.names):
+            counts[line["topic"]] = counts.get(line["topic"], 0) + 1
+        by_topic: dict[Any, list[dict[str, Any]]] = {}
+        for line in view.base.topics.partitions(view.names):
+            if line["produced_records"]:
+                by_topic.setdefault(line["topic"], []).append(line)
+        for topic, lines in by_topic.items():
+            if str(topic).startswith("__"):
+                # Internal topics are keyed by group and the like: skew is their nature.
+                continue
+            whole = sum(line["produced_records"] for line in lines)
+            partitions = max(counts.get(topic, 0), len(lines))
+            hot = max(lines, key=lambda line: int(line["produced_records"]))
+            part = hot["produced_records"] / whole
+            if partitions < LEAST_PARTITIONS or whole < limit("skew.records"):
+                continue
+            if part * partitions >= min(limit("skew.times"), partitions - 0.5):
+                name = safe(str(topic))
+                yield view.finding(
+                    self.rule("hot-partition"),
+                    f"partition {hot['partition']} of {name} got {100 * part:.0f} % of "
+                    f"{plural(whole, 'record')}; an even share of {partitions} partitions is "
+                    f"{100 / partitions:.0f} %",
+                    f"api == Produce and topic == {quoted(str(topic))} and partition == "
+                    f"{hot['partition']}",
+                    count=hot["produced_records"],
+                    first_ns=hot["first"],
+                    last_ns=hot["last"],
+                    about=[("topic", name), ("partition", f"{name}-{hot['partition']}")],
+                )
+        racks = {
+            line["address"]: line["rack"]
+            for line in view.base.cluster.rows(view.names)
+            if line["rack"]
+        }
+        for (client_id, host, rack, broker), read in self.reads.items():
+            other = racks.get(broker)
+            if other is None or other == rack:
+                continue
+            who = view.client(client_id, host)
+            yield view.finding(
+                self.rule("reads-across-racks"),
+                f"{who} in rack {safe(str(rack))} read {size(read.bytes)} from {broker} in rack "
+                f"{safe(str(other))}",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == Fetch and broker == {quoted(str(broker))} and records > 0",
+                ),
+                read,
+                about=[("client", who), ("broker", str(broker))],
+            )

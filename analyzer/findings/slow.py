@@ -1,0 +1,159 @@
+"""What is slow, and what was only told to wait (question 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import SECOND, limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, plural
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import least, most
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+FETCHES: Final = frozenset({1, 78})
+GROUPS: Final = frozenset({11, 14})
+LONG_POLL: Final = 400_000_000
+FAR: Final = 20_000_000
+"""A handshake of 20 ms is another site."""
+
+
+@dataclass(slots=True)
+class Slow(Seen):
+    """Slow answers of a kind."""
+
+    shortest: int | None = least()
+    longest: tuple[int, int] | None = most()
+    """(latency, minus number)"""
+
+
+class Slowness(Detector):
+    """Excess beyond what was asked for."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "slow-answers",
+            "warning",
+            "answers took more than a second longer than the client asked to wait",
+            "Produce with acks=all waits for followers (see UnderReplicatedPartitions), others for "
+            "disks, full request queues or pauses of the broker's JVM: compare with "
+            "`kafkascope stats latency --by api,broker`.",
+            "REQUEST_TIMED_OUT",
+        ),
+        Rule(
+            "waits-not-slow",
+            "chat",
+            "high latencies that are long polls",
+            "Nothing: fetch.max.wait.ms lets the broker wait for data. Judge by excess, not by "
+            "latency.",
+        ),
+        Rule(
+            "network-far",
+            "note",
+            "the network alone takes long",
+            "Every request pays this round trip: move clients nearer, or send fewer and larger "
+            "requests.",
+        ),
+    )
+    KEYS = None
+
+    def prepare(self) -> None:
+        """By API, client and broker."""
+        self.slow = self.table(Slow, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Slow ones only."""
+        latency, excess = row.latency_ns, row.excess_ns
+        if latency is None or excess is None or excess < limit("slow.excess"):
+            return
+        if row.api_key in GROUPS or row.throttle_ms:
+            return
+        if row.api_key in FETCHES:
+            asked = None if exchange.request is None else exchange.request.body
+            if asked is None or row.errors:
+                return
+            # The data that ended a long poll came late; the broker did not.
+            if latency - asked["max_wait_ms"] * 1_000_000 < limit("slow.excess"):
+                return
+        key = (row.api, row.client_id, host_of(row.client_address), row.broker_address)
+        slow = self.slow[key]
+        slow.see(row)
+        slow.shortest = latency if slow.shortest is None else min(slow.shortest, latency)
+        here = (latency, -row.number)
+        slow.longest = here if slow.longest is None else max(slow.longest, here)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By API, client and broker."""
+        usual = {
+            (key["api"], key["client_id"], key["host"], key["broker"]): times
+            for key, times in view.base.latency.grouped(("api", "client_id", "host", "broker"))
+        }
+        for (api, client_id, host, broker), slow in self.slow.items():
+            times = usual.get((api, client_id, host, broker))
+            if slow.longest is None or times is None:
+                continue
+            who = view.client(client_id, host)
+            median = duration(times.excess.percentile(0.5))
+            shortest, longest = duration(slow.shortest), duration(slow.longest[0])
+            span = longest if shortest == longest else f"{shortest} to {longest}"
+            few = slow.count < limit("slow.count")
+            yield view.finding(
+                self.rule("slow-answers"),
+                f"{slow.count:,} of {plural(times.latency.count, f'{api} request')} of {who} to "
+                f"{broker} took {span}, without a reason to wait (median excess {median})",
+                all_of(
+                    view.of_client(client_id, host),
+                    f"api == {api}" if api and " " not in str(api) else "",
+                    f"broker == {quoted(str(broker))} and latency >= {slow.shortest}ns",
+                ),
+                slow,
+                severity="note" if few or view.is_broker(client_id, host) else None,
+                about=[("client", who), ("api", str(api)), ("broker", str(broker))],
+            )
+        yield from self._waits(view)
+        yield from self._far(view)
+
+    def _waits(self, view: View) -> Iterator[Finding]:
+        for key, times in view.base.latency.grouped(("api",)):
+            p95, excess = times.latency.percentile(0.95), times.excess.percentile(0.95)
+            if p95 is None or excess is None or p95 < LONG_POLL or not times.latency.total:
+                continue
+            part = 100 * times.wait // times.latency.total
+            if part >= limit("slow.wait-share") and excess < SECOND // 10:
+                yield view.finding(
+                    self.rule("waits-not-slow"),
+                    f"{key['api']} takes {duration(p95)} at the 95th percentile, of which clients "
+                    f"asked to wait nearly all: {duration(excess)} is excess",
+                    f"api == {key['api']} and wait",
+                    count=times.waited,
+                    first_ns=view.first_ns,
+                    last_ns=view.last_ns,
+                    about=[("api", str(key["api"]))],
+                )
+
+    def _far(self, view: View) -> Iterator[Finding]:
+        for key, times in view.base.latency.grouped(("client_id", "host", "broker")):
+            trip = times.handshake.percentile(0.5)
+            if trip is None or trip < FAR:
+                continue
+            who = view.client(key["client_id"], key["host"])
+            yield view.finding(
+                self.rule("network-far"),
+                f"a TCP handshake from {who} to {key['broker']} takes {duration(trip)}: each "
+                "request waits at least so long",
+                all_of(
+                    view.of_client(key["client_id"], key["host"]),
+                    f"broker == {quoted(str(key['broker']))}",
+                ),
+                count=times.latency.count,
+                first_ns=view.first_ns,
+                last_ns=view.last_ns,
+                about=[("client", who), ("broker", str(key["broker"]))],
+            )
