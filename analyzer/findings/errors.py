@@ -76,10 +76,10 @@ class ErrorCodes(Detector):
             if code in EXPECTED and not storm:
                 continue
             name = "error-storm" if storm else "error-broken" if code in BROKEN else "error-seen"
-            if view.is_broker(client_id, host):
-                # Controllers move and epochs go stale while a cluster lives; brokers try again.
-                if not storm and (code not in BROKEN or code in AMONG_BROKERS):
-                    continue
+            # Controllers move and epochs go stale while a cluster lives; brokers try again.
+            daily = not storm and (code not in BROKEN or code in AMONG_BROKERS)
+            if daily and view.is_broker(client_id, host):
+                continue
             who = view.client(client_id, host)
             told = error_name(code)
             span = (seen.last_ns or 0) - (first or 0)

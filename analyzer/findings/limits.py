@@ -70,7 +70,7 @@ LIMITS: Final[dict[str, Limit]] = {
     "connections.span": Limit(
         30 * SECOND,
         "ns",
-        "a program that starts may open many at once; it goes on only if it leaks",
+        "programs open many when they start; those that go on make one for each use",
     ),
     "connections.burst": Limit(100, "count", "so many are too many however short the capture is"),
     "connections.life": Limit(10 * SECOND, "ns", "clients keep connections for minutes and hours"),

@@ -104,7 +104,7 @@ class Sizes(Detector):
                     self.rule("message-too-large"),
                     f"{plural(large.count, 'batch', 'batches')} of {who} for topic "
                     f"{view.topic(topic)} were refused with {told}; the largest request had "
-                    f"{size(large.bytes)},
+                    f"{size(large.bytes)}",
                     all_of(mine, f"error == {code}", view.of_topic(topic)),
                     large,
                     link=told,
