@@ -55,6 +55,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "errors": Home("analyzer.commands.errors:errors", "Error codes and what they mean."),
     "proxy": Home("proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."),
     "replay": Home("proxy.replay.cli:replay", "Send a capture's requests again, compare answers."),
+    "serve": Home("proxy.serve.cli:serve", "A capture as a broker for real clients."),
     "faults": Home("proxy.cli:faults", "What `proxy --fault` can do."),
     "doctor": Home("analyzer.commands.doctor:doctor", "What this machine lacks for what."),
     "completion": Home("analyzer.commands.completion:completion", "Shell completion."),

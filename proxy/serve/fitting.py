@@ -1,0 +1,50 @@
+"""Bodies for another version than they were made for: fields that the version lacks are left out,
+those that it has more get their defaults. Sans-I/O."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dissectors.layout import (
+    ArrayWire,
+    Layout,
+    StructWire,
+    UuidWire,
+    Wire,
+    default_of,
+    implied_default,
+)
+from dissectors.reader import Body
+from dissectors.values import Uuid
+
+
+def fitted(layout: Layout, body: Body) -> Body:
+    """A complete body of the layout."""
+    made: Body = _fitted(layout.body, body)
+    return made
+
+
+def _fitted(wire: Wire, value: Any) -> Any:
+    if isinstance(wire, StructWire) and isinstance(value, dict):
+        out = {}
+        for slot in (*wire.slots, *wire.tags):
+            if slot.name in value:
+                out[slot.name] = _fitted(slot.wire, value[slot.name])
+            else:
+                out[slot.name] = _default(slot.wire, default_of(slot))
+        return out
+    if isinstance(wire, ArrayWire) and isinstance(value, list):
+        return [_fitted(wire.element, each) for each in value]
+    if value is None and not getattr(wire, "nullable", False):
+        return _default(wire, implied_default(wire))
+    if isinstance(wire, UuidWire):
+        return Uuid(value)
+    return value
+
+
+def _default(wire: Wire, value: Any) -> Any:
+    if isinstance(wire, UuidWire):
+        return Uuid(value)
+    return (
+        implied_default(wire) if value is None and not getattr(wire, "nullable", False) else value
+    )

@@ -1,0 +1,220 @@
+"""What a capture tells of its cluster: nodes, topics, logs, offsets, versions. Takes exchanges in;
+sans-I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from dissectors.reader import Body
+from dissectors.registry import APIS
+from dissectors.values import Uuid
+from proxy.serve.log import Log
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.topics import TopicNames
+
+DEFAULT_NODE: Final = 1
+INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@dataclass(slots=True)
+class Partition:
+    """A partition, its leader and its log."""
+
+    leader: int
+    replicas: list[int]
+    epoch: int = 0
+    log: Log = field(default_factory=Log)
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic and its partitions by number."""
+
+    name: str
+    id: bytes
+    partitions: dict[int, Partition] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Model:
+    """The captured cluster."""
+
+    names: TopicNames
+    nodes: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """Captured addresses."""
+    racks: dict[int, str | None] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    ids: dict[bytes, str] = field(default_factory=dict)
+    cluster_id: str | None = None
+    controller: int = -1
+    versions: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """API key -> versions that the captured broker served."""
+    features: Body = field(default_factory=dict)
+    offsets: dict[str, dict[tuple[str, int], tuple[int, str | None]]] = field(default_factory=dict)
+    """Group -> committed offsets before the capture."""
+    asked: dict[int, set[int]] = field(default_factory=dict)
+    """API key -> versions that the captured clients used."""
+    mechanisms: list[str] = field(default_factory=list)
+
+    # --- reading the capture
+
+    def add(self, exchange: Exchange) -> None:
+        """Take an exchange in."""
+        if exchange.api_key in APIS and exchange.api_version is not None:
+            self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
+        if exchange.response is None or exchange.request is None:
+            return
+        request, answer = exchange.request.body, exchange.response.body
+        if request is None or answer is None:
+            return
+        handler = _READERS.get(exchange.api)
+        if handler is not None:
+            handler(self, request, answer)
+
+    def finish(self) -> None:
+        """Everything was read: what is missing gets plausible values."""
+        if not self.nodes:
+            self.nodes[DEFAULT_NODE] = ("", 0)
+        if self.controller not in self.nodes:
+            self.controller = min(self.nodes)
+        self.cluster_id = self.cluster_id or "a2Fma2FzY29wZS1zZXJ2ZQ"
+        for topic in self.topics.values():
+            for part in topic.partitions.values():
+                if part.leader not in self.nodes:
+                    part.leader = min(self.nodes)
+
+    def topic(self, name: str) -> Topic:
+        """A topic; made when it is not known."""
+        found = self.topics.get(name)
+        if found is None:
+            made = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+            known = next((i for i, n in self.names.all().items() if n == name), None)
+            found = self.topics[name] = Topic(name, bytes(known or made))
+            self.ids[found.id] = name
+        return found
+
+    def partition(self, name: str, number: int) -> Partition:
+        """A partition; made when it is not known."""
+        topic = self.topic(name)
+        found = topic.partitions.get(number)
+        if found is None:
+            node = min(self.nodes, default=DEFAULT_NODE)
+            found = topic.partitions[number] = Partition(node, [node])
+        return found
+
+    def name_of(self, element: Body) -> str:
+        """The topic that an element of a request is about, by name or id; "" when unknown."""
+        for field_ in ("topic", "name", "topic_name"):
+            if element.get(field_):
+                return str(element[field_])
+        topic_id = bytes(element.get("topic_id") or b"")
+        return self.ids.get(topic_id) or self.names.get(topic_id) or ""
+
+    def _brokers(self, brokers: list[Body]) -> None:
+        for each in brokers:
+            node: int = each["node_id"] if "node_id" in each else each["broker_id"]
+            if node >= 0:
+                self.nodes[node] = (each["host"], each["port"])
+                self.racks[node] = each.get("rack")
+
+    def _metadata(self, request: Body, answer: Body) -> None:
+        self._brokers(answer["brokers"])
+        self.controller = answer.get("controller_id", self.controller)
+        self.cluster_id = answer.get("cluster_id") or self.cluster_id
+        for each in answer["topics"]:
+            name = each["name"] or self.names.get(bytes(each.get("topic_id", b"")))
+            if not name or each["error_code"]:
+                continue
+            if any(each.get("topic_id", b"")):
+                self.topics.setdefault(name, Topic(name, bytes(each["topic_id"])))
+                self.ids[bytes(each["topic_id"])] = name
+            topic = self.topic(name)
+            for part in each["partitions"]:
+                number = part["partition_index"]
+                found = topic.partitions.setdefault(number, Partition(part["leader_id"], []))
+                found.leader = part["leader_id"]
+                found.replicas = list(part["replica_nodes"])
+                found.epoch = part.get("leader_epoch", 0)
+
+    def _describe_cluster(self, request: Body, answer: Body) -> None:
+        self._brokers(answer["brokers"])
+        self.cluster_id = answer["cluster_id"] or self.cluster_id
+
+    def _find_coordinator(self, request: Body, answer: Body) -> None:
+        self._brokers([e for e in answer.get("coordinators", [answer]) if not e["error_code"]])
+
+    def _api_versions(self, request: Body, answer: Body) -> None:
+        for each in answer["api_keys"]:
+            self.versions[each["api_key"]] = (each["min_version"], each["max_version"])
+        for name in ("supported_features", "finalized_features", "finalized_features_epoch"):
+            if answer.get(name):
+                self.features[name] = answer[name]
+
+    def _fetch(self, request: Body, answer: Body) -> None:
+        for topic in answer["responses"]:
+            name = self.name_of(topic)
+            if not name:
+                continue
+            for part in topic["partitions"]:
+                log = self.partition(name, part["partition_index"]).log
+                if part.get("log_start_offset", -1) > 0:
+                    log.starts_at(part["log_start_offset"])
+                for each in part.get("aborted_transactions") or ():
+                    aborted = (each["producer_id"], each["first_offset"])
+                    if aborted not in log.aborted:
+                        log.aborted.append(aborted)
+                if part["records"]:
+                    log.add(part["records"])
+
+    def _produce(self, request: Body, answer: Body) -> None:
+        bases: dict[tuple[str, int], int] = {}
+        for topic in answer["responses"]:
+            for part in topic["partition_responses"]:
+                if not part["error_code"] and part["base_offset"] >= 0:
+                    bases[self.name_of(topic), part["index"]] = part["base_offset"]
+        for topic in request["topic_data"]:
+            name = self.name_of(topic)
+            for part in topic["partition_data"]:
+                base = bases.get((name, part["index"]))
+                if name and base is not None and part["records"]:
+                    self.partition(name, part["index"]).log.append(part["records"], base)
+
+    def _offset_fetch(self, request: Body, answer: Body) -> None:
+        if "groups" in answer:
+            pairs = [(each["group_id"], each["topics"]) for each in answer["groups"]]
+        else:
+            pairs = [(request["group_id"], answer["topics"])]
+        for group, topics in pairs:
+            known = self.offsets.setdefault(group, {})
+            for topic in topics:
+                name = self.name_of(topic)
+                for part in topic["partitions"]:
+                    place = (name, part["partition_index"])
+                    if name and part["committed_offset"] >= 0 and place not in known:
+                        known[place] = (part["committed_offset"], part["metadata"])
+
+    def _sasl(self, request: Body, answer: Body) -> None:
+        for name in answer["mechanisms"]:
+            if name not in self.mechanisms:
+                self.mechanisms.append(name)
+
+
+_READERS: Final[dict[str, Any]] = {
+    "Metadata": Model._metadata,
+    "DescribeCluster": Model._describe_cluster,
+    "FindCoordinator": Model._find_coordinator,
+    "ApiVersions": Model._api_versions,
+    "Fetch": Model._fetch,
+    "Produce": Model._produce,
+    "OffsetFetch": Model._offset_fetch,
+    "SaslHandshake": Model._sasl,
+}
+
+
+def uuid_of(topic: Topic) -> Uuid:
+    """The topic's id as bodies have it."""
+    return Uuid(topic.id)
