@@ -121,6 +121,8 @@ class Requests(Judging):
         if key == SASL_HANDSHAKE:
             self._tokens = version == 0
         tap = self.tap is not None
+        if tap and way.frames == 1 and head.client_id:
+            self.note = f"client {head.client_id}"
         if (
             (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
             or (tap and not hub.with_secrets and secrets.in_request(key, version))

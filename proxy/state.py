@@ -39,6 +39,8 @@ class State:
         self.ways = (Way(CLIENT), Way(BROKER))
         self.client_id: str | None = None
         self.software = ""
+        self.note = ""
+        """Comment for the next bytes of the client in the recording."""
         self.tap: Tap | None = None
         self.over = False
         self.cause = ""
@@ -67,7 +69,10 @@ class State:
         if len(data):
             self._out.append(Send(1 - way.side, data))
             if self.tap is not None:
-                self.tap.client(way.side, data, self._now)
+                comment = ""
+                if self.note and way.side == CLIENT:
+                    comment, self.note = self.note, ""
+                self.tap.client(way.side, data, self._now, comment)
 
     def _rest(self, way: Way, at: int, size: int) -> int:
         """Frames were followed to `at`, which may lie behind the `size` bytes that are here."""
@@ -149,6 +154,9 @@ class State:
     def _tap_frame(self, side: int, entry: Entry, frame: bytes, comment: str = "") -> None:
         if self.tap is None:
             return
+        if self.note and side == CLIENT:
+            comment = f"{self.note}; {comment}" if comment else self.note
+            self.note = ""
         if self.hub.with_secrets:
             self.tap.client(side, frame, self._now, comment)
             return

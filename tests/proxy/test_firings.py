@@ -69,6 +69,8 @@ def test_a_firing_is_told_where_it_happened(word: str, on: str, chunk: int) -> N
         for at in range(0, len(answered), chunk):
             bench.feed(BROKER, answered[at : at + chunk])
     told = [comment for comment in notes.comments if f"fault: {word}" in comment]
+    named = [comment for comment in notes.comments if comment.startswith("client test")]
+    assert len(named) == 1
     if word in ("delay", "hold") and on == "response":
         assert told == []  # it is recorded when the client gets it
         return
@@ -101,7 +103,7 @@ def test_requests_without_an_answer_are_told_of_too() -> None:
     bench, notes = tapped("-> drop on request")
     asked = produce(acks=0)
     bench.feed(CLIENT, asked)
-    assert notes.legs[0] == [(CLIENT, asked, "fault: drop")]
+    assert notes.legs[0] == [(CLIENT, asked, "client test; fault: drop")]
 
 
 def test_what_no_rule_wants_is_recorded_once() -> None:
@@ -111,7 +113,7 @@ def test_what_no_rule_wants_is_recorded_once() -> None:
     bench.feed(BROKER, answered)
     assert notes.of(0, CLIENT) == asked
     assert notes.of(0, BROKER) == answered
-    assert notes.comments == []
+    assert notes.comments == ["client test"]
 
 
 def test_a_request_with_secrets_that_is_replaced_stays_masked() -> None:
