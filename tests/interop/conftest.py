@@ -23,15 +23,18 @@ CLIENT_PORTS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the proxy against old brokers come last: one cluster of three runs at a time."""
+    """Tests of the proxy that restart brokers come late, those with old brokers last: one cluster
+    of three runs at a time, and the others want it whole."""
 
-    def old(item: pytest.Item) -> bool:
-        return getattr(item, "callspec", None) is not None and (
-            "clusters" in getattr(item, "fixturenames", ())
-            and item.callspec.params.get("version") == "3.9.2"  # type: ignore[attr-defined]
-        )
+    def turn(item: pytest.Item) -> int:
+        if "clusters" not in getattr(item, "fixturenames", ()):
+            return 0
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and callspec.params.get("version") == "3.9.2":
+            return 2
+        return 1 if "restarts" in item.name else 0
 
-    items.sort(key=old)
+    items.sort(key=turn)
 
 
 @pytest.fixture(scope="session")

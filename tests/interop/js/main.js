@@ -47,7 +47,7 @@ function kafka(a, suffix = "") {
     brokers: a.bootstrap.split(","),
     logLevel: logLevel.ERROR,
     requestTimeout: Number(a.timeout || 30000),
-    retry: { initialRetryTime: 100, retries: 12, maxRetryTime: 3000 },
+    retry: { initialRetryTime: 100, retries: a.timeout ? 4 : 12, maxRetryTime: 1000 },
   };
   if (a.ca) {
     settings.ssl = { ca: [fs.readFileSync(a.ca)] };
@@ -108,7 +108,10 @@ class Member {
     this.consumer.on("consumer.group_join", ({ payload: joined }) => {
       this.holds = (joined.memberAssignment[a.topic] || []).length;
     });
-    this.consumer.on("consumer.crash", ({ payload: crash }) => { this.crash = crash.error; });
+    // After most crashes it starts again by itself.
+    this.consumer.on("consumer.crash", ({ payload: crash }) => {
+      if (!crash.restart) this.crash = crash.error;
+    });
   }
 
   async start() {
@@ -140,6 +143,7 @@ async function consume(a) {
   } finally {
     await member.stop();
   }
+  if (member.crash) throw member.crash;
   return { consumed: member.rows };
 }
 
