@@ -1,12 +1,13 @@
 """What the proxy costs: speed, latency, CPU and memory, beside nothing and beside other relays.
 
-    python benchmarks/proxy.py                   frames over loopback (about two minutes)
+    python benchmarks/proxy.py                   frames over loopback (some minutes)
     python benchmarks/proxy.py --real            ProducerPerformance and ConsumerPerformance
     python benchmarks/proxy.py --soak            10 GB, for the memory
 
 Every round runs all variants one after the other, so that a busy machine hurts all alike; printed
-are medians. Ratios and CPU seconds per GB are what to look at, not MB/s. Load generator and server
-are processes of their own.
+are medians. Rivals (benchmarks/rivals.py) that cannot be had are left out with a reason; where that
+is allowed, all runs in a network namespace of its own. Ratios and CPU seconds per GB are what to
+look at, not MB/s. Load generator and server are processes of their own.
 """
 
 from __future__ import annotations
@@ -23,19 +24,39 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve()
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.rivals import (  # noqa: E402
+    INSIDE,
+    RIVALS,
+    Missing,
+    enter_namespace,
+    free_port,
+    prepare,
+)
+
 SIZE = struct.Struct(">i")
 PRODUCE_HEAD = struct.Struct(">hhih5sBBh")  # v9: key, version, id, client id, tags, txn, acks
 FRAME_BYTES = 64 * 1024
-ANSWER_BYTES = 512 * 1024
+ANSWER_BYTES = 500_000
+# Produce v9's answer behind the correlation id: one topic, one partition, no error.
+PRODUCED = b"\0\x02\x02t\x02" + struct.pack(">ihqqq", 0, 0, 1, -1, 0) + b"\x01\0\0\0" + bytes(5)
+HEARTBEAT = struct.pack(">h5sih9sh", 5, b"group", 7, 9, b"member-id", -1)
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-# --- the far end: answers Produce with little, Fetch with much, ApiVersions with 64 bytes
+def sized(count: int) -> bytes:
+    """So many bytes of records, behind their length (a varint of three bytes, plus one)."""
+    size = count + 1
+    return bytes((size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14)) + bytes(count)
+
+
+# --- the far end: answers Produce with little, Fetch with much, Heartbeat with 14 bytes
 
 
 def serve(port_file: str) -> None:
@@ -48,12 +69,9 @@ def serve(port_file: str) -> None:
 
 def _answer(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # A Fetch v12 answer: one topic, one partition, records, no tags.
-    records = bytes(ANSWER_BYTES)
-    body = struct.pack(
-        ">BihiB2sBBihqqqBiBBBB", 0, 0, 0, 0, 2, b"\x02t", 2, 0, 0, 0, 1, 1, 0, 0, -1, 0, 0, 0, 0
-    )
-    fetch = body[:-4] + b"\xff\xff\x1f" + records[: 0x7FFFF - 1 - 16] + bytes(3)
+    # A Fetch v12 answer: one topic, one partition, records.
+    fetch = struct.pack(">Bihi", 0, 0, 0, 0) + b"\x02\x02t\x02"
+    fetch += struct.pack(">ihqqqBi", 0, 0, 1, 1, 0, 0, -1) + sized(ANSWER_BYTES) + bytes(3)
     buffer = bytearray(1 << 20)
     view = memoryview(buffer)
     have = 0
@@ -70,11 +88,11 @@ def _answer(connection: socket.socket) -> None:
                     break
                 key, correlation = buffer[at + 5], bytes(buffer[at + 8 : at + 12])
                 if key == 0:
-                    connection.sendall(SIZE.pack(44) + correlation + bytes(40))
+                    connection.sendall(SIZE.pack(4 + len(PRODUCED)) + correlation + PRODUCED)
                 elif key == 1:
                     connection.sendall(SIZE.pack(4 + len(fetch)) + correlation + fetch)
                 else:
-                    connection.sendall(SIZE.pack(64) + correlation + bytes(60))
+                    connection.sendall(SIZE.pack(10) + correlation + bytes(6))
                 at += size + 4
             view[: have - at] = view[at:have]
             have -= at
@@ -102,7 +120,8 @@ def _frame(key: int, version: int, correlation: int, rest: bytes) -> bytes:
 
 def _produce(connection: socket.socket, amount: int) -> None:
     count = max(1, amount // FRAME_BYTES)
-    frame = _frame(0, 9, 7, b"\0\0\xff\xff" + bytes(FRAME_BYTES - 40))
+    head = b"\0\0\xff\xff" + struct.pack(">i", 30_000) + b"\x02\x02t\x02" + bytes(4)
+    frame = _frame(0, 9, 7, head + sized(FRAME_BYTES - 60) + bytes(3))
     begin = time.perf_counter()
 
     def send() -> None:
@@ -111,7 +130,7 @@ def _produce(connection: socket.socket, amount: int) -> None:
 
     sender = threading.Thread(target=send)
     sender.start()
-    left = count * 48
+    left = count * (8 + len(PRODUCED))
     while left:
         left -= len(connection.recv(1 << 16))
     sender.join()
@@ -119,7 +138,10 @@ def _produce(connection: socket.socket, amount: int) -> None:
 
 
 def _fetch(connection: socket.socket, amount: int) -> None:
-    request = _frame(1, 12, 7, bytes(50))
+    # Fetch v12 of one partition.
+    body = struct.pack(">BiiiiBii", 0, -1, 500, 1, 1 << 30, 0, 0, -1) + b"\x02\x02t\x02"
+    body += struct.pack(">iiqiqi", 0, -1, 0, -1, -1, 1 << 20) + b"\0\0\x01\x01\0"
+    request = _frame(1, 12, 7, body)
     buffer = bytearray(1 << 20)
     got = 0
     begin = time.perf_counter()
@@ -134,12 +156,12 @@ def _fetch(connection: socket.socket, amount: int) -> None:
 
 
 def _ping(connection: socket.socket, amount: int) -> None:
-    request = _frame(18, 0, 7, b"")
+    request = _frame(12, 3, 7, HEARTBEAT)  # Heartbeat: small, frequent, nothing to change
     times = []
     for turn in range(amount + 200):
         begin = time.perf_counter_ns()
         connection.sendall(request)
-        left = 68
+        left = 14
         while left:
             left -= len(connection.recv(left))
         if turn >= 200:
@@ -199,15 +221,16 @@ def asyncio_relay(upstream: int, port_file: str, port: int = 0) -> None:
     asyncio.run(main())
 
 
-NO_OP = "class Nothing:\n    def tcp_message(self, flow):\n        pass\n\naddons = [Nothing()]\n"
-
-
 class Running:
     """A relay process: `port`, CPU seconds and memory."""
 
     def __init__(self, name: str, command: list[str], port_file: Path, port: int = 0) -> None:
         self.name = name
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+        self.version = ""
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=self.said
+        )
         self.port = port or port_of(port_file, self.process)
         end = time.monotonic() + 30
         while port and time.monotonic() < end:
@@ -233,6 +256,16 @@ class Running:
             self.process.kill()
             self.process.wait()
 
+    def left_out(self) -> str:
+        """What our proxy said about packets that it could not record."""
+        lines = self.last_words().splitlines()
+        return "; ".join(line for line in lines if "left out" in line)
+
+    def last_words(self) -> str:
+        """The end of what the process said."""
+        self.said.seek(0)
+        return self.said.read().decode(errors="replace")[:6000]
+
 
 def port_of(file: Path, process: subprocess.Popen[bytes]) -> int:
     end = time.monotonic() + 30
@@ -240,50 +273,58 @@ def port_of(file: Path, process: subprocess.Popen[bytes]) -> int:
         with contextlib.suppress(OSError, ValueError):
             return int(file.read_text())
         time.sleep(0.02)
-    raise SystemExit(f"{process.args} did not start")
+    raise SystemExit(f"{process.args!r} did not start")
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+OURS = ("kafkascope", "kafkascope, recording", "kafkascope, a rule")
+VARIANTS = ("direct", "asyncio relay", *OURS, *RIVALS)
+RULE = "api == Metadata and topic == nothing -> delay 1ms"
 
 
-VARIANTS = ("direct", "asyncio relay", "kafkascope", "kafkascope, recording", "kafkascope, a rule")
-
-
-def start(name: str, upstream: int, folder: Path) -> Running:
-    """Start a relay before the port `upstream`."""
-    port_file = folder / f"port-{name.replace(' ', '-')}"
-    python = sys.executable
-    if name == "asyncio relay":
-        command = [python, str(HERE), "--as", "relay", str(upstream), str(port_file)]
-        return Running(name, command, port_file)
-    if name == "mitmdump":
-        script = folder / "nothing.py"
-        script.write_text(NO_OP)
-        port = _free_port()
-        tool = str(Path(python).with_name("mitmdump"))
-        mode = f"reverse:tcp://127.0.0.1:{upstream}@127.0.0.1:{port}"
-        confdir = f"confdir={folder / 'mitmproxy'}"
-        return Running(
-            name, [tool, "-q", "--set", confdir, "--mode", mode, "-s", str(script)], port_file, port
-        )
-    port = _free_port()
-    command = [python, "-m", "tui.cli", "proxy", "--upstream", f"127.0.0.1:{upstream}"]
-    command += ["--listen", f"127.0.0.1:{port}", "--quiet"]
+def ours(name: str, upstream: int, folder: Path, *more: str) -> list[str]:
+    """The command of one of our variants."""
+    command = [sys.executable, "-m", "tui.cli", "proxy", "--upstream", f"127.0.0.1:{upstream}"]
+    command += ["--quiet", "--control", "none", *more]
     if "recording" in name:
-        command += [
-            "-w",
-            str(folder / "bench.pcapng"),
-            "--rotate-bytes",
-            "256MB",
-            "--keep-bytes",
-            "512MB",
-        ]
+        file = folder / "bench.pcapng"
+        command += ["-w", str(file), "--rotate-bytes", "256MB", "--keep-bytes", "512MB"]
     if "rule" in name:
-        command += ["--fault", "api == Metadata and topic == nothing -> delay 1ms"]
-    return Running(name, command, port_file, port)
+        command += ["--fault", RULE]
+    return command
+
+
+def start(name: str, upstream: int, folder: Path, port: int = 0) -> Running:
+    """Start a relay before the port `upstream`, at a given port or any."""
+    port = port or free_port()
+    port_file = folder / "unused"
+    version = ""
+    if name == "asyncio relay":
+        command = [sys.executable, str(HERE), "--as", "relay"]
+        command += [str(upstream), str(port_file), str(port)]
+    elif name in RIVALS:
+        command, version = RIVALS[name](folder, upstream, port)
+    else:
+        command = ours(name, upstream, folder, "--listen", f"127.0.0.1:{port}")
+    running = Running(name, command, port_file, port)
+    running.version = version
+    return running
+
+
+def start_all(
+    names: list[str], begin: Callable[[str], Running]
+) -> tuple[dict[str, Running], list[str]]:
+    """Relays by name, and the names that are there; says which are not, and why."""
+    relays: dict[str, Running] = {}
+    there = []
+    for name in names:
+        if name != "direct":
+            try:
+                relays[name] = begin(name)
+            except Missing as missing:
+                print(f"{name}: skipped: {missing}")
+                continue
+        there.append(name)
+    return relays, there
 
 
 def measure(kind: str, port: int, amount: int) -> list[float]:
@@ -311,9 +352,9 @@ def far_end(folder: Path) -> Iterator[int]:
 def frames(rounds: int, amount: int, names: list[str]) -> None:
     """Bulk both ways and round trips, through every relay."""
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
-    results: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     with far_end(folder) as upstream:
-        relays = {n: start(n, upstream, folder) for n in names if n != "direct"}
+        relays, names = start_all(names, lambda name: start(name, upstream, folder))
+        results: dict[str, dict[str, list[float]]] = {name: {} for name in names}
         try:
             for turn in range(rounds + 1):
                 for name in names:
@@ -321,7 +362,11 @@ def frames(rounds: int, amount: int, names: list[str]) -> None:
                     port = relay.port if relay else upstream
                     for kind in ("produce", "fetch", "ping"):
                         before = relay.cpu_s() if relay else 0.0
-                        told = measure(kind, port, 3000 if kind == "ping" else amount)
+                        try:
+                            told = measure(kind, port, 3000 if kind == "ping" else amount)
+                        except subprocess.CalledProcessError as error:
+                            said = relay.last_words() if relay else ""
+                            raise SystemExit(f"{name}, {kind}: {error.stderr}{said}") from error
                         if turn == 0:
                             continue  # warm-up
                         row = results[name]
@@ -338,6 +383,17 @@ def frames(rounds: int, amount: int, names: list[str]) -> None:
                 relay.stop()
             shutil.rmtree(folder, ignore_errors=True)
     report(results, memory)
+    epilogue(relays)
+
+
+def epilogue(relays: dict[str, Running]) -> None:
+    """Versions, losses, and how busy the machine was."""
+    versions = [f"{n} {r.version}" for n, r in relays.items() if r.version]
+    print(f"rivals: {', '.join(versions) or 'none'}; Python {sys.version.split()[0]}")
+    for relay in relays.values():
+        if lost := relay.left_out():
+            print(f"{relay.name}: {lost}")
+    print("load average: " + " ".join(f"{load:.1f}" for load in os.getloadavg()))
 
 
 def report(results: dict[str, dict[str, list[float]]], memory: dict[str, float]) -> None:
@@ -350,7 +406,7 @@ def report(results: dict[str, dict[str, list[float]]], memory: dict[str, float])
 
     def ratio(name: str, what: str) -> float:
         pairs = zip(results[name][what], results["asyncio relay"][what], strict=True)
-        return statistics.median(ours / theirs for ours, theirs in pairs)
+        return statistics.median(mine / theirs for mine, theirs in pairs)
 
     for name in results:
         line = f"{name:26}"
@@ -397,22 +453,28 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bytes", type=float, default=5e8)
     parser.add_argument("--only", help="comma separated variants")
-    parser.add_argument("--mitmdump", action="store_true", help="also mitmdump with a no-op add-on")
+    parser.add_argument("--no-rivals", action="store_true", help="only nothing, the relay, ours")
     parser.add_argument("--soak", action="store_true")
+    parser.add_argument("--soak-bytes", type=float, default=1e10)
     parser.add_argument("--real", action="store_true")
     given = parser.parse_args()
     if given.soak:
-        soak(int(1e10))
+        soak(int(given.soak_bytes))
         return
+    names = list(VARIANTS)
+    if given.no_rivals:
+        names = [name for name in names if name not in RIVALS]
+    if given.only:
+        names = [name for name in names if name in given.only.split(";")]
+    if "kroxylicious" in names or "toxiproxy" in names:
+        if not os.environ.get(INSIDE):
+            prepare()
+        enter_namespace()
     if given.real:
-        sys.path.insert(0, str(ROOT))
         from benchmarks import proxy_real
 
-        proxy_real.run(given.rounds, sys.modules[__name__])
+        proxy_real.run(given.rounds, names, sys.modules[__name__])
         return
-    names = list(VARIANTS) + (["mitmdump"] if given.mitmdump else [])
-    if given.only:
-        names = [n for n in names if n in given.only.split(";")]
     frames(given.rounds, int(given.bytes), names)
 
 
