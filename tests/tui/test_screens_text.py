@@ -10,6 +10,8 @@ from analyzer.render_times import Times
 from analyzer.statistics.clients import Usage
 from analyzer.statistics.group_model import Mark, Member, Rebalance, Story
 from tests.tui.boards import ReadScene
+from tui.screens import evidence
+from tui.screens.keys import Keys
 from tui.screens.ladder import indexes_of, ladder
 from tui.screens.lanes import lanes
 from tui.screens.matrix import everybody, matrix, summary
@@ -91,6 +93,36 @@ def test_all_clients_at_once_have_a_column_for_each_api(old: ReadScene) -> None:
     assert {column.title for column in columns} >= {"Client", "Fetch", "Produce"}
     fetch = next(column.name for column in columns if column.title == "Fetch")
     assert {line.get(fetch) for line in lines} >= {"3"}
+
+
+@pytest.fixture(scope="module")
+def codecs() -> ReadScene:
+    return ReadScene(SAMPLES / "java-codecs.pcap")
+
+
+def test_keys_of_records_are_counted(codecs: ReadScene) -> None:
+    topics = codecs.statistics["topics"].rows(codecs.store.session.context.names)
+    topic = next(line["topic"] for line in topics if line["codecs"] == ["zstd"])
+    keys = Keys(codecs.store, topic, evidence.of_topic({"topic": topic}))
+    assert texts(keys.lines()) == ["looking at records ..."]
+    while not keys.over:
+        keys.advance(0.05)
+    line = next(each for each in topics if each["topic"] == topic)
+    assert keys.records == line["produced_records"] + line["fetched_records"]
+    assert keys.keyless + sum(keys.found.values()) == keys.records
+    said = "\n".join(texts(keys.lines()))
+    assert "most frequent key" in said
+    assert "without key" in said
+
+
+def test_a_key_that_moves_between_partitions_stands_out(codecs: ReadScene) -> None:
+    keys = Keys(codecs.store, "none", 'topic == "none"')
+    for partition, key in [(0, b"a"), (1, b"a"), (1, b"\xff\x00"), (0, None), (0, b"")]:
+        keys._count(key, b"value", partition)
+    said = "\n".join(texts(keys.lines()))
+    assert "1 key went to more than one partition" in said
+    assert "0xff00" in said
+    assert "without key  20 %" in said
 
 
 def story() -> Story:

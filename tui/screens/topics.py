@@ -9,9 +9,10 @@ from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.sizes import BY, SizesOf
 from analyzer.statistics.topics import Topics
 from tui.screens import evidence
-from tui.screens.board import told
+from tui.screens.board import SLICE, told
 from tui.screens.charted import ChartedBoard
 from tui.screens.charts import bar
+from tui.screens.keys import Keys
 from tui.screens.ladder import Told
 from tui.screens.sheet import Sheet, Spans
 
@@ -28,7 +29,7 @@ class TopicsBoard(ChartedBoard):
     TITLE = "Topics"
     STATISTICS = ("topics", "sizes", "cluster")
     COMMAND = "kafkascope stats topics {}"
-    TABS = ("Partitions", "Who", "Batches", "Leaders", "Over time")
+    TABS = ("Partitions", "Who", "Batches", "Keys", "Leaders", "Over time")
     EMPTY = "no records of any topic in the capture"
     HELP = (
         "Topics with what was written and read in this capture, by whom, how full batches were and "
@@ -36,6 +37,10 @@ class TopicsBoard(ChartedBoard):
         "Leaders what clients were told. A name with ? is the beginning of a topic's id."
     )
     KEYS: ClassVar[tuple[Any, ...]] = ()
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self._keys: Keys | None = None
 
     def make_sheet(self) -> Sheet:
         """As `stats topics`."""
@@ -79,7 +84,21 @@ class TopicsBoard(ChartedBoard):
             return told(who([each for each in lines if each["topic"] == topic], width))
         if tab == "Batches":
             return self._batches(topic)
+        if tab == "Keys":
+            return told(self._keys_of(topic).lines())
         return self._leaders(topic)
+
+    def _keys_of(self, topic: str) -> Keys:
+        if self._keys is None or self._keys.topic != topic:
+            self._keys = Keys(self.scene.store, topic, evidence.of_topic({"topic": topic}))
+            self._keys.advance(SLICE)
+        return self._keys
+
+    def work(self) -> bool:
+        """Look at more records, or exchanges."""
+        if self.tab == "Keys":
+            return self._keys is not None and not self._keys.over and self._keys.advance(SLICE)
+        return super().work()
 
     def _partitions(self, topic: str) -> Sheet:
         found = self.statistic("topics")
