@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -88,7 +88,7 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "batch_id": batch,
         "previous": job.previous,
         "schema_version": VERSION,
-        "kafkascope": version("kafkascope"),
+        "kafkascope": _version(),
         "engine": engine,
         "options": asdict(job.options),
         "files": [
@@ -111,6 +111,13 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "opaque": dict(facts.opaque),
         "rows": {name: _rows(made / name) for name in TABLES},
     }
+
+
+def _version() -> str:
+    try:
+        return version("kafkascope")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _rows(folder: Path) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from analyzer.spark.package import ZIP, write_zip
 from captures.errors import CaptureError, NotAllowed
 
 JAVA: Final = 17
@@ -158,7 +159,9 @@ def _remote(url: str, settings: dict[str, str]) -> Iterator[Any]:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     try:
-        yield spark
+        with tempfile.TemporaryDirectory() as folder:
+            spark.addArtifacts(str(write_zip(Path(folder) / ZIP)), pyfile=True)
+            yield spark
     finally:
         spark.stop()
 
@@ -176,7 +179,7 @@ def _start(folder: Path, master: str | None, ui: bool, settings: dict[str, str])
         wanted["spark.local.dir"] = str(folder)
         wanted["spark.sql.warehouse.dir"] = str(folder / "warehouse")
         wanted["spark.master"] = master or "local[*]"
-        if (master or "local").startswith("local"):
+        if _in_one_process(master):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
             wanted |= LOCAL
             wanted["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_log4j(folder)}"
@@ -190,10 +193,17 @@ def _start(folder: Path, master: str | None, ui: bool, settings: dict[str, str])
     log = folder / "spark.log"
     try:
         with _silenced(log):
-            return SparkSession.builder.config(conf=conf).getOrCreate()
+            spark = SparkSession.builder.config(conf=conf).getOrCreate()
+            if not submitted and not _in_one_process(master):
+                spark.sparkContext.addPyFile(str(write_zip(folder / ZIP)))
+            return spark
     except Exception as error:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-10:]) if log.exists() else ""
         raise NoSpark(f"Spark did not start: {error}\n{tail}") from None
+
+
+def _in_one_process(master: str | None) -> bool:
+    return master is None or bool(re.fullmatch(r"local(\[[^]]*\])?", master))
 
 
 def _log4j(folder: Path) -> Path:

@@ -1,0 +1,55 @@
+"""Our code as one zip for `--py-files`, and the program for `spark-submit`:
+`python -m analyzer.spark.package DIST`."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+from typing import Final
+
+ZIP: Final = "kafkascope-spark.zip"
+PROGRAM: Final = "kafkascope-job.py"
+PACKAGES: Final = ("analyzer", "captures", "dissectors")
+"""What a job imports, in the driver and in workers."""
+FIXED: Final = (1980, 1, 1, 0, 0, 0)
+"""Equal code gives an equal file."""
+
+MAIN: Final = '''\
+"""`kafkascope spark` for spark-submit: takes the same INPUT... and options."""
+
+from analyzer.spark.job import main
+
+main()
+'''
+
+
+def write_zip(path: Path) -> Path:
+    """Write the packages as they are imported here."""
+    import analyzer
+
+    home = Path(analyzer.__file__).parents[1]
+    if home.is_file():
+        # We run from such a file already.
+        path.write_bytes(home.read_bytes())
+        return path
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for package in PACKAGES:
+            for source in sorted((home / package).rglob("*.py")):
+                about = zipfile.ZipInfo(str(source.relative_to(home)), FIXED)
+                about.compress_type = zipfile.ZIP_DEFLATED
+                out.writestr(about, source.read_bytes())
+    return path
+
+
+def write_package(folder: Path) -> list[Path]:
+    """Write both files into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / PROGRAM
+    program.write_text(MAIN)
+    return [write_zip(folder / ZIP), program]
+
+
+if __name__ == "__main__":
+    for made in write_package(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
+        print(made)
