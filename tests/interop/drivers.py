@@ -21,8 +21,8 @@ __all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
 HERE = Path(__file__).parent
 STEP_SECONDS = 120.0
 OLD = ("Json", "Stores", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
-NEW = (*OLD, "headers/Headers", "Transact", "Administer")
-NEWEST = (*NEW, "Journey", "Sweep", "Tokens", "Share", "Raw", "AddVoter", "Leader", "Whole")
+NEW = (*OLD, "headers/Headers", "Transact", "Administer", "Journey")
+NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Raw", "AddVoter", "Leader", "Whole")
 ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
