@@ -40,9 +40,13 @@ COMMANDS: Final[dict[str, Home]] = {
     "groups": Home(
         "analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."
     ),
+    "delivery": Home(
+        "analyzer.commands.delivery:delivery", "Groups: lag, records skipped or read again."
+    ),
     "cluster": Home("analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."),
     "producers": Home("analyzer.commands.producers:producers", "Sequences and transactions."),
     "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
+    "report": Home("analyzer.commands.report:report", "One HTML or Markdown file about a capture."),
     "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
     "diff": Home("analyzer.commands.diff:diff", "Two exchanges, or two captures API by API."),
     "fixture": Home("analyzer.commands.fixture:fixture", "Messages as files for interop tests."),

@@ -11,6 +11,7 @@ from typing import Final
 from analyzer.statistics.clients import Clients
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.connections import Connections
+from analyzer.statistics.delivery import Delivery
 from analyzer.statistics.errors import Errors
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.latency import Latency
@@ -33,6 +34,7 @@ STATISTICS: Final[dict[str, type[Statistic]]] = {
     "groups": Groups,
     "cluster": Cluster,
     "producers": Producers,
+    "delivery": Delivery,
 }
 """Name of the state -> accumulator."""
 
@@ -42,6 +44,7 @@ __all__ = [
     "Cluster",
     "Column",
     "Connections",
+    "Delivery",
     "Errors",
     "Groups",
     "Latency",

@@ -17,6 +17,7 @@ from analyzer.statistics.mergeable import (
     EVENTS,
     NAMES,
     OTHERS,
+    Event,
     Events,
     Keyed,
     Measures,
@@ -162,6 +163,11 @@ class Groups:
     def names(self) -> list[str]:
         """The groups that are known."""
         return [str(key[0]) for key, _ in self._groups.items()]
+
+    def events(self, name: str) -> list[Event]:
+        """What happened to a group, as it was told, in order."""
+        group = self._groups.get((name,))
+        return [] if group is None else list(group.events)
 
     def story(self, name: str) -> Story | None:
         """What happened to a group; None when it is not known."""

@@ -1,0 +1,103 @@
+"""`kafkascope delivery`: what groups fetched, committed, skipped and read again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import click
+
+from analyzer.commands.counting import count
+from analyzer.commands.grid import print_lines
+from analyzer.commands.groups import split_names
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.output import Output
+from analyzer.commands.reading import Reading
+from analyzer.render_times import Times
+from analyzer.statistics.cluster import Cluster
+from analyzer.statistics.delivery import Delivery
+from analyzer.statistics.delivery_audit import Audit
+from analyzer.statistics.delivery_model import (
+    EVENT_COLUMNS,
+    LAG_COLUMNS,
+    PARTITION_COLUMNS,
+    PLAN_COLUMNS,
+)
+from analyzer.statistics.groups import Groups
+from analyzer.statistics.model import Column, Line
+
+TABLES: Final = ("partitions", "events", "plans", "lag")
+
+
+@click.command()
+@click.option("--events", "only", flag_value="events", help="Only what happened, in order.")
+@click.option("--plans", "only", flag_value="plans", help="Only the assignments of leaders.")
+@click.option("--lag", "only", flag_value="lag", help="Fetched, committed, end and lag over time.")
+@click.option("--partitions", "only", flag_value="partitions", help="Only the partitions.")
+@input_options
+def delivery(wish: Wish, only: str | None) -> int:
+    """The delivery audit of groups: lag, records skipped or read again, pauses, owners.
+
+    With a GROUP behind INPUT only that one. What was before the capture is unknown and stays empty.
+
+    \b
+      kafkascope delivery prod.pcapng
+      kafkascope delivery prod.pcapng orders-app --events
+      kafkascope delivery prod.pcapng orders-app --lag --format csv
+    """
+    inputs, named = split_names(wish.inputs)
+    wish = replace(wish, inputs=inputs)
+    with Reading(wish) as reading:
+        found, groups, cluster = Delivery(), Groups(), Cluster()
+        count(reading, found, groups, cluster)
+        times = Times(wish.time_format)
+        times.saw(reading.first_ns)
+        known = found.groups()
+        for name in named:
+            if name not in known:
+                click.echo(f'kafkascope: no traffic of a group "{name}"', err=True)
+        chosen = [name for name in named if name in known] if named else known
+        audit = Audit(found, groups, cluster, reading.capture.context.names)
+        with Output(wish) as output:
+            _print(audit, chosen, only, wish, output, times)
+        return reading.finish()
+
+
+def _print(
+    audit: Audit, chosen: list[str], only: str | None, wish: Wish, output: Output, times: Times
+) -> None:
+    tables: dict[str, tuple[str, tuple[Column, ...], list[Line]]] = {
+        "partitions": (
+            "delivery-partition/1",
+            PARTITION_COLUMNS,
+            [line for name in chosen for line in audit.partitions(name)],
+        ),
+        "events": (
+            "delivery-event/1",
+            EVENT_COLUMNS,
+            [line for name in chosen for line in audit.events(name)],
+        ),
+        "plans": (
+            "delivery-plan/1",
+            PLAN_COLUMNS,
+            [line for name in chosen for line in audit.plans(name)],
+        ),
+        "lag": (
+            "delivery-lag/1",
+            LAG_COLUMNS,
+            [line for name in chosen for line in audit.lags(name)],
+        ),
+    }
+    shown = [only] if only else ["partitions", "events", "plans"]
+    if wish.form in ("csv", "tsv", "json"):
+        # One table of one shape.
+        shown = shown[:1]
+    first = True
+    for name in shown:
+        schema, columns, lines = tables[name]
+        if not lines:
+            continue
+        if not first and wish.form == "table":
+            output.line("")
+        first = False
+        print_lines(lines, columns, schema, wish, output, times)

@@ -1,0 +1,302 @@
+"""What groups did with their partitions: fetched, committed, how far the ends were.
+
+State only: ranges that were fetched, commits, offsets that groups started from, how members poll,
+and what leaders assigned. `delivery_audit` reads it together with groups and cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from analyzer.identity import host_of
+from analyzer.statistics.delivery_parts import Periods, commits_of, plan_of, starts_of
+from analyzer.statistics.mergeable import (
+    EVENTS,
+    NAMES,
+    Event,
+    Events,
+    Keyed,
+    Measures,
+    Names,
+    Rule,
+    least,
+    most,
+    total,
+)
+from analyzer.statistics.model import Column, Line, checked, stated, topic_key
+from analyzer.statistics.moved import moved, replica_id, whole_batches
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.topics import TopicNames
+
+FETCH: Final = 1
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
+JOIN_GROUP: Final = 11
+SYNC_GROUP: Final = 14
+TXN_COMMIT: Final = 28
+HEARTBEAT: Final = 68
+KEYS: Final = frozenset(
+    {FETCH, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, 12, SYNC_GROUP, TXN_COMMIT, HEARTBEAT}
+)
+MAX_READS: Final = 5_000
+MAX_COMMITS: Final = 5_000
+MAX_MEMBERS: Final = 5_000
+MAX_PLANS: Final = 1_000
+
+PERIODS: Final = {"rule": Rule(Periods.merged, lambda value: value.dump(), Periods.load)}
+
+
+@dataclass(slots=True)
+class Reads(Measures):
+    """Of a partition, by a client."""
+
+    answers: int = total()
+    records: int = total()
+    at_stable: int = total()
+    """Empty answers at the last stable offset, with more behind it."""
+    stable_ns: int | None = least()
+    """When that began."""
+    end: tuple[int, int, int, int] | None = most()
+    """(time, high watermark, last stable offset, log start), the latest."""
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Commits(Measures):
+    """Of a group for a partition."""
+
+    count: int = total()
+    failed: int = total()
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+@dataclass(slots=True)
+class Belongs(Measures):
+    """A client in a group."""
+
+    members: Names = field(default_factory=Names, metadata=NAMES)
+    session_ms: int | None = most()
+    rebalance_ms: int | None = most()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+    commits: int = total()
+
+
+@dataclass(slots=True)
+class Polls(Measures):
+    """When a client fetched."""
+
+    periods: Periods = field(default_factory=Periods, metadata=PERIODS)
+
+
+@dataclass(slots=True)
+class Planned(Measures):
+    """What the leader of a generation assigned, and what the members had subscribed to."""
+
+    assignor: str | None = most()
+    subscribed: tuple[Any, ...] | None = most()
+    """((member, instance or "", (topics)), ...)"""
+    assigned: tuple[Any, ...] | None = most()
+    """((member, ((topic, (partitions)), ...)), ...)"""
+    sync: tuple[int, int] | None = least()
+    """(time, number) of the leader's SyncGroup."""
+
+
+class Delivery:
+    """Fetches, commits, members and plans."""
+
+    NAME: ClassVar[str] = "delivery"
+    VERSION: ClassVar[int] = 1
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group"),
+        Column("topic", "Topic"),
+        Column("partition", "Part", "count"),
+        Column("commits", "commits", "count"),
+        Column("failed", "failed", "count"),
+        Column("committed", "committed", "count"),
+        Column("fetched", "fetched", "count"),
+        Column("end", "end", "count"),
+        Column("lag", "lag", "count"),
+    )
+
+    def __init__(self, limit: int = MAX_READS) -> None:
+        self.limit = limit
+        self.reads: Keyed[Reads] = Keyed(Reads, limit)
+        """By topic, partition, client id and host."""
+        self.commits: Keyed[Commits] = Keyed(Commits, min(limit, MAX_COMMITS))
+        """By group, topic and partition."""
+        self.belongs: Keyed[Belongs] = Keyed(Belongs, min(limit, MAX_MEMBERS))
+        """By group, client id and host."""
+        self.polls: Keyed[Polls] = Keyed(Polls, min(limit, MAX_MEMBERS))
+        """By client id and host."""
+        self.plans: Keyed[Planned] = Keyed(Planned, min(limit, MAX_PLANS))
+        """By group and generation."""
+
+    # --- taking in
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        key = row.api_key
+        if key not in KEYS or exchange.request is None or exchange.request.body is None:
+            return
+        asked = exchange.request.body
+        answer = exchange.response.body if exchange.response is not None else None
+        who = row.client_id or "", host_of(row.client_address)
+        if key == FETCH:
+            if replica_id(asked) < 0:
+                self._fetched(who, asked, row, exchange)
+            return
+        group = asked.get("group_id") or ""
+        if key == OFFSET_FETCH:
+            for part, (named, topic, number, offset) in enumerate(starts_of(asked, answer)):
+                about = {"offset": offset, "end_ns": row.time_ns + (row.latency_ns or 0)}
+                self._event((named, topic, number), "start", about, row, part)
+            return
+        if not group:
+            return
+        self._belongs(group, who, asked, row)
+        if key in (OFFSET_COMMIT, TXN_COMMIT):
+            for part, each in enumerate(commits_of(asked, answer)):
+                topic, number, about = each
+                about["end_ns"] = row.time_ns + (row.latency_ns or 0)
+                self._event((group, topic, number), "commit", about, row, part)
+        elif key in (JOIN_GROUP, SYNC_GROUP) and answer is not None:
+            self._plan(group, plan_of(key, asked, answer), row)
+
+    def _event(
+        self,
+        key: tuple[str, str | None, int],
+        kind: str,
+        about: dict[str, Any],
+        row: Row,
+        part: int,
+    ) -> None:
+        commits = self.commits[key]
+        if kind == "commit":
+            commits.count += 1
+            commits.failed += bool(about["error"])
+        commits.events.add(Event(row.time_ns, row.id, part, row.number, kind, about))
+
+    def _belongs(self, group: str, who: tuple[str, str], asked: dict[str, Any], row: Row) -> None:
+        here = self.belongs[(group, *who)]
+        member = asked.get("member_id")
+        if member:
+            here.members.add(member)
+        limits = asked.get("session_timeout_ms"), asked.get("rebalance_timeout_ms")
+        for name, value in zip(("session_ms", "rebalance_ms"), limits, strict=True):
+            if value is not None and value > 0:
+                setattr(here, name, max(getattr(here, name) or 0, value))
+        here.commits += row.api_key == OFFSET_COMMIT
+        here.first_ns = row.time_ns if here.first_ns is None else min(here.first_ns, row.time_ns)
+        here.last_ns = row.time_ns if here.last_ns is None else max(here.last_ns, row.time_ns)
+
+    def _plan(self, group: str, found: dict[str, Any] | None, row: Row) -> None:
+        if found is None:
+            return
+        plan = self.plans[(group, found.pop("generation"))]
+        if "assigned" in found:
+            found["sync"] = (row.time_ns, row.number)
+        plan.merge(Planned(**found))
+
+    def _fetched(
+        self, who: tuple[str, str], asked: dict[str, Any], row: Row, exchange: Exchange
+    ) -> None:
+        polls = self.polls[who]
+        polls.periods.add(row.time_ns, row.time_ns + (row.latency_ns or 0))
+        answer = exchange.response.body if exchange.response is not None else None
+        if answer is None:
+            return
+        wanted = {
+            (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
+                "fetch_offset"
+            ]
+            for topic in asked["topics"] or ()
+            for each in topic["partitions"]
+        }
+        records = {(each.topic, each.partition): each.records for each in moved(exchange)}
+        part = 0
+        for topic in answer["responses"]:
+            named = topic_key(topic.get("topic"), topic.get("topic_id"))
+            for each in topic["partitions"]:
+                if each["error_code"]:
+                    continue
+                number = each["partition_index"]
+                reads = self.reads[(named, number, *who)]
+                asked_for = wanted.get((named, number))
+                self._read(reads, asked_for, each, records.get((named, number), b""), row, part)
+                part += 1
+
+    def _read(
+        self,
+        reads: Reads,
+        asked_for: int | None,
+        each: dict[str, Any],
+        blob: bytes,
+        row: Row,
+        part: int,
+    ) -> None:
+        time_ns = row.time_ns + (row.latency_ns or 0)
+        reads.answers += 1
+        reads.first_ns = row.time_ns if reads.first_ns is None else min(reads.first_ns, row.time_ns)
+        reads.last_ns = time_ns if reads.last_ns is None else max(reads.last_ns, time_ns)
+        high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
+        here = (time_ns, high, stable, each.get("log_start_offset", -1))
+        if reads.end is None or here > reads.end:
+            reads.end = here
+        found = whole_batches(blob) if blob else ()
+        if not found:
+            if asked_for is not None and 0 <= stable < high and asked_for == stable:
+                reads.at_stable += 1
+                begun = reads.stable_ns
+                reads.stable_ns = time_ns if begun is None else min(begun, time_ns)
+            return
+        first = found[0].base_offset if asked_for is None else asked_for
+        last = found[-1].last_offset + 1
+        reads.records += max(0, last - first)
+        about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
+        reads.events.add(Event(row.time_ns, row.id, part, row.number, "fetch", about))
+
+    # --- telling
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per group and partition, the largest lag first."""
+        from analyzer.statistics.delivery_audit import Audit
+
+        return Audit(self, None, None, names).partitions()
+
+    def groups(self) -> list[str]:
+        """Groups that are known."""
+        found = {str(key[0]) for key, _ in self.commits.items()}
+        return sorted(found | {str(key[0]) for key, _ in self.belongs.items()})
+
+    # --- parts
+
+    def _tables(self) -> list[Keyed[Any]]:
+        return [self.reads, self.commits, self.belongs, self.polls, self.plans]
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        for mine, its in zip(self._tables(), other._tables(), strict=True):
+            mine.merge(its)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        return stated(self, [table.dump() for table in self._tables()])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        new = cls()
+        reads, commits, belongs, polls, plans = checked(cls, state)
+        new.reads = Keyed.load(Reads, reads, new.limit)
+        new.commits = Keyed.load(Commits, commits, MAX_COMMITS)
+        new.belongs = Keyed.load(Belongs, belongs, MAX_MEMBERS)
+        new.polls = Keyed.load(Polls, polls, MAX_MEMBERS)
+        new.plans = Keyed.load(Planned, plans, MAX_PLANS)
+        return new

@@ -1,0 +1,343 @@
+"""The delivery audit: per group and partition what was fetched, committed, skipped and fetched
+again; pauses of members; owners; plans. Reads `Delivery` in the order of time.
+
+A fetch belongs to a group when its client (id and host) speaks for that group elsewhere; of a
+client that is in several groups nobody can tell. What came before the capture is unknown, and never
+counted against anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from analyzer.statistics.delivery_follow import Follow
+from analyzer.statistics.delivery_model import Happening, Kind, Partition, lag_of
+from analyzer.statistics.delivery_plans import Judged, assignment, judge, subscribers
+from analyzer.statistics.mergeable import Event
+from analyzer.statistics.model import topic_label
+
+if TYPE_CHECKING:
+    from analyzer.statistics.cluster import Cluster
+    from analyzer.statistics.delivery import Delivery
+    from analyzer.statistics.groups import Groups
+    from analyzer.statistics.model import Line
+    from analyzer.topics import TopicNames
+
+SECOND: Final = 1_000_000_000
+MS: Final = 1_000_000
+LEAST_PAUSE: Final = 5 * SECOND
+"""Of those that are listed when no limit is known."""
+
+
+class Audit:
+    """All groups, or one, of a Delivery; groups and cluster tell of owners and partition counts."""
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        groups: Groups | None,
+        cluster: Cluster | None,
+        names: TopicNames | None = None,
+    ) -> None:
+        self.delivery = delivery
+        self.groups = groups
+        self.names = names
+        self.counts: dict[str, int] = {}
+        for line in cluster.leaders(names) if cluster is not None else ():
+            self.counts[line["topic"]] = self.counts.get(line["topic"], 0) + 1
+        self._clients: dict[tuple[str, str], set[str]] = {}
+        for (group, client_id, host), _ in delivery.belongs.items():
+            self._clients.setdefault((str(client_id), str(host)), set()).add(str(group))
+        self.found = self._partitions()
+
+    # --- partitions
+
+    def _partitions(self) -> list[Partition]:
+        fetches: dict[tuple[str, str, int], list[tuple[Event, str]]] = {}
+        found: dict[tuple[str, str, int], Partition] = {}
+
+        def of(group: str, topic: str, number: int) -> Partition:
+            return found.setdefault((group, topic, number), Partition(group, topic, number))
+
+        for (topic_key, number, client_id, host), reads in self.delivery.reads.items():
+            groups = self._clients.get((str(client_id), str(host)), set())
+            if len(groups) != 1:
+                continue
+            group, topic = next(iter(groups)), str(topic_label(topic_key, self.names) or "?")
+            place = of(group, topic, int(str(number)))
+            who = f"{client_id}@{host}"
+            place.readers.add(who)
+            place.records += reads.records
+            place.dropped += reads.events.dropped
+            place.at_stable += reads.at_stable
+            if reads.stable_ns is not None:
+                place.stable_ns = min(place.stable_ns or reads.stable_ns, reads.stable_ns)
+            if reads.end is not None and reads.end[0] >= (place.end_ns or 0):
+                place.end_ns, place.end, place.stable = reads.end[:3]
+            place.first_ns = min(place.first_ns or reads.first_ns or 0, reads.first_ns or 0)
+            place.last_ns = max(place.last_ns or 0, reads.last_ns or 0)
+            fetches.setdefault((group, topic, place.number), []).extend(
+                (event, who) for event in reads.events
+            )
+        commits: dict[tuple[str, str, int], list[Event]] = {}
+        for (group_name, topic_key, number), each in self.delivery.commits.items():
+            topic = str(topic_label(topic_key, self.names) or "?")
+            place = of(str(group_name), topic, int(str(number)))
+            place.commits += each.count
+            place.failed += each.failed
+            place.dropped += each.events.dropped
+            commits.setdefault((place.group, topic, place.number), []).extend(each.events)
+        for key, place in found.items():
+            Follow(place, fetches.get(key, []), commits.get(key, [])).run()
+        return [found[key] for key in sorted(found)]
+
+    def of_group(self, group: str) -> list[Partition]:
+        """The partitions of a group."""
+        return [each for each in self.found if each.group == group]
+
+    def partitions(self, group: str | None = None) -> list[Line]:
+        """One line per group and partition, the largest lag first."""
+        lines = []
+        for each in self.found:
+            if group is not None and each.group != group:
+                continue
+            lags = [lag for _, lag in each.lags()]
+            lines.append(
+                {
+                    "group": each.group,
+                    "topic": each.topic,
+                    "partition": each.number,
+                    "start": each.start,
+                    "fetched": each.fetched,
+                    "committed": each.committed,
+                    "end": each.end,
+                    "lag": each.lag,
+                    "lag_first": lags[0] if lags else None,
+                    "lag_most": max(lags, default=None),
+                    "beyond": each.beyond,
+                    "again": each.again,
+                    "back": each.back,
+                    "commits": each.commits,
+                    "failed": each.failed,
+                    "readers": sorted(each.readers),
+                    "first": each.first_ns,
+                    "last": each.last_ns,
+                    "remarks": list(_remarks(each)),
+                }
+            )
+        return sorted(lines, key=lambda line: -(line["lag"] or 0))
+
+    def lags(self, group: str | None = None) -> list[Line]:
+        """One line per point in time and partition."""
+        return [
+            {
+                "group": each.group,
+                "time": time_ns,
+                "topic": each.topic,
+                "partition": each.number,
+                "fetched": fetched,
+                "committed": committed,
+                "end": end,
+                "lag": lag_of(end, committed, fetched),
+            }
+            for each in self.found
+            if group is None or each.group == group
+            for time_ns, fetched, committed, end in each.points
+        ]
+
+    # --- what happened
+
+    def happenings(self, group: str | None = None) -> list[Happening]:
+        """In order: of partitions, pauses of clients, owners."""
+        wanted = [group] if group is not None else self.delivery.groups()
+        found = [
+            each
+            for partition in self.found
+            if partition.group in wanted
+            for each in partition.happenings
+        ]
+        for name in wanted:
+            found += self._pauses(name)
+            found += self._owners(name)
+        return sorted(found, key=lambda each: (each.time_ns, each.kind, each.text))
+
+    def events(self, group: str | None = None) -> list[Line]:
+        """The same as lines."""
+        return [
+            {
+                "group": each.group,
+                "time": each.time_ns,
+                "kind": each.kind,
+                "topic": each.topic or None,
+                "partition": each.partition,
+                "count": each.count // MS if each.kind == "pause" else each.count,
+                "number": each.number,
+                "text": each.text,
+            }
+            for each in self.happenings(group)
+        ]
+
+    def _pauses(self, group: str) -> Iterator[Happening]:
+        """Times without a fetch that exceed a limit, or come near it."""
+        for (name, client_id, host), belongs in self.delivery.belongs.items():
+            polls = self.delivery.polls.get((client_id, host))
+            if name != group or polls is None:
+                continue
+            # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
+            limit_ms = belongs.rebalance_ms or belongs.session_ms
+            what = "max.poll.interval" if belongs.rebalance_ms else "session timeout"
+            for begin, end in polls.periods.pauses():
+                length = end - begin
+                if belongs.last_ns is not None and begin > belongs.last_ns:
+                    continue
+                if limit_ms is None:
+                    if length >= LEAST_PAUSE:
+                        yield Happening(
+                            begin,
+                            "pause",
+                            group,
+                            "",
+                            None,
+                            length,
+                            None,
+                            f"{client_id or host} did not fetch for {length / SECOND:.1f} s; its "
+                            "limits are unknown (before start)",
+                        )
+                elif length * 2 >= limit_ms * MS:
+                    over = "more than" if length > limit_ms * MS else "near"
+                    yield Happening(
+                        begin,
+                        "pause",
+                        group,
+                        "",
+                        None,
+                        length,
+                        None,
+                        f"{client_id or host} did not fetch for {length / SECOND:.1f} s, {over} "
+                        f"its {what} of {limit_ms / 1000:g} s",
+                    )
+
+    def plans(self, group: str | None = None) -> list[Line]:
+        """One line per assignment that a leader sent."""
+        return [
+            {
+                "group": name,
+                "time": time_ns,
+                "generation": generation,
+                "assignor": assignor,
+                "members": members,
+                "partitions": partitions,
+                "like": list(judged.like),
+                "spread": judged.spread,
+                "moved": judged.moved,
+                "spare": judged.spare,
+                "unassigned": [f"{topic}-{n}" for topic, n in judged.unassigned],
+                "twice": [f"{topic}-{n}" for topic, n in judged.twice],
+                "number": number,
+            }
+            for name, generation, assignor, members, partitions, time_ns, number, judged in (
+                self._judged(group)
+            )
+        ]
+
+    def _judged(
+        self, group: str | None
+    ) -> Iterator[tuple[str, int, str | None, int, int, int | None, int | None, Judged]]:
+        before: dict[str, Any] = {}
+        for (name, generation), plan in self.delivery.plans.items():
+            if plan.assigned is None or (group is not None and name != group):
+                continue
+            given = assignment(plan.assigned)
+            members = subscribers(plan.subscribed or ())
+            last = before.get(str(name))
+            judged = judge(given, members, self.counts, last)
+            before[str(name)] = given
+            time_ns, number = plan.sync or (None, None)
+            partitions = sum(map(len, given.values()))
+            yield (
+                str(name),
+                int(str(generation)),
+                plan.assignor,
+                len(given),
+                partitions,
+                time_ns,
+                number,
+                judged,
+            )
+
+    def _owners(self, group: str) -> Iterator[Happening]:
+        """Partitions that two members own at once, or none."""
+        for name, generation, _, _, _, time_ns, number, judged in self._judged(group):
+            found: tuple[tuple[Kind, Any], ...] = (
+                ("twice", judged.twice),
+                ("none", judged.unassigned),
+            )
+            for kind, places in found:
+                if not places:
+                    continue
+                shown = ", ".join(f"{topic}-{n}" for topic, n in places[:4])
+                more = f" and {len(places) - 4} more" if len(places) > 4 else ""
+                who = "two members" if kind == "twice" else "nobody"
+                yield Happening(
+                    time_ns or 0,
+                    kind,
+                    name,
+                    "",
+                    None,
+                    len(places),
+                    number,
+                    f"the leader assigned {shown}{more} to {who} in generation {generation}",
+                )
+        yield from self._held(group)
+
+    def _held(self, group: str) -> Iterator[Happening]:
+        """Without JoinGroup the broker assigns: who was told to own what, at which time."""
+        owners: dict[tuple[str, int], dict[str, int]] = {}
+        for event in self.groups.events(group) if self.groups is not None else ():
+            about = event.about
+            if event.kind != "epoch" or about["error"]:
+                continue
+            member = about["member"]
+            if about["before"] < 0:
+                for holders in owners.values():
+                    holders.pop(member, None)
+                continue
+            if about["assigned"] is None:
+                continue
+            mine = {
+                (str(topic_label(topic, self.names)), number)
+                for topic, numbers in about["assigned"]
+                for number in numbers
+            }
+            for place, holders in owners.items():
+                if place not in mine:
+                    holders.pop(member, None)
+            for place in sorted(mine):
+                holders = owners.setdefault(place, {})
+                holders[member] = event.time_ns
+                if len(holders) > 1:
+                    yield Happening(
+                        event.time_ns,
+                        "twice",
+                        group,
+                        place[0],
+                        place[1],
+                        1,
+                        event.number,
+                        f"{place[0]}-{place[1]} was given to {member[-8:]} while "
+                        f"{next(m for m in holders if m != member)[-8:]} still held it",
+                    )
+
+
+def _remarks(place: Partition) -> Iterator[str]:
+    if place.start is None and place.commits and place.fetched is None:
+        yield "no fetch seen"
+    if place.start is None and place.fetched is not None:
+        yield "had no committed offset" if place.none else "unknown before start"
+    if place.fetched is not None and not place.commits:
+        yield "no commit"
+    if place.at_stable:
+        yield "waits at the stable offset"
+    if place.dropped:
+        yield f"{place.dropped} older events left out"

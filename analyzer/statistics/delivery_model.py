@@ -1,0 +1,135 @@
+"""The nouns of the delivery audit, and the columns of its tables. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from analyzer.statistics.model import Column
+
+Kind: TypeAlias = Literal["beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"]
+
+PARTITION_COLUMNS: Final = (
+    Column("group", "Group"),
+    Column("topic", "Topic"),
+    Column("partition", "Part", "count"),
+    Column("start", "start", "count"),
+    Column("fetched", "fetched", "count"),
+    Column("committed", "committed", "count"),
+    Column("end", "end", "count"),
+    Column("lag", "lag", "count"),
+    Column("lag_first", "lag at first", "count"),
+    Column("lag_most", "most lag", "count"),
+    Column("beyond", "beyond", "count"),
+    Column("again", "again", "count"),
+    Column("back", "back", "count"),
+    Column("commits", "commits", "count"),
+    Column("failed", "failed", "count", wide=True),
+    Column("readers", "readers", "list"),
+    Column("first", "first", "time", wide=True),
+    Column("last", "last", "time", wide=True),
+    Column("remarks", "remarks", "list"),
+)
+EVENT_COLUMNS: Final = (
+    Column("group", "Group"),
+    Column("time", "Time", "time"),
+    Column("kind", "what"),
+    Column("topic", "Topic"),
+    Column("partition", "Part", "count"),
+    Column("count", "n", "count"),
+    Column("number", "No", "count"),
+    Column("text", "what happened"),
+)
+PLAN_COLUMNS: Final = (
+    Column("group", "Group"),
+    Column("time", "Time", "time"),
+    Column("generation", "generation", "count"),
+    Column("assignor", "assignor"),
+    Column("members", "members", "count"),
+    Column("partitions", "parts", "count"),
+    Column("like", "same as", "list"),
+    Column("spread", "spread", "count"),
+    Column("moved", "moved", "count"),
+    Column("spare", "needless", "count"),
+    Column("unassigned", "unassigned", "list"),
+    Column("twice", "twice", "list"),
+    Column("number", "No", "count"),
+)
+LAG_COLUMNS: Final = (
+    Column("group", "Group"),
+    Column("time", "Time", "time"),
+    Column("topic", "Topic"),
+    Column("partition", "Part", "count"),
+    Column("fetched", "fetched", "count"),
+    Column("committed", "committed", "count"),
+    Column("end", "end", "count"),
+    Column("lag", "lag", "count"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something worth telling."""
+
+    time_ns: int
+    kind: Kind
+    group: str
+    topic: str
+    partition: int | None
+    count: int
+    """Records, or partitions; nanoseconds of a pause."""
+    number: int | None
+    text: str
+
+
+@dataclass(slots=True)
+class Partition:
+    """A partition as a group saw it."""
+
+    group: str
+    topic: str
+    number: int
+    start: int | None = None
+    """Committed before its first fetch; None: unknown before start."""
+    fetched: int | None = None
+    committed: int | None = None
+    end: int | None = None
+    stable: int | None = None
+    beyond: int = 0
+    again: int = 0
+    back: int = 0
+    commits: int = 0
+    failed: int = 0
+    at_stable: int = 0
+    stable_ns: int | None = None
+    records: int = 0
+    none: bool = False
+    """The group had no committed offset when it asked."""
+    readers: set[str] = field(default_factory=set)
+    points: list[tuple[int, int | None, int | None, int]] = field(default_factory=list)
+    """(time, fetched to, committed, end) over time"""
+    happenings: list[Happening] = field(default_factory=list)
+    first_ns: int | None = None
+    last_ns: int | None = None
+    end_ns: int | None = None
+    dropped: int = 0
+
+    @property
+    def lag(self) -> int | None:
+        """Records behind the end: of what is committed, or else of what was fetched."""
+        return lag_of(self.end, self.committed, self.fetched)
+
+    def lags(self) -> list[tuple[int, int]]:
+        """(time, lag) over time."""
+        found = []
+        for time_ns, fetched, committed, end in self.points:
+            lag = lag_of(end, committed, fetched)
+            if lag is not None:
+                found.append((time_ns, lag))
+        return found
+
+
+def lag_of(end: int | None, committed: int | None, fetched: int | None) -> int | None:
+    """Records behind the end of what is committed, or else of what was fetched."""
+    place = fetched if committed is None else committed
+    return None if end is None or place is None else max(0, end - place)

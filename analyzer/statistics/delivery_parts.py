@@ -1,0 +1,166 @@
+"""What one exchange says about delivery: commits, offsets to start from, assignments; and the
+periods in which a client polled."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, Final, Self
+
+from analyzer.statistics.model import topic_key
+from dissectors.embedded import Around, decode
+
+JOIN_GROUP: Final = 11
+APART: Final = 2_000_000_000
+"""Fetches no further apart than this (ns) are one period: long polls end twice a second."""
+MAX_PERIODS: Final = 500
+MAX_LISTED: Final = 2_000
+"""Members or partitions of a plan."""
+
+
+class Periods:
+    """Stretches of time with polls, joined where they are near. Whatever the order in which polls
+    come, the stretches are the same; of too many the latest are kept."""
+
+    __slots__ = ("_begins", "_ends")
+
+    def __init__(self) -> None:
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, begin_ns: int, end_ns: int) -> None:
+        """A poll."""
+        begins, ends = self._begins, self._ends
+        at = bisect_right(begins, begin_ns)
+        first = at - 1 if at and ends[at - 1] + APART >= begin_ns else at
+        last = first
+        while last < len(begins) and begins[last] <= end_ns + APART:
+            begin_ns, end_ns = min(begin_ns, begins[last]), max(end_ns, ends[last])
+            last += 1
+        begins[first:last] = [begin_ns]
+        ends[first:last] = [end_ns]
+        if len(begins) > MAX_PERIODS:
+            del begins[0], ends[0]
+
+    def merged(self, other: Self) -> Self:
+        """With those of another one."""
+        for begin, end in zip(other._begins, other._ends, strict=True):
+            self.add(begin, end)
+        return self
+
+    def pauses(self) -> list[tuple[int, int]]:
+        """(from, to) of the time between stretches."""
+        return list(zip(self._ends, self._begins[1:], strict=False))
+
+    @property
+    def last_ns(self) -> int | None:
+        """The end of the last one."""
+        return self._ends[-1] if self._ends else None
+
+    def dump(self) -> list[list[int]]:
+        """All of it, as JSON."""
+        return [list(self._begins), list(self._ends)]
+
+    @classmethod
+    def load(cls, state: list[list[int]]) -> Self:
+        """What `dump` gave."""
+        new = cls()
+        new._begins, new._ends = (list(each) for each in state)
+        return new
+
+
+def commits_of(
+    asked: dict[str, Any], answer: dict[str, Any] | None
+) -> Iterator[tuple[str | None, int, dict[str, Any]]]:
+    """(topic, partition, what) of OffsetCommit and TxnOffsetCommit."""
+    errors: dict[tuple[str | None, int], int] = {}
+    for topic in (answer or {}).get("topics") or ():
+        named = topic_key(topic.get("name"), topic.get("topic_id"))
+        for each in topic["partitions"]:
+            errors[named, each["partition_index"]] = each["error_code"]
+    generation = asked.get("generation_id_or_member_epoch", asked.get("generation_id", -1))
+    for topic in asked["topics"]:
+        named = topic_key(topic.get("name"), topic.get("topic_id"))
+        for each in topic["partitions"]:
+            number = each["partition_index"]
+            yield (
+                named,
+                number,
+                {
+                    "offset": each["committed_offset"],
+                    "member": asked.get("member_id") or "",
+                    "generation": -1 if generation is None else generation,
+                    "error": errors.get((named, number)) if answer is not None else None,
+                },
+            )
+
+
+def starts_of(
+    asked: dict[str, Any], answer: dict[str, Any] | None
+) -> Iterator[tuple[str, str | None, int, int]]:
+    """(group, topic, partition, committed offset or -1) of OffsetFetch."""
+    if answer is None:
+        return
+    groups = answer.get("groups")
+    if groups is None:
+        groups = [{**answer, "group_id": asked.get("group_id") or ""}]
+    for group in groups:
+        for topic in group.get("topics") or ():
+            named = topic_key(topic.get("name"), topic.get("topic_id"))
+            for each in topic["partitions"]:
+                if not each["error_code"]:
+                    yield (
+                        group["group_id"],
+                        named,
+                        each["partition_index"],
+                        each["committed_offset"],
+                    )
+
+
+def plan_of(key: int, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any] | None:
+    """What the leader learned (JoinGroup's answer) or decided (SyncGroup): fields of `Planned`, and
+    the generation."""
+    if answer["error_code"]:
+        return None
+    if key == JOIN_GROUP:
+        if not answer["members"]:
+            return None
+        kind, name = asked["protocol_type"], answer["protocol_name"] or ""
+        found = []
+        for each in answer["members"][:MAX_LISTED]:
+            fields = {"protocol_type": kind, "name": name}
+            body = _body("JoinGroupRequest", "metadata", each["metadata"], fields)
+            if body is None or "topics" not in body:
+                return None
+            instance = each.get("group_instance_id") or ""
+            found.append((each["member_id"], instance, tuple(sorted(body["topics"]))))
+        return {
+            "generation": answer["generation_id"],
+            "assignor": name,
+            "subscribed": tuple(sorted(found)),
+        }
+    if not asked["assignments"]:
+        return None
+    assigned = []
+    fields = {
+        "protocol_type": answer.get("protocol_type") or asked.get("protocol_type") or "",
+        "protocol_name": answer.get("protocol_name") or asked.get("protocol_name") or "",
+    }
+    for each in asked["assignments"][:MAX_LISTED]:
+        body = _body("SyncGroupResponse", "assignment", each["assignment"], fields)
+        if body is None or "assigned_partitions" not in body:
+            return None
+        topics = tuple(
+            sorted(
+                (t["topic"], tuple(sorted(t["partitions"]))) for t in body["assigned_partitions"]
+            )
+        )
+        assigned.append((each["member_id"], topics))
+    return {"generation": asked["generation_id"], "assigned": tuple(sorted(assigned))}
+
+
+def _body(message: str, field: str, data: bytes, fields: dict[str, Any]) -> dict[str, Any] | None:
+    if not data:
+        return {"assigned_partitions": ()} if field == "assignment" else None
+    found = decode(message, field, data, Around(fields))
+    return found.body if found is not None and isinstance(found.body, dict) else None
