@@ -7,6 +7,7 @@ from typing import Final
 from analyzer.findings.addresses import Addresses
 from analyzer.findings.batches import Batches
 from analyzer.findings.connections import Lives
+from analyzer.findings.consumers import Consumers
 from analyzer.findings.denied import Denials
 from analyzer.findings.detector import Detector
 from analyzer.findings.errors import ErrorCodes
@@ -32,6 +33,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     ErrorCodes,
     Leaders,
     Security,
+    Consumers,
     Sizes,
     Lookups,
     Resets,

@@ -31,6 +31,9 @@ BROKEN: Final = frozenset({-1, 2, 7, 19, 20, 21, 40, 41, 42, 43, 44, 56, 57, 60,
 AMONG_BROKERS: Final = frozenset({41})
 """NOT_CONTROLLER."""
 API_VERSIONS: Final = 18
+METADATA: Final = 3
+NO_TOPIC: Final = frozenset({3, 17})
+"""Of Metadata, told by the lookups."""
 
 
 class ErrorCodes(Detector):
@@ -63,7 +66,7 @@ class ErrorCodes(Detector):
             return
         host = host_of(row.client_address)
         for code, topic in {(e.code, topic_key(e.topic, e.topic_id)) for e in row.errors}:
-            if code not in ELSEWHERE:
+            if code not in ELSEWHERE and not (row.api_key == METADATA and code in NO_TOPIC):
                 self.seen[(code, row.api, row.client_id, host, topic)].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
@@ -92,7 +95,7 @@ class ErrorCodes(Detector):
                 f"{plural(seen.count, f'{api} answer')} to {who}{about} said {told}{often}{again}",
                 all_of(
                     view.of_client(client_id, host),
-                    f"api == {api}" if " " not in str(api) else "",
+                    view.of_api(api),
                     f"error == {code}",
                     view.of_topic(topic),
                 ),

@@ -119,11 +119,8 @@ class Framing(Detector):
                 self.rule(name),
                 text,
                 all_of(
-                    f"client.ip == {host}"
-                    if kind == "orphan"
-                    else f"{mine} and api == {api}"
-                    if " " not in str(api) and api
-                    else mine,
+                    f"client.ip == {host}" if kind == "orphan" else mine,
+                    "" if kind == "orphan" else view.of_api(api),
                     where,
                 ),
                 odd,

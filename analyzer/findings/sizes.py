@@ -97,13 +97,14 @@ class Sizes(Detector):
         """Refused, nearly refused, tiny, empty."""
         for (client_id, host, api, code, topic), large in self.large.items():
             who = view.client(client_id, host)
-            mine = all_of(view.of_client(client_id, host), f"api == {api}" if api else "")
+            mine = all_of(view.of_client(client_id, host), view.of_api(api))
             if code:
                 told = error_name(int(str(code)))
+                was = "was" if large.count == 1 else "were"
                 yield view.finding(
                     self.rule("message-too-large"),
                     f"{plural(large.count, 'batch', 'batches')} of {who} for topic "
-                    f"{view.topic(topic)} were refused with {told}; the largest request had "
+                    f"{view.topic(topic)} {was} refused with {told}; the largest request had "
                     f"{size(large.bytes)}",
                     all_of(mine, f"error == {code}", view.of_topic(topic)),
                     large,

@@ -110,7 +110,7 @@ class Slowness(Detector):
                 f"{broker} took {span}, without a reason to wait (median excess {median})",
                 all_of(
                     view.of_client(client_id, host),
-                    f"api == {api}" if api and " " not in str(api) else "",
+                    view.of_api(api),
                     f"broker == {quoted(str(broker))} and latency >= {slow.shortest}ns",
                 ),
                 slow,

@@ -137,7 +137,7 @@ class Unanswered(Detector):
                 f"{what} of {who} to {broker} got no answer: the connection was {reason}{waited}",
                 all_of(
                     view.of_client(client_id, host),
-                    f"api == {api}" if api else "",
+                    view.of_api(api),
                     f"broker == {quoted(str(broker))} and lost",
                 ),
                 lost,
@@ -155,7 +155,7 @@ class Unanswered(Detector):
                 f"had no answer when the capture ended, {duration(age)} after the first",
                 all_of(
                     view.of_client(client_id, host),
-                    f"api == {api}" if api else "",
+                    view.of_api(api),
                     f"broker == {quoted(str(broker))} and open",
                 ),
                 seen,

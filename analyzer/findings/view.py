@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analyzer.statistics.clients import Clients
     from analyzer.statistics.cluster import Cluster
     from analyzer.statistics.connections import Connections
+    from analyzer.statistics.delivery import Delivery
     from analyzer.statistics.groups import Groups
     from analyzer.statistics.latency import Latency
     from analyzer.statistics.producers import Producers
@@ -51,6 +52,7 @@ class Base(NamedTuple):
     topics: Topics
     groups: Groups
     producers: Producers
+    delivery: Delivery
 
 
 class View:
@@ -117,6 +119,11 @@ class View:
         text = f"client == {quoted(str(client_id))}"
         alone = self._titles.get((str(client_id), str(host))) == client_id
         return text if alone or not host else f"{text} and client.ip == {host}"
+
+    def of_api(self, api: Any) -> str:
+        """The filter for an API, or for a key without a name."""
+        word = str(api or "").rpartition(" ")[2]
+        return f"api == {word}" if word and word != "SaslToken" else ""
 
     def of_topic(self, key: Any) -> str:
         """The filter for a topic. Names and ids are both tried: messages have one or the other."""
