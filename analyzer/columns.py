@@ -45,7 +45,10 @@ class Table(Generic[T]):
 class Frames:
     """Frames without their bytes: where these stand in the input, packed."""
 
-    __slots__ = ("_cuts", "_ends", "_first", "_last", "_offsets", "_packed", "_sizes")
+    __slots__ = (
+        *("_cuts", "_ends", "_first", "_last", "_offsets", "_packed", "_packed_from", "_sizes"),
+        "dropped",
+    )
 
     def __init__(self) -> None:
         self._offsets = array("q")
@@ -55,9 +58,23 @@ class Frames:
         self._cuts = array("B")
         self._packed = bytearray()
         self._ends = array("Q", [0])
+        self.dropped = 0
+        """Frames that were here before the first one; numbers go on."""
+        self._packed_from = 0
 
     def __len__(self) -> int:
         return len(self._sizes)
+
+    def drop(self, number: int) -> None:
+        """Forget the frames before that one."""
+        count = min(number - self.dropped, len(self))
+        if count <= 0:
+            return
+        for column in (self._offsets, self._sizes, self._first, self._last, self._cuts, self._ends):
+            del column[:count]
+        del self._packed[: self._ends[0] - self._packed_from]
+        self._packed_from = self._ends[0]
+        self.dropped += count
 
     def add(self, frame: Frame) -> int:
         """Keep a frame; its number."""
@@ -69,17 +86,20 @@ class Frames:
         pack = _PART.pack
         for file, at, size, packet in frame.parts:
             self._packed += pack(max(file, 0), at, size, packet)
-        self._ends.append(len(self._packed))
-        return len(self._sizes) - 1
+        self._ends.append(self._packed_from + len(self._packed))
+        return self.dropped + len(self._sizes) - 1
 
     def parts(self, number: int) -> tuple[Part, ...]:
         """Where the bytes of a frame stand, size field included."""
-        packed = memoryview(self._packed)[self._ends[number] : self._ends[number + 1]]
+        at, base = number - self.dropped, self._packed_from
+        # A copy: a view would keep the others from growing while another thread reads.
+        packed = bytes(self._packed[self._ends[at] - base : self._ends[at + 1] - base])
         return tuple(Part._make(part) for part in _PART.iter_unpack(packed))
 
     def first_packet(self, number: int) -> int:
         """The packet with the first byte of a frame."""
-        packet: int = _PART.unpack_from(self._packed, self._ends[number])[3]
+        at = self._ends[number - self.dropped] - self._packed_from
+        packet: int = _PART.unpack_from(self._packed, at)[3]
         return packet
 
     def first_packets(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,20 +108,22 @@ class Frames:
 
         kinds = [("file", "<u2"), ("at", "<u8"), ("size", "<u4"), ("packet", "<u8")]
         # Views must be gone before the columns grow: what is returned is a copy.
-        places = np.frombuffer(self._ends, dtype=np.uint64)[numbers] // _PART.size
+        ends = np.frombuffer(self._ends, dtype=np.uint64)[numbers - self.dropped]
+        places = (ends - np.uint64(self._packed_from)) // np.uint64(_PART.size)
         return np.frombuffer(self._packed, dtype=kinds)["packet"][places].astype(np.int64)
 
     def get(self, number: int, read: Read) -> Frame:
         """The frame with its bytes, read again."""
         parts = self.parts(number)
-        size = self._sizes[number]
+        at = number - self.dropped
+        size = self._sizes[at]
         data = b"".join(read(part.file, part.at, part.size) for part in parts)
         return Frame(
             data[4 : 4 + size],
-            self._offsets[number],
+            self._offsets[at],
             size,
-            self._first[number],
-            self._last[number],
+            self._first[at],
+            self._last[at],
             parts,
-            CUTS[self._cuts[number]],
+            CUTS[self._cuts[at]],
         )

@@ -7,7 +7,7 @@ Sans-I/O, apart from the `Read` function it is given.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.columns import Frames, Read, Table
 from analyzer.dissection import dissect_request, dissect_response
@@ -31,6 +31,36 @@ NONE: Final = -1
 """In a column of numbers: there is none. Correlation ids may be -1, so they have another."""
 NO_ID: Final = -(2**40)
 NO_ACKS: Final = -(2**20)
+
+TABLE_COLUMNS: Final = (
+    ("api", "apis"),
+    ("client_id", "client_ids"),
+    ("software", "softwares"),
+    ("user", "users"),
+    ("mechanism", "mechanisms"),
+    ("reason", "reasons"),
+    ("topics", "topic_lists"),
+    ("groups", "group_lists"),
+    ("errors", "error_lists"),
+    ("tops", "top_lists"),
+    ("implied", "implied_lists"),
+    ("topic_ids", "topic_id_lists"),
+    ("partitions", "partition_lists"),
+    ("members", "member_lists"),
+    ("generations", "generation_lists"),
+    ("producer_ids", "producer_id_lists"),
+    ("producer_epochs", "producer_epoch_lists"),
+    ("txns", "txn_lists"),
+    ("codecs", "codec_lists"),
+)
+"""Columns of numbers, and the tables that say what these stand for."""
+ROW_COLUMNS: Final = (
+    *("numbers", "times", "states", "connection", "client_side", "api_keys", "versions"),
+    *("correlation_ids", "acks", "batches", "request_bytes", "response_bytes", "latencies"),
+    *("waits", "throttles", "records", "_request", "_response"),
+    *(column for column, _ in TABLE_COLUMNS),
+)
+"""All columns with one number a row."""
 
 _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 
@@ -109,8 +139,11 @@ class Session:
         self._fetch_sessions: dict[int, FetchSession] = {}
         """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
         self._index = array("q")
-        """By exchange number."""
+        """By exchange number, from `_index_from` on; counts dropped rows, too."""
+        self._index_from = 0
         self._connection_index: dict[int, int] = {}
+        self.dropped = 0
+        """Rows that were here before the first one: see `drop`."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -161,13 +194,54 @@ class Session:
         self._request.append(NONE if request is None else self._frames.add(request.frame))
         self._response.append(NONE if response is None else self._frames.add(response.frame))
         if exchange.undecoded or exchange.notes:
-            self._remarks[index] = (exchange.undecoded, exchange.notes)
+            self._remarks[self.dropped + index] = (exchange.undecoded, exchange.notes)
         if exchange.fetch_session is not None:
-            self._fetch_sessions[index] = exchange.fetch_session
-        while len(self._index) <= exchange.number:
-            self._index.append(NONE)
-        self._index[exchange.number] = index
+            self._fetch_sessions[self.dropped + index] = exchange.fetch_session
+        self._place(exchange.number, index)
         return index
+
+    def _place(self, number: int, index: int) -> None:
+        """Note where an exchange is, by its number."""
+        at = number - self._index_from
+        while len(self._index) <= at:
+            self._index.append(NONE)
+        if at >= 0:
+            self._index[at] = self.dropped + index
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest rows, and what of the tables only they have. Does the same to equal
+        sessions, so that one may follow the other; connections stay."""
+        count = min(count, len(self))
+        if count <= 0:
+            return
+        for name in ROW_COLUMNS:
+            del getattr(self, name)[:count]
+        del self._ids[: 8 * count]
+        for column, table in TABLE_COLUMNS:
+            self._compact(column, table)
+        self.dropped += count
+        for remarks in (self._remarks, self._fetch_sessions):
+            for key in [key for key in remarks if key < self.dropped]:
+                del remarks[key]  # type: ignore[attr-defined]
+        kept = [n for column in (self._request, self._response) for n in column if n != NONE]
+        self._frames.drop(min(kept, default=len(self._frames) + self._frames.dropped))
+        first = min(self.numbers, default=len(self._index) + self._index_from)
+        del self._index[: max(0, first - self._index_from)]
+        self._index_from = max(self._index_from, first)
+
+    def _compact(self, column: str, table: str) -> None:
+        rows: array[int] = getattr(self, column)
+        old: Table[Any] = getattr(self, table)
+        new: Table[Any] = Table()
+        numbers: dict[int, int] = {}
+        for number in sorted(set(rows)):
+            numbers[number] = new.number(old.values[number])
+        setattr(self, table, new)
+        setattr(self, column, array(rows.typecode, map(numbers.__getitem__, rows)))
+
+    def ids(self, begin: int = 0, end: int | None = None) -> bytes:
+        """Ids of rows begin..end, eight bytes each."""
+        return bytes(self._ids[8 * begin : None if end is None else 8 * end])
 
     def _connection(self, connection: Connection) -> int:
         found = self._connection_index.get(connection.number)
@@ -178,9 +252,11 @@ class Session:
 
     def index_of(self, number: int) -> int | None:
         """The index of an exchange by its number."""
-        if not 0 < number < len(self._index) or self._index[number] == NONE:
+        at = number - self._index_from
+        if not 0 <= at < len(self._index) or self._index[at] == NONE:
             return None
-        return self._index[number]
+        index = self._index[at] - self.dropped
+        return index if index >= 0 else None
 
     def exchange(self, index: int) -> Exchange:
         """An exchange with its bodies, decoded once more; `NotKept` when its bytes are gone."""
@@ -189,7 +265,7 @@ class Session:
         ends = (connection.a, connection.b)
         key, version = self.api_keys[index], self.versions[index]
         id_ = self.correlation_ids[index]
-        undecoded, notes = self._remarks.get(index, _NOTHING)
+        undecoded, notes = self._remarks.get(self.dropped + index, _NOTHING)
         header, request = self._request_of(index)
         return Exchange(
             number=self.numbers[index],
@@ -211,7 +287,7 @@ class Session:
             reason=self.reasons.values[self.reason[index]],
             undecoded=undecoded,
             notes=notes,
-            fetch_session=self._fetch_sessions.get(index),
+            fetch_session=self._fetch_sessions.get(self.dropped + index),
         )
 
     def frames(self, index: int) -> tuple[int, ...]:
@@ -221,11 +297,11 @@ class Session:
 
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
         """Bytes of it that could not be decoded."""
-        return self._remarks.get(index, _NOTHING)[0]
+        return self._remarks.get(self.dropped + index, _NOTHING)[0]
 
     def remarked(self) -> Iterable[int]:
         """The indexes of exchanges with undecoded bytes or notes."""
-        return self._remarks
+        return [key - self.dropped for key in self._remarks]
 
     def first_packets(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
         """The packets with the first bytes of frames, by their numbers."""

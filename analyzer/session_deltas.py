@@ -11,11 +11,13 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from analyzer.columns import Frames, Table
-from analyzer.session import NONE, Session
+from analyzer.session import Session
 
 Delta: TypeAlias = dict[str, Any]
 
 _DERIVED: Final = frozenset({"_index", "_connection_index"})
+SHARE: Final = 4
+"""When there are too many rows, one in so many goes: the oldest ones."""
 """Made again by `apply`: their entries do not come in order."""
 
 
@@ -26,10 +28,30 @@ class Growth:
         self._session = session
         self._taken: dict[str, int] = {}
         self._names = len(session.context.names)
+        self._dropped = 0
 
-    def take(self) -> Delta:
-        """What is new since the last time."""
+    def take(self, limit: int = 0) -> Delta:
+        """What is new since the last time. `limit`: rows that are kept at most, where input has no
+        end; whoever applies the deltas drops the same ones."""
+        out: Delta = {"drop": self._dropped} if self._dropped else {}
+        self._dropped = 0
+        self._all(out)
+        names = self._session.context.names.all()
+        out["names"] = _tail(names, len(names) - self._names)
+        self._names = len(names)
+        if limit and len(self._session) > limit:
+            self._dropped = max(1, limit // SHARE)
+            self._session.drop(self._dropped)
+            self._recount()
+        return out
+
+    def _recount(self) -> None:
+        """All that is there was taken."""
+        self._taken.clear()
         out: Delta = {}
+        self._all(out)
+
+    def _all(self, out: Delta) -> None:
         for name, value in vars(self._session).items():
             if name in _DERIVED:
                 continue
@@ -38,10 +60,6 @@ class Growth:
                     self._add(out, f"{name}.{part}", getattr(value, part))
             else:
                 self._add(out, name, value)
-        names = self._session.context.names.all()
-        out["names"] = _tail(names, len(names) - self._names)
-        self._names = len(names)
-        return out
 
     def _add(self, out: Delta, name: str, value: Any) -> None:
         if isinstance(value, Table):
@@ -69,11 +87,12 @@ def _tail(entries: dict[Any, Any], count: int) -> list[tuple[Any, Any]]:
 
 def apply(delta: Delta, session: Session) -> None:
     """Grow a session by what was taken of another one."""
+    session.drop(delta.get("drop", 0))
     begun = len(session)
     for topic_id, topic in delta["names"]:
         session.context.names.learn(topic_id, topic)
     for name, new in delta.items():
-        if name == "names":
+        if name in ("names", "drop"):
             continue
         owner, _, part = name.partition(".")
         column = getattr(session, owner)
@@ -88,9 +107,5 @@ def apply(delta: Delta, session: Session) -> None:
             column.update(new)
         else:
             column += new
-    index = session._index
     for at in range(begun, len(session)):
-        number = session.numbers[at]
-        while len(index) <= number:
-            index.append(NONE)
-        index[number] = at
+        session._place(session.numbers[at], at)

@@ -121,6 +121,36 @@ def recent(path: Path | None = None) -> list[str]:
     return [name for name in names if isinstance(name, str) and _exists(name)]
 
 
+MOST_FILTERS: Final = 200
+
+
+def filters_path() -> Path:
+    """Where the filters are that were used."""
+    return _home("XDG_STATE_HOME", ".local/state") / NAME / "filters.json"
+
+
+def filters_of(name: str, path: Path | None = None) -> list[str]:
+    """Filters that were used: those of an input first, the last one first."""
+    told = _filters(path or filters_path())
+    mine = [text for place, text in told if place == name]
+    return list(dict.fromkeys([*mine, *(text for _, text in told)]))
+
+
+def _filters(path: Path) -> list[tuple[str, str]]:
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        return [(str(place), str(text)) for place, text in told]
+    except (OSError, ValueError, TypeError, RecursionError):
+        return []
+
+
+def remember_filter(name: str, text: str, path: Path | None = None) -> None:
+    """Put a filter at the head of the list, if that can be written."""
+    path = path or filters_path()
+    told = [entry for entry in _filters(path) if entry != (name, text)]
+    _put(path, [(name, text), *told][:MOST_FILTERS])
+
+
 def _exists(name: str) -> bool:
     try:
         return Path(name).exists()
@@ -137,6 +167,10 @@ def remember(names: Iterable[str], path: Path | None = None) -> None:
     found = list(dict.fromkeys([*new, *known]))[:MOST_RECENT]
     if not new or found == known:
         return
+    _put(path, found)
+
+
+def _put(path: Path, found: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

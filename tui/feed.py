@@ -11,13 +11,18 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tui.indexer import SIZE, STOP
 from tui.store import Store
 
+if TYPE_CHECKING:
+    from captures.model import Packet
+
 MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
+LIVE_ROWS: Final = 1_000_000
+"""Of input that has no end; then the oldest quarter goes."""
 QUEUE: Final = 8
 """Batches in hand; more of them stay in the pipe, and the reader waits."""
 
@@ -67,8 +72,14 @@ class ProcessFeed:
         ports: Iterable[int] = (),
         legs: str = "client",
         stdin: int | None = None,
+        interface: str = "",
+        capture_filter: str = "",
+        output: str | None = None,
+        limit: int = LIVE_ROWS,
     ) -> None:
-        """`stdin`: the descriptor of what "-" means, when it is not descriptor 0."""
+        """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
+        capture there, with a BPF filter; `output`: what is read without end goes there, too.
+        `limit`: rows that are kept of what has no end."""
         from tempfile import TemporaryFile
 
         self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
@@ -81,7 +92,12 @@ class ProcessFeed:
             "results": their_results,
             "commands": their_commands,
             "spool": self._spool_file.fileno(),
+            "interface": interface,
+            "capture_filter": capture_filter,
+            "output": output,
+            "limit": limit if interface or "-" in inputs else 0,
         }
+        self._ring = bool(options["limit"])
         self._process = subprocess.Popen(
             # -P: the working directory may hold modules that are not ours.
             [sys.executable, "-P", "-m", "tui.indexer", json.dumps(options)],
@@ -103,8 +119,17 @@ class ProcessFeed:
     def store(self) -> Store:
         """Where the rows are."""
         if self._store is None:
-            self._store = Store(self._read)
+            self._store = Store(self._read, None, self._find)
+            self._store.progress.ring = self._ring
         return self._store
+
+    def _find(self, numbers: set[int]) -> list[Packet]:
+        from captures.spool import NotKept
+
+        if self._source is None:
+            raise NotKept("packets not kept")
+        found: list[Packet] = self._source.find(numbers)
+        return found
 
     def _read(self, file: int, at: int, size: int) -> bytes:
         from captures.spool import NotKept
@@ -155,9 +180,11 @@ class ProcessFeed:
             case "rows":
                 self._source.spool.follow(message["spool"], MARGIN)
                 self._source.follow(message["kept"])
+                self.store.texts.drop(message["delta"].get("drop", 0))
                 apply(message["delta"], self.store.session)
                 self.store.texts.extend(message["texts"])
                 progress.read = message["read"]
+                progress.took(len(message["texts"]))
             case "done":
                 progress.done = True
                 progress.stopped = message["stopped"]

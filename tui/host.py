@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analyzer.render_times import Times
 from tui.numbers import Numbers, StoreNumbers
 from tui.screens import SCREENS, board_class
+from tui.views.exchanges import RELATIVE
 
 if TYPE_CHECKING:
     from tui.app import ScopeApp
@@ -120,7 +121,8 @@ class Host:
 
     def times(self) -> Times:
         """How times are written."""
-        times = Times(self.app.list.times)
+        how = self.app.list.times
+        times = Times("r" if how in RELATIVE else how)
         session = self.store.session
         if len(session):
             times.saw(session.times[0])
@@ -144,4 +146,4 @@ class Host:
 
     def tell(self, text: str, severity: Any = "information") -> None:
         """Say a sentence."""
-        self.app._tell(text, severity)
+        self.app.tell(text, severity)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from analyzer.offline import Capture
+    from captures.spool import Spool
 
 SIZE: Final = struct.Struct(">Q")
 FIRST: Final = 0.02
@@ -33,7 +34,6 @@ class Indexer:
     """Reads in the main thread; another one hands over."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from analyzer.offline import open_capture
         from analyzer.session import Session
         from analyzer.session_deltas import Growth
         from captures.spool import Spool
@@ -41,12 +41,12 @@ class Indexer:
         self._results: int = options["results"]
         self._commands: int = options["commands"]
         self.spool = Spool(descriptor=options["spool"])
-        self.capture: Capture = open_capture(
-            options["inputs"],
-            decode_as=options["ports"],
-            legs=options["legs"],
-            spool=self.spool,
-        )
+        if options.get("output"):
+            from captures.tee import Tee
+
+            self.spool = Tee(options["output"], descriptor=options["spool"])
+        self._limit: int = options.get("limit", 0)
+        self.capture = _opened(options, self.spool)
         self.session = Session(self.capture.context, self.capture.source.read)
         self._growth = Growth(self.session)
         self._texts: list[str] = []
@@ -111,7 +111,7 @@ class Indexer:
         source = self.capture.source
         return {
             "kind": "rows",
-            "delta": self._growth.take(),
+            "delta": self._growth.take(self._limit),
             "texts": texts,
             "read": source.statistics.captured_bytes,
             "spool": self.spool.state(),
@@ -155,6 +155,18 @@ class Indexer:
                 # The main thread waits for packets that may never come.
                 self.end(rest=True)
                 os._exit(0)
+
+
+def _opened(options: dict[str, Any], spool: Spool) -> Capture:
+    from analyzer.offline import Capture, open_capture
+
+    ports, legs = options["ports"], options["legs"]
+    if options.get("interface"):
+        from captures.live import open_interface
+
+        source = open_interface(options["interface"], options["capture_filter"], spool=spool)
+        return Capture(source, decode_as=ports, legs=legs)
+    return open_capture(options["inputs"], decode_as=ports, legs=legs, spool=spool)
 
 
 def main() -> None:

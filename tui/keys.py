@@ -29,10 +29,10 @@ SCREENS: Final = (
 )
 KEYS: Final = (
     Key("filter.focus", "slash", "/", "filter", "filter; Enter applies, Esc leaves and clears"),
-    Key("list.find", "ctrl+f", "ctrl+f", "find", "find text in the list"),
+    Key("list.find", "ctrl+f", "ctrl+f", "find", "find; again: in fields and records, in bytes"),
     Key("list.find_next", "n", "n", "find_next(1)", "next match"),
     Key("list.find_previous", "N", "N", "find_next(-1)", "match before"),
-    Key("list.goto", "ctrl+g", "ctrl+g", "goto", "go to a number"),
+    Key("list.goto", "ctrl+g", "ctrl+g", "goto", "go to a number or a time"),
     Key(
         "app.palette",
         "colon,ctrl+p",
@@ -44,22 +44,39 @@ KEYS: Final = (
     Key("pane.next", "tab", "tab", "pane(1)", "next pane"),
     Key("pane.previous", "shift+tab", "shift+tab", "pane(-1)", "pane before"),
     Key("pane.zoom", "backslash", "\\", "zoom", "this pane alone, and back"),
+    Key("pane.layout", "vertical_line", "|", "layout", "panes below, beside, without bytes"),
     Key("pane.larger", "plus", "+", "resize(1)", "more room for the list"),
     Key("pane.smaller", "minus", "-", "resize(-1)", "less room for the list"),
+    Key("pane.wider", "less_than_sign", "<", "widen(1)", "wider bytes"),
+    Key("pane.narrower", "greater_than_sign", ">", "widen(-1)", "narrower bytes"),
     Key("pane.reset", "equals_sign", "=", "resize(0)", "usual sizes"),
     Key("detail.side", "r", "r", "side", "request or response"),
-    Key("detail.tab", "R", "R", "tab", "next tab: request, response, records, context"),
+    Key("detail.tab", "R", "R", "tab", "next tab: request, response, records, context, packets"),
+    Key("detail.space", "b", "b", "space", "other bytes: on the wire, decompressed"),
     Key("list.connection_next", "right_square_bracket", "]", "connection(1)", "next on connection"),
     Key("list.connection_previous", "left_square_bracket", "[", "connection(-1)", "one before it"),
     Key("list.error_next", "e", "e", "error(1)", "next error or missing answer"),
     Key("list.error_previous", "E", "E", "error(-1)", "error before"),
     Key("list.mark", "m", "m", "mark", "mark, unmark"),
+    Key("list.marked", "M", "M", "only_marked", "only what is marked, and back"),
     Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "next mark"),
     Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "mark before"),
+    Key("list.comment", "semicolon", ";", "comment", "comment on the exchange"),
     Key("filter.from_value", "a", "a", "from_value", "filter from the value under the cursor"),
-    Key("list.tail", "F", "F", "tail", "follow the end, and stop"),
+    Key("list.column", "A", "A", "column", "a field as a column, and away again"),
+    Key("list.follow", "f", "f", "follow", "follow connection, client, group, partition, producer"),
+    Key("list.tail", "F", "F", "tail", "stay at the end (live), and stop"),
+    Key("list.sort", "o", "o", "sort", "order by a column; a click on a title does so, too"),
+    Key("list.reverse", "v", "v", "reverse", "the other way round"),
     Key("list.time", "t", "t", "time", "next time format"),
+    Key("list.reference", "T", "T", "reference", "times count from this exchange"),
     Key("copy.value", "y", "y", "copy", "copy the line or value (OSC 52)"),
+    Key("copy.menu", "c", "c", "copy_menu", "copy as filter, row, JSON, hex, Python bytes"),
+    Key("list.export", "x", "x", "export", "export: capture, JSON Lines, CSV, fixtures"),
+    Key("list.save", "w", "w", "save", "save what is shown as a capture"),
+    Key("list.fixture", "X", "X", "fixture", "what is marked as fixtures for tests"),
+    Key("list.diff", "D", "D", "diff", "how two marked exchanges differ"),
+    Key("app.decode_as", "d", "d", "decode_as", "ports to decode as Kafka"),
     *(
         Key(f"screen.{number}", str(number), str(number), f"screen({number})", title)
         for number, title in enumerate(SCREENS, 1)
@@ -72,6 +89,12 @@ KEYS: Final = (
     Key("app.back", "q", "q", "leave", "back; on the first screen quit"),
     Key("app.quit", "Q,ctrl+q", "Q", "quit", "quit"),
 )
+LIST_ACTIONS: Final = frozenset(
+    key.action.partition("(")[0]
+    for key in KEYS
+    if key.id.startswith(("list.", "detail.", "copy.")) or key.id in ("pane.open", "pane.layout")
+) - {"find_next", "time"}
+"""Actions about the list of exchanges: nothing happens while another screen is there."""
 MOVES: Final = (
     ("arrows j k", "move"),
     ("PgUp PgDn space", "a page"),

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,7 +15,7 @@ from analyzer.commands.options import Wish, input_options
 from tui.showing import check_terminal
 
 if TYPE_CHECKING:
-    from tui.feed import Feed
+    from tui.feed import Feed, ProcessFeed
     from tui.showing import Shown
 
 TTY = "/dev/tty"
@@ -35,6 +35,14 @@ def _attach(context: click.Context, parameter: click.Parameter, which: str | Non
     context.exit(open_proxy(path))
 
 
+def _input_or_interface(function: Any) -> Any:
+    """`open` needs no INPUT where it captures itself."""
+    for parameter in function.__click_params__:
+        if parameter.name == "inputs":
+            parameter.required = False
+    return function
+
+
 @click.command("open")
 @click.option(
     "--attach",
@@ -46,8 +54,12 @@ def _attach(context: click.Context, parameter: click.Parameter, which: str | Non
     callback=_attach,
     help="Instead of an input: a proxy of yours that is running.",
 )
+@click.option("-i", "interface", metavar="IFACE", help="Instead of an input: capture there.")
+@click.option("-f", "capture_filter", metavar="BPF", default="", help="With -i: capture filter.")
+@click.option("-w", "save", metavar="FILE", help="With -i or -: keep the capture in FILE, too.")
+@_input_or_interface
 @input_options
-def open_(wish: Wish) -> int:
+def open_(wish: Wish, interface: str | None, capture_filter: str, save: str | None) -> int:
     """Look at captures in the terminal: exchanges, their messages and bytes.
 
     INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin. Rows
@@ -55,6 +67,7 @@ def open_(wish: Wish) -> int:
 
     \b
       kafkascope open capture.pcapng -Y 'error != 0'
+      kafkascope open -i eth0 -f 'port 9092' -w kept.pcapng
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope open -
       kafkascope open --attach
     """
@@ -62,25 +75,59 @@ def open_(wish: Wish) -> int:
     from captures.errors import NotACapture
 
     compile_filter(wish.filter_text)
+    if interface is None and not wish.inputs:
+        raise click.UsageError("which INPUT? a capture, a folder, or - for stdin; or -i IFACE")
+    if interface is not None and wish.inputs:
+        raise click.UsageError("-i captures; it goes with no INPUT")
+    if capture_filter and interface is None:
+        raise click.UsageError("-f belongs to -i; -Y filters what is shown")
+    if save and interface is None and "-" not in wish.inputs:
+        raise click.UsageError("-w keeps what is captured with -i or read from -")
     for name in wish.inputs:
         if name != "-" and not Path(name).exists():
             raise NotACapture(f"{name}: no such file or folder")
     check_terminal()
     data = _keyboard(wish.inputs)
-    from tui.feed import ProcessFeed
-
-    legs = "both" if wish.both_legs else "client"
+    live = Live(interface or "", capture_filter, save)
     while True:
         # Before Textual loads: the reader reads meanwhile.
-        feed = ProcessFeed(wish.inputs, ports=wish.ports, legs=legs, stdin=data)
+        feed = _feed(wish, live, data)
         try:
-            shown = _show(feed, wish)
+            shown = _show(feed, wish, live)
         finally:
             feed.close()
+        if save:
+            click.echo(f"kafkascope: the capture is in {save}", err=True)
         if shown.wanted is None or (not shown.wanted and "-" in wish.inputs):
             return shown.code
         if shown.wanted:
-            wish = replace(wish, inputs=(shown.wanted,), filter_text="")
+            wish, live = replace(wish, inputs=(shown.wanted,), filter_text=""), Live()
+        else:
+            wish = replace(wish, filter_text=shown.filter_text)
+        if shown.ports is not None:
+            wish = replace(wish, ports=wish.ports | shown.ports)
+
+
+class Live(NamedTuple):
+    """What is captured here and now."""
+
+    interface: str = ""
+    capture_filter: str = ""
+    save: str | None = None
+
+
+def _feed(wish: Wish, live: Live, data: int | None) -> ProcessFeed:
+    from tui.feed import ProcessFeed
+
+    return ProcessFeed(
+        wish.inputs,
+        ports=wish.ports,
+        legs="both" if wish.both_legs else "client",
+        stdin=data,
+        interface=live.interface,
+        capture_filter=live.capture_filter,
+        output=live.save,
+    )
 
 
 def _keyboard(inputs: Sequence[str]) -> int | None:
@@ -107,23 +154,35 @@ def _can_be_read_twice(name: str) -> bool:
     return name != "-" and (path.is_file() or path.is_dir())
 
 
-def _show(feed: Feed, wish: Wish) -> Shown:
+def _title(wish: Wish, live: Live) -> str:
+    if live.interface:
+        return f"live on {live.interface}"
+    if len(wish.inputs) != 1:
+        return f"{len(wish.inputs)} inputs"
+    name = wish.inputs[0]
+    return "stdin" if name == "-" else Path(name).name or name
+
+
+def _show(feed: Feed, wish: Wish, live: Live) -> Shown:
     from tui.config import remember
+    from tui.notes import Notes, notes_path
     from tui.numbers import ProcessNumbers
     from tui.showing import show
 
     remember(wish.inputs)
-    name = wish.inputs[0] if len(wish.inputs) == 1 else f"{len(wish.inputs)} inputs"
     legs = "both" if wish.both_legs else "client"
 
     def counted(text: str) -> ProcessNumbers:
         return ProcessNumbers(wish.inputs, ports=wish.ports, legs=legs, filter_text=text)
 
+    again = bool(wish.inputs) and all(map(_can_be_read_twice, wish.inputs))
+    single = wish.inputs[0] if len(wish.inputs) == 1 and again else ""
     return show(
         feed,
-        "stdin" if name == "-" else Path(name).name or name,
+        _title(wish, live),
         filter_text=wish.filter_text,
         plain=wish.plain,
         times=wish.time_format,
-        counted=counted if all(map(_can_be_read_twice, wish.inputs)) else None,
+        counted=counted if again else None,
+        notes=Notes(notes_path(list(wish.inputs)), single),
     )

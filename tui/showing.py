@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tui.control import Control
     from tui.feed import Feed
     from tui.host import Counted
+    from tui.notes import Notes
 
 RELATIVE = ("a", "d", "dd")
 """Time formats that a screen does not take over: the usual one, and those that count from rows."""
@@ -25,6 +26,10 @@ class Shown(NamedTuple):
     code: int
     wanted: str | None = None
     """What is to be shown next: a file, or the same again when empty."""
+    ports: frozenset[int] | None = None
+    """To be decoded as Kafka then."""
+    filter_text: str = ""
+    """The filter that was in use."""
 
 
 def check_terminal() -> None:
@@ -44,6 +49,7 @@ def show(
     times: str = "a",
     counted: Counted | None = None,
     control: Control | None = None,
+    notes: Notes | None = None,
 ) -> Shown:
     """Show it until the user leaves."""
     try:
@@ -69,7 +75,8 @@ def show(
         times=times,
         counted=counted,
         control=control,
+        notes=notes,
         config=config,
     )
     app.run()
-    return Shown(app.return_code or 0, app.wanted)
+    return Shown(app.return_code or 0, app.wanted, app.wanted_ports, app.view_.text)

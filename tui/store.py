@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import time
 from array import array
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -11,8 +15,11 @@ from analyzer.context import Context
 from analyzer.session import Session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from analyzer.columns import Read
     from analyzer.model import Exchange
+    from captures.model import Packet
 
 BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session.STATES` of lost and orphan."""
@@ -31,6 +38,26 @@ class Texts:
     def __getitem__(self, index: int) -> str:
         octets = self._data[self._ends[index] : self._ends[index + 1]]
         return octets.decode("utf-8", "surrogatepass")
+
+    def rows_with(self, pattern: re.Pattern[bytes]) -> list[int]:
+        """The numbers of texts in which a pattern is found; one that spans two does not count."""
+        found: list[int] = []
+        at, size = 0, len(self._data)
+        while at < size and (match := pattern.search(self._data, at)):
+            row = bisect_right(self._ends, match.start()) - 1
+            end = self._ends[row + 1]
+            if match.end() <= end:
+                found.append(row)
+                at = end
+            else:
+                at = match.start() + 1
+        return found
+
+    def drop(self, count: int) -> None:
+        """Forget the first ones."""
+        gone = self._ends[min(count, len(self))]
+        del self._data[:gone], self._ends[:count]
+        self._ends = array("Q", [end - gone for end in self._ends])
 
     def extend(self, texts: Sequence[str]) -> None:
         """Append."""
@@ -52,17 +79,56 @@ class Progress:
     """Why there will be no more rows; empty while all is well."""
     code: int = 0
     """Exit code of the failure."""
+    ring: bool = False
+    """Whether old rows go when there are too many."""
+    rows: int = 0
+    """Rows that came, those that went again included."""
+    recent: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=30))
+    """(when, rows, bytes) of the last batches."""
     said: list[str] = field(default_factory=list)
     """Damage, and remarks about the capture as a whole."""
+
+    def took(self, rows: int) -> None:
+        """A batch has arrived."""
+        self.rows += rows
+        self.recent.append((time.monotonic(), self.rows, self.read))
+
+    def rate(self) -> str:
+        """Exchanges a second of late, for the header; empty while nothing can be said."""
+        if len(self.recent) < 2:
+            return ""
+        (begun, first, _), (end, last, _) = self.recent[0], self.recent[-1]
+        if end - begun < 0.5:
+            return ""
+        rate = (last - first) / (end - begun)
+        return f" {rate / 1000:.0f}k/s" if rate >= 10_000 else f" {rate:,.0f}/s"
+
+    def left(self) -> str:
+        """Rate, and how long it will take."""
+        if len(self.recent) < 2:
+            return ""
+        (begun, _, first), (end, _, last) = self.recent[0], self.recent[-1]
+        if end - begun < 0.5 or last <= first:
+            return ""
+        seconds = (self.size - self.read) * (end - begun) / (last - first)
+        return f"{self.rate()}  {seconds:.0f} s left"
 
 
 class Store:
     """Append-only; the feed appends, the screens read."""
 
-    def __init__(self, read: Read | None = None, context: Context | None = None) -> None:
+    def __init__(
+        self,
+        read: Read | None = None,
+        context: Context | None = None,
+        find: Callable[[set[int]], list[Packet]] | None = None,
+    ) -> None:
+        """`read` gives bytes of the input once more, `find` packets by their numbers."""
         self.session = Session(context or Context(), read or _nothing)
         self.texts = Texts()
         self.progress = Progress()
+        self.read = read or _nothing
+        self.find = find or _no_packets
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -95,6 +161,12 @@ class Store:
         if session.states[index] in BAD_STATES:
             return True
         return bool(session.error_lists.values[session.errors[index]])
+
+
+def _no_packets(numbers: set[int]) -> list[Packet]:
+    from captures.spool import NotKept
+
+    raise NotKept("packets not kept")
 
 
 def _nothing(file: int, at: int, size: int) -> bytes:

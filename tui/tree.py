@@ -35,6 +35,7 @@ from dissectors.tree import Node, annotate
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.topics import TopicNames
+    from captures.model import Packet
     from dissectors.embedded import Embedded
     from dissectors.layout import Layout, Slot
 
@@ -42,7 +43,7 @@ SHOWN: Final = 100
 """Elements of an array that have lines at first."""
 OPENED: Final = 40
 """Lines that are opened by themselves."""
-TABS: Final = ("Request", "Response", "Records", "Context")
+TABS: Final = ("Request", "Response", "Records", "Context", "Packets")
 TELLING: Final[tuple[str, ...]] = (
     "name",
     "topic",
@@ -178,16 +179,46 @@ def _covers(item: Item, space: int, at: int) -> bool:
 
 
 class Document:
-    """All tabs of an exchange."""
+    """All tabs of an exchange, made when they are wanted."""
 
-    def __init__(self, exchange: Exchange, names: TopicNames, hints: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        names: TopicNames,
+        hints: Iterable[str] = (),
+        find: Callable[[set[int]], list[Packet]] | None = None,
+    ) -> None:
+        """`hints`: lines of the context; `find` reads packets again by their numbers."""
         self.exchange = exchange
-        self.trees = {
-            "Request": _Side(exchange, exchange.request, names).tree("request"),
-            "Response": _Side(exchange, exchange.response, names).tree("response"),
-            "Records": Tree(list(_records(exchange, names)), []),
-            "Context": Tree(_context(exchange, names, hints), []),
-        }
+        self._names, self._hints, self._find = names, hints, find
+        self._trees: dict[str, Tree] = {}
+
+    def has(self, tab: str) -> bool:
+        """Whether it was made already."""
+        return tab in self._trees
+
+    def tree(self, tab: str) -> Tree:
+        """The lines of a tab; may take its time. `CaptureError` when bytes are gone."""
+        found = self._trees.get(tab)
+        if found is None:
+            found = self._trees[tab] = self._made(tab)
+        return found
+
+    def _made(self, tab: str) -> Tree:
+        exchange, names = self.exchange, self._names
+        match tab:
+            case "Request":
+                return _Side(exchange, exchange.request, names).tree("request")
+            case "Response":
+                return _Side(exchange, exchange.response, names).tree("response")
+            case "Records":
+                none = Item("", "no records", kind="note")
+                return Tree(list(_records(exchange, names)) or [none], [])
+            case "Packets":
+                from tui.packets import packet_tree
+
+                return packet_tree(exchange, self._find)
+        return Tree(_context(exchange, names, self._hints), [])
 
     def usual_tab(self) -> str:
         """The side that is worth looking at first."""
@@ -207,7 +238,7 @@ def _context(exchange: Exchange, names: TopicNames, hints: Iterable[str]) -> lis
     lines.append(f"  {sent[0]} bytes there, {sent[1]} back")
     lines += hints
     lines.append(f"exchange id {exchange.id}")
-    return _nested(lines)
+    return nested(lines)
 
 
 def _records(exchange: Exchange, names: TopicNames) -> Iterator[Item]:
@@ -220,11 +251,11 @@ def _records(exchange: Exchange, names: TopicNames) -> Iterator[Item]:
             continue
         node = Node("records", 0, len(each.data), clean)
         item = Item(title, f"{len(each.data)} bytes", open=True)
-        item.adopt(_nested(list(lines_inside(node, each))))
+        item.adopt(nested(list(lines_inside(node, each))))
         yield item
 
 
-def _nested(lines: Iterable[str]) -> list[Item]:
+def nested(lines: Iterable[str]) -> list[Item]:
     """Lines that are indented by two blanks a level as items."""
     roots: list[Item] = []
     open_: list[tuple[int, Item]] = []
@@ -397,7 +428,7 @@ class _Side:
         else:
             found = self.embedded.get(dotted.partition(".")[2])
             if found is not None:
-                item.adopt(self._spread(_nested(embedded_lines(found)), item))
+                item.adopt(self._spread(nested(embedded_lines(found)), item))
 
     def _spread(self, items: list[Item], over: Item) -> list[Item]:
         """Lines without bytes of their own stand for those of the field."""

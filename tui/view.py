@@ -1,73 +1,193 @@
-"""Which exchanges are shown: all, or those that a filter wants, found in slices so that the
-keyboard never waits."""
+"""Which exchanges are shown, and in which order: all, or those that a filter wants, found by
+columns where these tell, else in slices so that the keyboard never waits."""
 
 from __future__ import annotations
 
 import time
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final
 
-from analyzer.filter import Filter, bind
-from analyzer.session_rows import ColumnRow, in_columns
+from analyzer.filter import bind, compile_query
+from analyzer.filter_known import NOTHING, Known
 
 if TYPE_CHECKING:
-    from analyzer.rows import Row
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from analyzer.filter_columns import Query
+    from tui.sorting import Order
     from tui.store import Store
+
+PIECE: Final = 1 << 16
+"""Rows whose columns are looked at together while messages have to be read."""
+AGAIN: Final = 1.0
+"""Seconds between two sorts of a list that grows."""
 
 
 class View:
-    """Indexes of the store's rows, in their order."""
+    """Indexes of the store's rows, in the order in which they are shown."""
 
-    def __init__(self, store: Store, text: str = "") -> None:
+    def __init__(self, store: Store, text: str = "", known: Known = NOTHING) -> None:
         """`FilterError` when the text is no filter."""
         self.store = store
         self.text = text.strip()
-        bound = bind(text)
-        self.fast = in_columns(bound)
+        self.order: Order | None = None
+        self._known = known
+        bind(self.text)
+        self._query: Query | None = compile_query(self.text, known) if self.text else None
+        self.fast = self._query is None or self._query.cost == "fast"
         """Whether no message has to be read for it."""
-        self.filter = None if bound is None else Filter(bound)
         self._shown = array("Q")
         self._seen = 0
+        self._dropped = store.session.dropped
+        self._open: list[int] = []
+        """Rows of the piece at hand whose messages have to be read; the next one last."""
+        self._piece: tuple[int, NDArray[np.bool_]] | None = None
+        self._names = len(store.session.context.names)
+        self._sorted: NDArray[np.int64] | None = None
+        self._sorted_rows = 0
+        self._sorted_at = 0.0
 
     def __len__(self) -> int:
-        return len(self.store) if self.filter is None else len(self._shown)
+        if self._sorted is not None:
+            return self._sorted_rows
+        return len(self.store) if self._query is None else len(self._shown)
 
     def __getitem__(self, place: int) -> int:
-        return place if self.filter is None else self._shown[place]
+        if self._sorted is not None:
+            return int(self._sorted[place])
+        return place if self._query is None else self._shown[place]
 
     @property
     def scanned(self) -> float:
         """The share of the rows that the filter has seen."""
-        return 1.0 if self.filter is None else self._seen / max(1, len(self.store))
+        return 1.0 if self._query is None else self._seen / max(1, len(self.store))
 
     @property
     def behind(self) -> bool:
         """Whether rows are left for `advance`."""
-        return self.filter is not None and self._seen < len(self.store)
+        return self._query is not None and self._seen < len(self.store)
+
+    def indexes(self) -> list[int]:
+        """All that are shown, in the order of the capture."""
+        return list(range(len(self.store))) if self._query is None else list(self._shown)
+
+    def array(self) -> NDArray[np.int64]:
+        """All that are shown, in the order in which they are. A copy."""
+        import numpy as np
+
+        if self._sorted is not None:
+            return self._sorted.copy()
+        if self._query is None:
+            return np.arange(len(self.store), dtype=np.int64)
+        return np.array(self._shown, dtype=np.int64)
 
     def place_of(self, index: int) -> int:
         """The place of a row, or of the first one behind it."""
-        return index if self.filter is None else bisect_left(self._shown, index)
+        if self._sorted is not None:
+            import numpy as np
+
+            found = np.flatnonzero(self._sorted == index)
+            return int(found[0]) if len(found) else 0
+        return index if self._query is None else bisect_left(self._shown, index)
 
     def advance(self, seconds: float) -> bool:
-        """Filter more rows, for so long at most; whether there were any."""
-        if self.filter is None or not self.behind:
-            return False
-        from captures.errors import CaptureError
+        """Filter and sort more rows, for so long at most; whether anything changed."""
+        changed = self._follow_ring()
+        if self._query is not None:
+            changed |= self._late_names()
+            if self.behind:
+                self._filter(time.monotonic() + seconds)
+                changed = True
+        return self._sort() or changed
 
-        session, wanted = self.store.session, self.filter
-        until = time.monotonic() + seconds
-        size = len(self.store)
-        while self._seen < size:
-            index = self._seen
-            self._seen += 1
-            row = cast("Row", ColumnRow(session, index))
-            try:
-                if wanted(row, None if self.fast else session.exchange(index)):
-                    self._shown.append(index)
-            except CaptureError:
-                pass  # its bytes are gone: nothing can be said about it
+    def _filter(self, until: float) -> None:
+        assert self._query is not None
+        query, session = self._query, self.store.session
+        while self._seen < len(self.store):
+            if self._piece is None:
+                size = len(self.store)
+                end = size if self.fast else min(size, self._seen + PIECE)
+                yes, maybe = query.settle(session, self._seen, end)
+                self._piece = self._seen, yes
+                self._open = maybe.nonzero()[0][::-1].tolist()
+            begin, yes = self._piece
+            while self._open:
+                place = self._open.pop()
+                yes[place] = query.decide(session, begin + place)
+                if time.monotonic() > until and self._open:
+                    # What is decided shows at once.
+                    self._take(begin, yes[: place + 1])
+                    self._piece = begin + place + 1, yes[place + 1 :]
+                    self._open = [other - place - 1 for other in self._open]
+                    return
+            self._take(begin, yes)
+            self._piece = None
             if time.monotonic() > until:
-                break
+                return
+
+    def _take(self, begin: int, yes: NDArray[np.bool_]) -> None:
+        found = yes.nonzero()[0].astype("uint64") + begin
+        self._shown.frombytes(found.tobytes())
+        self._seen = begin + len(yes)
+
+    def _late_names(self) -> bool:
+        """A topic that got its name late may be wanted now: look again, once all is read."""
+        names = len(self.store.session.context.names)
+        if not self.store.progress.done or names == self._names or not self.fast:
+            return False
+        self._names = names
+        self._start_again()
+        return True
+
+    def _start_again(self) -> None:
+        self._query = compile_query(self.text, self._known)
+        self._shown, self._seen, self._piece, self._open = array("Q"), 0, None, []
+
+    def noted(self) -> None:
+        """Marks or comments changed: what the filter says about them, too."""
+        if self._query is not None:
+            self._start_again()
+
+    def _follow_ring(self) -> bool:
+        """Rows that were dropped have no index any more; the others have smaller ones."""
+        gone = self.store.session.dropped - self._dropped
+        if not gone:
+            return False
+        self._dropped += gone
+        kept = self._shown[bisect_left(self._shown, gone) :]
+        self._shown = array("Q", [index - gone for index in kept])
+        if self._query is not None:
+            # Tables have other numbers now.
+            self._query = compile_query(self.text, self._known)
+            self._seen = max(0, self._seen - gone)
+            self._piece, self._open = None, []
+        if self._sorted is not None:
+            self._sorted_at = 0.0
+            self._sorted_rows = 0
+        return True
+
+    # --- order ------------------------------------------------------------------------------
+
+    def sort(self, order: Order | None) -> None:
+        """Another order; None is that of the capture."""
+        self.order, self._sorted, self._sorted_rows = order, None, 0
+        self._sorted_at = 0.0
+        self._sort()
+
+    def _sort(self) -> bool:
+        if self.order is None:
+            return False
+        rows = len(self.store) if self._query is None else len(self._shown)
+        settled = self.store.progress.done and not self.behind
+        if rows == self._sorted_rows and self._sorted is not None:
+            return False
+        if not settled and time.monotonic() - self._sorted_at < AGAIN:
+            return False
+        from tui.sorting import ordered
+
+        wanted = None if self._query is None else self._shown
+        self._sorted = ordered(self.store.session, self.order, wanted, rows)
+        self._sorted_rows, self._sorted_at = rows, time.monotonic()
         return True

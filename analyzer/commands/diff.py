@@ -141,7 +141,7 @@ def _exchanges(
         return bad or worse or 2
     different = False
     with Output(wish) as output:
-        for line in _compared(one[1], two[1], sides, strict, show_hex):
+        for line in compared(one[1], two[1], sides, strict, show_hex):
             different = True
             if wish.form in ("json", "jsonl"):
                 _json(output, {"schema": "difference/1", **line})
@@ -149,7 +149,7 @@ def _exchanges(
             output.line(f"{line['side']}.{line['path']}")
             for mark, name, title in (("-", "left", left.title), ("+", "right", right.title)):
                 octets = f"   {line[name + '_bytes']}" if line.get(name + "_bytes") else ""
-                output.line(f"  {mark} {title}: {_text(line[name])}{octets}")
+                output.line(f"  {mark} {title}: {text_of(line[name])}{octets}")
     if not different and not wish.quiet and wish.form == "table":
         click.echo("kafkascope: no difference", err=True)
     return bad or worse or int(different)
@@ -165,7 +165,7 @@ def _told(wish: Wish, side: Side) -> tuple[Told | None, int]:
         return None, reading.finish()
 
 
-def _compared(
+def compared(
     a: Exchange, b: Exchange, sides: tuple[str, ...], strict: bool, show_hex: bool
 ) -> Iterator[dict[str, Any]]:
     """What differs, the head first."""
@@ -238,7 +238,8 @@ def _octets_of(message: Request | Response) -> Any:
     return octets
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value in a line."""
     from analyzer.render_tree import shown
     from dissectors.jsonform import dumps
 

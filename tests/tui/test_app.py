@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -20,11 +21,23 @@ def text_of(app: ScopeApp) -> str:
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
+async def idle(app: ScopeApp, pilot: Any) -> None:
+    """Until the message under the cursor is decoded and drawn, and nothing is written or sought."""
+    await pilot.pause(0.08)
+    for _ in range(400):
+        await pilot.pause()
+        if not app.decoding and not app.busy_with and not app.view_.behind:
+            break
+        await asyncio.sleep(0.01)
+    app.tick()
+    await pilot.pause()
+
+
 def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: object) -> None:
     async def main() -> None:
         app = ScopeApp(StillFeed(store), "demo.pcap", **options)  # type: ignore[arg-type]
         async with app.run_test(size=size) as pilot:
-            await pilot.pause(0.15)
+            await idle(app, pilot)
             await steps(app, pilot)
 
     asyncio.run(main())
@@ -128,13 +141,13 @@ def test_find_next_and_before(store: Store) -> None:
 def test_field_to_bytes_and_byte_to_field(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("e", "enter")
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         assert app.detail.has_focus
         await pilot.press("down", "down", "down")
         item = app.detail.item
         assert app.hex.span == (item.start, item.end)
         await pilot.press("tab", "right")
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         assert app.hex.has_focus
         inner = app.detail.item
         assert inner.start <= app.hex.at < inner.end
@@ -146,7 +159,7 @@ def test_field_to_bytes_and_byte_to_field(store: Store) -> None:
 def test_trees_fold_and_tabs_change(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("enter")
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         some = app.detail.count()
         await pilot.press("Z")
         assert app.detail.count() > some
@@ -165,13 +178,13 @@ def test_decompressed_records_are_bytes_of_their_own(store: Store) -> None:
     async def steps(app, pilot):
         index = next(i for i in range(len(store)) if store.session.row(i).codecs == ("gzip",))
         app.list.move_to(index)
-        await pilot.pause(0.15)
-        app._show_tab("Request")
+        await idle(app, pilot)
+        app.show_tab("Request")
         await pilot.press("tab", "Z")
         lines = app.detail.tree_.lines
         inside = next(i for i, line in enumerate(lines) if line.space > 0)
         app.detail.move_to(inside)
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         assert app.hex.space.name == "Decompressed"
 
     run(store, steps)
@@ -187,8 +200,12 @@ def test_copy_goes_through_the_terminal(store: Store) -> None:
 
 def test_filter_from_a_value(store: Store) -> None:
     async def steps(app, pilot):
-        await pilot.press("a", "enter")
-        await pilot.pause(0.2)
+        await pilot.press("a")
+        await idle(app, pilot)
+        await pilot.press("down", "enter")
+        await idle(app, pilot)
+        await pilot.press("enter")
+        await idle(app, pilot)
         assert app.view_.text == 'api == ApiVersions and client == "java-4.4.0.admin"'
         assert 0 < len(app.view_) < len(store)
 
@@ -200,10 +217,10 @@ def test_every_size_opens_the_detail_and_comes_back(store: Store, size: tuple[in
     async def steps(app, pilot):
         assert app.list.display
         await pilot.press("enter")
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         assert app.detail.has_focus
         await pilot.press("tab", "down", "q")
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         assert app.list.has_focus
         text_of(app)
 
@@ -216,7 +233,7 @@ def test_80_columns_show_what_matters(store: Store) -> None:
         assert all(len(line) <= 80 for line in screen)
         assert "! COORDINATOR_NOT_AVAIL" in "\n".join(screen)
         await pilot.press("e", "enter")
-        await pilot.pause(0.2)
+        await idle(app, pilot)
         assert "FindCoordinatorResponse v6" in text_of(app)
 
     run(store, steps, (80, 24))
@@ -226,7 +243,7 @@ def test_a_storm_of_resizes(store: Store) -> None:
     async def steps(app, pilot):
         for width, height in [(20, 5), (200, 60), (1, 1), (80, 24), (139, 30), (160, 50)]:
             await pilot.resize_terminal(width, height)
-        await pilot.pause(0.2)
+        await idle(app, pilot)
         assert "CreateTopics v7" in text_of(app)
 
     run(store, steps)
@@ -244,7 +261,7 @@ def test_plain_is_ascii(store: Store) -> None:
 def test_help_and_what_ctrl_c_does(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("question_mark")
-        await pilot.pause(0.1)
+        await idle(app, pilot)
         assert "next error or missing answer" in text_of(app)
         await pilot.press("q", "ctrl+c")
         assert app.is_running
@@ -261,7 +278,7 @@ def test_bytes_of_traffic_never_reach_the_terminal_raw(store: Store) -> None:
         app.hex.show(Space("Wire", evil.encode("utf-8", "surrogatepass")), 0, 3)
         texts = [w.render_line(0).text for w in (app.detail, app.hex)]
         assert all(text.isprintable() for text in texts)
-        app._tell(evil)
-        await pilot.pause(0.1)
+        app.tell(evil)
+        await idle(app, pilot)
 
     run(store, steps)

@@ -102,6 +102,18 @@ class ConnectionsBoard(ChartedBoard):
         """With --by where it is by client."""
         return self.COMMAND + (" --by client" if self.by_client else "")
 
+    def select(self, number: int) -> bool:
+        """Put the cursor on a connection; False when it is not there."""
+        if self.by_client:
+            self.action_by()
+        lines = self.sheet.lines
+        place = next((n for n, line in enumerate(lines) if line["connection"] == number), None)
+        if place is None:
+            return False
+        self.table.move_to(place)
+        self.tab = self.TABS[0]
+        return True
+
     def action_by(self) -> None:
         """Connections, or clients."""
         self.by_client = not self.by_client

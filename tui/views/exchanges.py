@@ -1,30 +1,58 @@
-"""The list of exchanges."""
+"""The list of exchanges, with an overview of all of them at its edge."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import time
+from typing import TYPE_CHECKING, Final, cast
+
+from rich.segment import Segment
+from textual.events import Click
+from textual.message import Message
+from textual.strip import Strip
 
 from analyzer.render_list import Column, columns_of, fitted, padded
 from analyzer.render_times import Times
 from analyzer.session_rows import ColumnRow
+from captures.errors import CaptureError
+from tui.notes import Notes
 from tui.palette import NORMAL, STYLES, Glyphs
+from tui.store import BAD_STATES
 from tui.view import View
 from tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
     from analyzer.rows import Row
 
+EDGE: Final = 2
+GAP: Final = 2
+LEFT_OVER: Final = 400
+"""Columns that the last title may take for a click."""
+SINCE_MARK: Final = "m"
+RELATIVE: Final = ("d", "dd", SINCE_MARK)
+"""Time formats that the list counts itself."""
+EVERY: Final = 1.0
+"""Seconds between two overviews of a list that grows."""
+
 
 class ExchangeList(Lines):
     """One line per exchange of a view."""
 
-    def __init__(self, view: View, glyphs: Glyphs, times: str = "u") -> None:
+    class Opened(Message):
+        """A double click."""
+
+    def __init__(self, view: View, glyphs: Glyphs, notes: Notes, times: str = "u") -> None:
         super().__init__(glyphs, id="exchanges")
         self.view = view
-        self.marked: set[int] = set()
+        self.notes = notes
         self.times = times
+        self.reference_ns: int | None = None
+        """What times count from, when they count from a mark."""
+        self.extra: list[str] = []
+        """Columns that were added: fields of the filter language."""
         self._columns: list[Column] = []
-        self._for = (0, "")
+        self._for: tuple[object, ...] = ()
+        self._overview = ""
+        self._overview_for: tuple[int, int, float] = (0, 0, 0.0)
 
     def count(self) -> int:
         """Exchanges in the view."""
@@ -33,42 +61,135 @@ class ExchangeList(Lines):
     @property
     def index(self) -> int | None:
         """The store's index of the exchange under the cursor."""
-        return self.view[self.cursor] if self.cursor < len(self.view) else None
+        return self.view[self.cursor] if 0 <= self.cursor < len(self.view) else None
+
+    @property
+    def number(self) -> int | None:
+        """The number of the exchange under the cursor."""
+        index = self.index
+        return None if index is None else self.view.store.session.numbers[index]
 
     def columns(self, width: int) -> list[Column]:
         """The columns that fit."""
-        if self._for != (width, self.times):
-            times = Times(self.times)
+        key = (width, self.times, tuple(self.extra), self.reference_ns)
+        if self._for != key:
+            times = Times("r" if self.times in RELATIVE else self.times)
             session = self.view.store.session
             if len(session):
                 times.saw(session.times[0])
-            self._columns = fitted(columns_of((), times), width - 2)
-            self._for = (width, self.times) if len(session) else (0, "")
+            usual = columns_of((), times)
+            # Shorter, so that the result has room.
+            room = width - EDGE
+            if self.extra:
+                added = columns_of((*self.extra, "result"), times)[:-1]
+                usual[-1:-1] = added
+            self._columns = fitted(usual, room)
+            self._for = key if len(session) else ()
         return self._columns
 
     def heading(self, width: int) -> str:
         """The titles, as wide as the list."""
-        cells = [
-            padded(column.title, column.width or 20, right=column.right)
-            for column in self.columns(width)
-        ]
-        return "  " + "  ".join(cells)
+        order = self.view.order
+        cells = []
+        for column in self.columns(width):
+            title = column.title
+            if order is not None and order.name == column.name:
+                title += "▼" if order.downwards else "▲"
+            cells.append(padded(title, column.width or 20, right=column.right))
+        return " " * EDGE + (" " * GAP).join(cells)
 
     def pieces(self, line: int, width: int) -> list[Piece]:
         """The cells of a row."""
         index = self.view[line]
         store = self.view.store
-        row = cast("Row", ColumnRow(store.session, index))
+        row = ColumnRow(store.session, index)
+        number = store.session.numbers[index]
         text = store.result(index)
         style = STYLES.get(text[:1], NORMAL)
-        marked = index in self.marked
+        marked = number in self.notes.marked
         out: list[Piece] = [("* " if marked else "  ", STYLES["mark"] if marked else NORMAL)]
         for column in self.columns(width):
             if column.name == "result":
                 out.append((text, style))
-                continue
-            cell = padded(
-                self.glyphs.text(column.cell(row, None)), column.width, right=column.right
-            )
-            out.append((f"{cell}  ", style))
+            else:
+                cell = self._cell(column, row, line)
+                cell = padded(self.glyphs.text(cell), column.width, right=column.right)
+                out.append((cell + " " * GAP, style))
+        comment = self.notes.comments.get(number)
+        if comment:
+            out.append((f"  ; {comment}", STYLES["mark"]))
         return out
+
+    def _cell(self, column: Column, row: ColumnRow, line: int) -> str:
+        if column.name == "time" and self.times in RELATIVE:
+            return self._relative(row.time_ns, line)
+        try:
+            exchange = row.exchange if column.name in self.extra else None
+            return column.cell(cast("Row", row), exchange)
+        except CaptureError:
+            return "?"  # its bytes are gone
+
+    def _relative(self, time_ns: int, line: int) -> str:
+        if self.times == SINCE_MARK:
+            since = self.reference_ns
+        else:
+            since = self.view.store.session.times[self.view[line - 1]] if line else None
+        delta = 0 if since is None else time_ns - since
+        seconds, rest = divmod(abs(delta), 1_000_000_000)
+        return f"{'-' if delta < 0 else ''}{seconds}.{rest // 1000:06d}"
+
+    # --- the overview -----------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """The row, and what its share of all rows looks like."""
+        strip = super().render_line(y)
+        signs = self.overview()
+        if not signs or y >= len(signs) or strip.cell_length < 2:
+            return strip
+        sign = signs[y]
+        last = Segment(self.glyphs.text("▐") if sign != " " else " ", STYLES.get(sign, NORMAL))
+        head = strip.crop(0, strip.cell_length - 1)
+        return Strip([*head, *Strip([last]).apply_style(self.rich_style)], strip.cell_length)
+
+    def overview(self) -> str:
+        """For each line of the screen the worst that is in its share of the view; empty when all
+        rows are on the screen."""
+        height, size = self.scrollable_content_region.height, len(self.view)
+        if size <= height or height < 3:
+            return ""
+        before_height, before_size, at = self._overview_for
+        if (height, size) != (before_height, before_size) and (
+            height != before_height or time.monotonic() - at > EVERY
+        ):
+            self._overview = self._signs(height)
+            self._overview_for = (height, size, time.monotonic())
+        return self._overview
+
+    def _signs(self, height: int) -> str:
+        import numpy as np
+
+        from tui.masks import column
+
+        session = self.view.store.session
+        rows = self.view.array()
+        errors = np.array([bool(codes) for codes in session.error_lists.values] or [False])
+        bad = errors[column(session, "errors")[rows]]
+        lost = np.isin(column(session, "states")[rows], list(BAD_STATES))
+        edges = np.linspace(0, len(rows), height + 1).astype(np.int64)[:-1]
+        some_bad = np.add.reduceat(bad, edges) > 0
+        some_lost = np.add.reduceat(lost, edges) > 0
+        return "".join(
+            "!" if wrong else "?" if gone else " "
+            for wrong, gone in zip(some_bad, some_lost, strict=True)
+        )
+
+    def on_click(self, event: Click) -> None:
+        """The cursor goes there; twice opens; the edge is a map of all rows."""
+        width = self.scrollable_content_region.width
+        if event.x == width - 1 and self.overview():
+            height = max(1, self.scrollable_content_region.height)
+            self.move_to(event.y * len(self.view) // height)
+            return
+        super().on_click(event)
+        if event.chain > 1:
+            self.post_message(self.Opened())

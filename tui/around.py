@@ -1,0 +1,80 @@
+"""What stands around an exchange: the user's comment, its neighbours on the connection, the next of
+its kind. From columns alone; a bounded look in both directions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analyzer.render_cells import duration
+from analyzer.session import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui.notes import Notes
+    from tui.store import Store
+
+LOOKED_AT: Final = 20_000
+"""Rows in each direction."""
+NEIGHBOURS: Final = 4
+
+
+def around(store: Store, notes: Notes, number: int) -> list[str]:
+    """Lines, nested by two blanks a level."""
+    session = store.session
+    here = session.index_of(number)
+    if here is None:
+        return []
+    out = []
+    comment = notes.comments.get(number)
+    if comment:
+        out.append(f"comment: {comment}")
+    if number in notes.marked:
+        out.append("marked")
+    before = _neighbours(store, here, -1)
+    after = _neighbours(store, here, 1)
+    out.append("on this connection")
+    for index in (*reversed(before), here, *after):
+        out.append("  " + _line(store, index, here))
+    for word, by in (("previous", -1), ("next", 1)):
+        same = _same_kind(store, here, by)
+        if same is not None:
+            out.append(f"{word} of this kind: {_line(store, same, here)}")
+    return out
+
+
+def _rows(store: Store, here: int, by: int) -> Iterator[int]:
+    end = here + by * LOOKED_AT
+    return iter(range(here + by, max(-1, end) if by < 0 else min(len(store), end), by))
+
+
+def _neighbours(store: Store, here: int, by: int) -> list[int]:
+    column = store.session.connection
+    mine = column[here]
+    found: list[int] = []
+    for index in _rows(store, here, by):
+        if column[index] == mine:
+            found.append(index)
+            if len(found) == NEIGHBOURS:
+                break
+    return found
+
+
+def _same_kind(store: Store, here: int, by: int) -> int | None:
+    session = store.session
+    api, client = session.api[here], session.client_id[here]
+    apis, clients = session.api, session.client_id
+    for index in _rows(store, here, by):
+        if apis[index] == api and clients[index] == client:
+            return index
+    return None
+
+
+def _line(store: Store, index: int, here: int) -> str:
+    session = store.session
+    delta = session.times[index] - session.times[here]
+    when = "  this" if index == here else f"{'-' if delta < 0 else '+'}{duration(abs(delta))}"
+    version = session.versions[index]
+    api = session.apis.values[session.api[index]] or "no Kafka message"
+    name = api if version == NONE else f"{api} v{version}"
+    return f"{session.numbers[index]:>7}  {when:>9}  {name:<22} {store.result(index)}"

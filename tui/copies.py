@@ -1,0 +1,35 @@
+"""What goes to the clipboard, in the forms that chats, scripts and tests want."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from analyzer.session import Session
+
+WIDE: Final = 16
+
+
+def octets(data: bytes, form: str, start: int = 0) -> str:
+    """Bytes as `hex`, `dump` (offsets count from `start`) or `python`."""
+    if form == "python":
+        return repr(data)
+    if form == "hex":
+        return data.hex()
+    lines = []
+    for at in range(0, len(data), WIDE):
+        part = data[at : at + WIDE]
+        text = "".join(chr(octet) if 32 <= octet < 127 else "." for octet in part)
+        lines.append(f"{start + at:08x}  {part.hex(' '):<{3 * WIDE - 1}}  {text}")
+    return "\n".join(lines)
+
+
+def as_json(session: Session, index: int) -> str:
+    """The exchange as `show --json` prints it, secrets hidden."""
+    from analyzer.export.full import full_line
+    from analyzer.rows import row_of
+
+    exchange = session.exchange(index)
+    names = session.context.names
+    line = full_line(row_of(exchange, names), exchange, names, [])
+    return line.decode("utf-8", "replace").rstrip("\n")

@@ -1,0 +1,54 @@
+"""Rows of a kind, as arrays of booleans over all rows: for jumping to the next one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analyzer.filter import compile_query
+from tui.store import BAD_STATES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from analyzer.session import Session
+    from tui.store import Store
+
+    Bools = NDArray[np.bool_]
+
+
+def column(session: Session, name: str) -> NDArray[np.int64]:
+    """A column as numbers. A copy: an array that is looked at cannot grow."""
+    return np.array(getattr(session, name), dtype=np.int64)
+
+
+def bad(store: Store) -> Bools:
+    """Errors, and answers that are missing."""
+    session = store.session
+    wrong = np.array([bool(codes) for codes in session.error_lists.values] or [False])
+    found: Bools = wrong[column(session, "errors")]
+    return found | np.isin(column(session, "states"), list(BAD_STATES))
+
+
+def same_connection(store: Store, index: int) -> Bools:
+    """Those of the connection of a row."""
+    found: Bools = column(store.session, "connection") == store.session.connection[index]
+    return found
+
+
+def numbered(store: Store, numbers: Collection[int]) -> Bools:
+    """Those with these numbers."""
+    return np.isin(column(store.session, "numbers"), list(numbers))
+
+
+def with_text(store: Store, text: str) -> Bools:
+    """Those whose line has the text: result, API, client, topics, groups and so on."""
+    quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    found, _ = compile_query(quoted).settle(store.session)
+    pattern = re.compile(re.escape(text.encode("utf-8", "surrogatepass")), re.IGNORECASE)
+    hits = store.texts.rows_with(pattern)
+    found[hits] = True
+    return found

@@ -1,0 +1,151 @@
+"""Marks and comments on exchanges, kept in a file beside the capture. By exchange id, which is
+stable: the numbers of another reading may be others."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from analyzer.filter_known import Known
+
+if TYPE_CHECKING:
+    from analyzer.session import Session
+
+SUFFIX: Final = ".kafkascope.json"
+SCHEMA: Final = "notes/1"
+
+
+def notes_path(inputs: list[str]) -> Path | None:
+    """The file for these inputs; None when there is no place for it."""
+    if len(inputs) != 1 or inputs[0] == "-":
+        return None
+    path = Path(inputs[0])
+    if not (path.is_file() or path.is_dir()):
+        return None
+    return path.with_name(path.name + SUFFIX) if path.name else None
+
+
+class Notes:
+    """What the user said about exchanges. `known` is what filters ask."""
+
+    def __init__(self, path: Path | None = None, input_: str = "") -> None:
+        self.path = path
+        self.input = input_
+        """The capture, as the user named it; empty for several, or for a pipe."""
+        self.marked: set[int] = set()
+        """By number."""
+        self.comments: dict[int, str] = {}
+        self.known = Known(marked=self.marked, comments=self.comments)
+        self.said = ""
+        """Why the file could not be read or written."""
+        self._waiting: dict[str, dict[str, Any]] = {}
+        """Read from the file, by id: their exchanges have not come yet."""
+        self._looked = 0
+        if path is not None:
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            told = json.loads(path.read_text("utf-8"))
+            entries = told["exchanges"]
+            self._waiting = {
+                str(each["id"]): {
+                    "marked": bool(each.get("marked")),
+                    "comment": str(each.get("comment", "")),
+                }
+                for each in entries
+            }
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self.said = f"{path.name}: cannot be read ({error}); marks are not kept"
+            self.path = None
+
+    def resolve(self, session: Session) -> bool:
+        """Find the exchanges of what was read; whether any came."""
+        size = len(session) + session.dropped
+        if not self._waiting or size == self._looked:
+            return False
+        begin, self._looked = max(0, self._looked - session.dropped), size
+        found = False
+        ids = session.ids(begin)
+        for id_ in list(self._waiting):
+            index = _find(ids, bytes.fromhex(id_) if len(id_) == 16 else b"")
+            if index is None:
+                continue
+            entry = self._waiting.pop(id_)
+            number = session.numbers[begin + index]
+            if entry["marked"]:
+                self.marked.add(number)
+            if entry["comment"]:
+                self.comments[number] = entry["comment"]
+            found = True
+        return found
+
+    def mark(self, number: int, session: Session) -> None:
+        """Mark, or take the mark away."""
+        self.marked ^= {number}
+        self._write(session)
+
+    def unmark_all(self, session: Session) -> None:
+        """No marks."""
+        self.marked.clear()
+        self._write(session)
+
+    def comment(self, number: int, text: str, session: Session) -> None:
+        """Say something about an exchange; nothing takes it back."""
+        if text:
+            self.comments[number] = text
+        else:
+            self.comments.pop(number, None)
+        self._write(session)
+
+    def _write(self, session: Session) -> None:
+        if self.path is None:
+            return
+        entries: list[dict[str, Any]] = []
+        for number in sorted(self.marked | self.comments.keys()):
+            index = session.index_of(number)
+            if index is None:
+                continue
+            entry: dict[str, Any] = {"id": session.ids(index, index + 1).hex(), "number": number}
+            if number in self.marked:
+                entry["marked"] = True
+            if number in self.comments:
+                entry["comment"] = self.comments[number]
+            entries.append(entry)
+        entries += [
+            {"id": id_, "marked": each["marked"], "comment": each["comment"]}
+            for id_, each in self._waiting.items()
+        ]
+        try:
+            if entries:
+                _replace(self.path, {"schema": SCHEMA, "exchanges": entries})
+            else:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            self.said = f"marks are kept only until you leave: {error.strerror or error}"
+            self.path = None
+
+
+def _find(ids: bytes, id_: bytes) -> int | None:
+    """Ids have eight bytes each."""
+    at = ids.find(id_) if id_ else -1
+    while at >= 0 and at % 8:
+        at = ids.find(id_, at + 1)
+    return None if at < 0 else at // 8
+
+
+def _replace(path: Path, told: dict[str, Any]) -> None:
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+    ) as file:
+        json.dump(told, file, ensure_ascii=False, indent=1)
+        # The temporary file is for us alone; this one for whoever may read others here.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(file.fileno(), 0o666 & ~mask)
+    Path(file.name).replace(path)

@@ -1,0 +1,98 @@
+"""What users say about exchanges: marks, comments, and the difference of two marked ones."""
+
+from __future__ import annotations
+
+from tui.palette import NORMAL, STYLES
+from tui.parts.base import Base
+from tui.values import joined
+from tui.views.lines import Piece
+from tui.views.page import Page
+
+
+class Noting(Base):
+    """Marks and comments."""
+
+    def noted(self) -> None:
+        """Marks or comments changed."""
+        self.list.changed()
+        if any(word in self.view_.text for word in ("marked", "comment")):
+            self.view_.noted()
+            self._busy = True
+        if self.notes.said:
+            self.tell(self.notes.said, "warning")
+            self.notes.said = ""
+
+    def action_mark(self) -> None:
+        """Mark the row, or take the mark away."""
+        number = self.list.number
+        if number is not None:
+            self.notes.mark(number, self.feed.store.session)
+            self.noted()
+
+    def action_only_marked(self) -> None:
+        """Only what is marked, and back."""
+        text = self.view_.text
+        if text == "marked" or text.endswith(" and marked"):
+            self.show_filter(text[: -len(" and marked")] if text != "marked" else "")
+        elif not self.notes.marked:
+            self.tell("nothing is marked; m marks")
+        else:
+            self.show_filter(joined("and", "marked", text))
+
+    def action_next_mark(self, by: int) -> None:
+        """The next marked row."""
+        from tui.masks import numbered
+
+        self.step(by, numbered(self.feed.store, self.notes.marked), "mark")
+
+    def action_comment(self) -> None:
+        """Ask for a comment on the exchange under the cursor."""
+        number = self.list.number
+        if number is None:
+            return
+
+        def answer(text: str) -> None:
+            self.notes.comment(number, text, self.feed.store.session)
+            self.noted()
+            self.look_again()
+
+        self.ask(f"comment on {number}", answer, self.notes.comments.get(number, ""))
+
+    def action_diff(self) -> None:
+        """How two marked exchanges differ, or the marked one and that under the cursor."""
+        numbers = sorted(self.notes.marked)
+        here = self.list.number
+        if len(numbers) == 1 and here is not None and here not in numbers:
+            numbers.append(here)
+        if len(numbers) != 2:
+            self.tell(f"mark two exchanges (m) to compare them; {len(numbers)} are marked now")
+            return
+        session = self.feed.store.session
+        indexes = [session.index_of(number) for number in numbers]
+        if None in indexes:
+            self.tell("a marked exchange is not there any more", "warning")
+            return
+        from analyzer.commands.diff import compared, text_of
+        from captures.errors import CaptureError
+
+        try:
+            a, b = (session.exchange(index) for index in indexes if index is not None)
+        except CaptureError as error:
+            self.tell(str(error), "warning")
+            return
+        lines: list[list[Piece]] = []
+        for each in compared(a, b, ("request", "response"), False, True):
+            path = f"{each['side']}.{each['path']}".rstrip(".")
+            lines.append([(path, STYLES["label"])])
+            for sign, side, number in (("-", "left", numbers[0]), ("+", "right", numbers[1])):
+                octets = each.get(f"{side}_bytes")
+                lines.append(
+                    [
+                        (f"  {sign} {number:>7}  ", STYLES["dim"]),
+                        (text_of(each[side]), STYLES["!"] if sign == "-" else STYLES["good"]),
+                        (f"   {octets}" if octets else "", STYLES["dim"]),
+                    ]
+                )
+        if not lines:
+            lines = [[("no difference, but for times and ids", NORMAL)]]
+        self.push_screen(Page(f"{numbers[0]} and {numbers[1]}", lines, self.glyphs))

@@ -1,0 +1,92 @@
+"""The words around the panes: header, titles, tabs, the state of the filter, hints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events, on
+
+from tui.palette import STYLES
+from tui.parts.filtering import Filtering
+from tui.parts.looking import Looking
+from tui.parts.moving import Moving
+from tui.screens import SCREENS
+from tui.tree import TABS
+
+FOOTERS: Final = (
+    " / filter   Enter open   f follow   e error   1-8 screens   ? keys   q quit",
+    " Enter exchanges   tab pane   R next tab   1-8 screens   ? keys   q back",
+    " Tab take   up down choose   Enter apply   Esc leave and clear",
+    " Enter do it   Esc leave",
+)
+
+
+class Telling(Looking, Filtering, Moving):
+    """What is said all the time."""
+
+    def say(self) -> None:
+        """Header, heading, tabs, filter state, footer."""
+        if not self.is_running:
+            return
+        total, shown = len(self.feed.store), len(self.view_)
+        noun = "exchange" if total == 1 else "exchanges"
+        count = f"{shown:,} of {total:,} shown" if self.view_.text else f"{total:,} {noun}"
+        state = self.busy_with or self._reading()
+        if self.busy_with:
+            state += "  ctrl+c stops"
+        tail = "tail" if self.following else ""
+        screen = SCREENS[self.host.number][0] if self.host.number in SCREENS else ""
+        title = f" kafkascope  {self.source_name}   {screen}".rstrip()
+        parts = (count, self.clock_words(), tail, state)
+        right = "   ".join(part for part in parts if part) + " "
+        if len(right) + 30 > self.size.width:
+            right = "   ".join(part for part in (count, tail, state) if part) + " "
+        room = max(1, self.size.width - len(right) - 1)
+        self._static("header", f"{title[:room]:<{room}} {right}")
+        width = max(1, self.list.scrollable_content_region.width)
+        self._static("heading", self.list.heading(width))
+        self._say_tabs()
+        self._say_filter()
+        focused = self.focused.id if self.focused is not None else ""
+        which = {"filter": 2, "prompt": 3}.get(focused or "", int(self.host.board is not None))
+        self._static("footer", FOOTERS[which], STYLES["dim"])
+
+    def _reading(self) -> str:
+        progress = self.feed.store.progress
+        if progress.failure:
+            return "! incomplete"
+        if progress.stopped:
+            return "stopped"
+        if progress.done:
+            return ""
+        if 0 < progress.read < progress.size:
+            share = 100 * progress.read // progress.size
+            return f"reading {share} %{progress.left()}  ctrl+c stops"
+        word = "live" if progress.ring else "reading"
+        return f"{word}{progress.rate()}  ctrl+c stops"
+
+    def _say_tabs(self) -> None:
+        tabs = "  ".join(f"[{tab}]" if tab == self.tab else f" {tab} " for tab in TABS)
+        item = self.detail.item
+        place = self.hex.space.name if self.hex.space is not None else ""
+        if item is not None and item.end > item.start and self.hex.space is self.space_of(item):
+            place = f"{place}  {item.label}: bytes {item.start}-{item.end - 1}"
+        room = max(1, self.query_one("#below").size.width - len(tabs) - len(place) - 1)
+        self._static("tabs", f"{tabs}{' ' * room}{place}")
+
+    def _say_filter(self) -> None:
+        view = self.view_
+        if self.filter_error:
+            self._static("filterstate", self.filter_error, STYLES["!"])
+        elif not view.text:
+            self._static("filterstate", "")
+        elif view.behind:
+            text = f"scanning {int(100 * view.scanned)} %"
+            self._static("filterstate", text, STYLES["dim"])
+        else:
+            self._static("filterstate", f"valid{', fast' if view.fast else ''}", STYLES["label"])
+
+    @on(events.DescendantFocus)
+    def focus_moved(self) -> None:
+        """The hints are about what has the focus."""
+        self.say()

@@ -1,0 +1,109 @@
+"""The list in another order: a key for each row from the columns, sorted by numpy."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from analyzer.filter_bind import resolve
+from analyzer.filter_sources import LISTS, NUMBERS, Slice, Told
+from analyzer.render_list import LARGEST_FIRST, SORTED_DOWN
+from analyzer.session import STATES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from analyzer.session import Session
+
+LAST: Final = 2**62
+"""Rows without a value come last, whichever way the others go."""
+WORST: Final = {"lost": 0, "orphan": 1}
+
+
+class Order(NamedTuple):
+    """What a list is sorted by."""
+
+    name: str
+    """Of a column, which is a field's."""
+    downwards: bool
+
+
+def usual(name: str) -> Order:
+    """Sizes and times largest first."""
+    found = resolve(name)
+    if found is None:
+        return Order(name, False)
+    field = found[0]
+    return Order(name, field.type in LARGEST_FIRST or field.name in SORTED_DOWN)
+
+
+def sortable(name: str) -> bool:
+    """Whether columns tell the order."""
+    found = resolve(name)
+    return name == "result" or (
+        found is not None
+        and not found[1]
+        and (found[0].name in NUMBERS or found[0].name in LISTS)
+        and found[0].name != "time.delta"
+    )
+
+
+def ordered(
+    session: Session, order: Order, wanted: array[int] | None, rows: int
+) -> NDArray[np.int64]:
+    """The indexes of `wanted` (of the first rows, when None), sorted; equal ones stay in the order
+    of the capture."""
+    keys = _keys(session, order.name, rows if wanted is None else len(session))
+    if order.downwards:
+        keys = np.where(keys == LAST, LAST, -keys)
+    if wanted is None:
+        return np.argsort(keys, kind="stable")
+    indexes = np.array(wanted[:rows], dtype=np.int64)
+    found: NDArray[np.int64] = indexes[np.argsort(keys[indexes], kind="stable")]
+    return found
+
+
+def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
+    part = Slice(session, 0, rows)
+    if name == "result":
+        return _troubles(session, part)
+    found = resolve(name)
+    assert found is not None
+    field = found[0].name
+    if field in NUMBERS and field != "api":
+        values, there = NUMBERS[field](part)
+        return values if there is None else np.where(there, values, LAST)
+    return _ranks(LISTS[field](part))
+
+
+def _ranks(told: Told) -> NDArray[np.int64]:
+    """The place of each row's value among all values."""
+    keys, place = np.unique(told.keys, return_inverse=True)
+    values = [_first(told.values(int(key))) for key in keys]
+    sorted_values = sorted({value for value in values if value is not None}, key=_comparable)
+    rank = {value: number for number, value in enumerate(sorted_values)}
+    ranks = [LAST if value is None else rank[value] for value in values]
+    found: NDArray[np.int64] = np.array(ranks, dtype=np.int64)[place]
+    return found
+
+
+def _first(values: tuple[Any, ...]) -> Any:
+    return next((value for value in values if value not in (None, "")), None)
+
+
+def _comparable(value: Any) -> tuple[int, Any]:
+    return (0, value) if isinstance(value, int | float) else (1, str(value).lower())
+
+
+def _troubles(session: Session, part: Slice) -> NDArray[np.int64]:
+    """What went wrong first, by its error."""
+    states = part.numbers("states")
+    errors = part.numbers("errors")
+    lists = session.error_lists.values
+    rank = np.array([min(found) + 1000 if found else LAST for found in lists] or [LAST])
+    keys: NDArray[np.int64] = rank[errors] if len(errors) else errors
+    for state, key in WORST.items():
+        keys = np.where(states == STATES.index(state), key, keys)
+    return keys

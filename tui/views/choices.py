@@ -1,0 +1,87 @@
+"""What may stand at the cursor of the filter, in lines below it; or where it is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+from textual.widgets import Static
+
+from tui.palette import NORMAL, STYLES, Glyphs
+
+if TYPE_CHECKING:
+    from analyzer.filter_completion import Completion, Item
+
+MOST: Final = 8
+INDENT: Final = 3
+"""Where the text of the filter begins."""
+
+
+class Choices(Static):
+    """Over the list, as high as it must be."""
+
+    DEFAULT_CSS = """
+    Choices { display: none; overlay: screen; height: auto; width: auto; max-width: 100%;
+        min-width: 30; background: $panel; offset-y: 0; }
+    """
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        super().__init__(id="choices", markup=False)
+        self.glyphs = glyphs
+        self.found: Completion | None = None
+        self.at = 0
+        self.moved = False
+        """Whether the user went to an item: Enter takes it then."""
+
+    @property
+    def item(self) -> Item | None:
+        """The item under the cursor."""
+        if not self.display or self.found is None or not self.found.items:
+            return None
+        return self.found.items[self.at]
+
+    def show(self, found: Completion | None) -> None:
+        """What was found for the text; nothing hides it."""
+        self.found, self.at, self.moved = found, 0, False
+        self._draw()
+
+    def step(self, by: int) -> None:
+        """Another item."""
+        if self.found is not None and self.found.items:
+            self.at = (self.at + by) % len(self.found.items) if self.moved or by < 0 else 0
+            self.moved = True
+            self._draw()
+
+    def _draw(self) -> None:
+        lines = self._lines()
+        self.display = bool(lines)
+        if lines:
+            self.update(Text("\n").join(lines))
+
+    def _lines(self) -> list[Text]:
+        found = self.found
+        if found is None:
+            return []
+        lines: list[Text] = []
+        error = found.error
+        if error is not None and not found.unfinished:
+            sign = " " * (INDENT + error.at) + "^" * max(1, error.width)
+            lines.append(self.glyphs.rich(sign, STYLES["!"]))
+            hint = f"   {error.hint}" if error.hint else ""
+            lines.append(self.glyphs.rich(f"   {error.reason}{hint} ", STYLES["!"]))
+        first = max(0, min(self.at - MOST + 2, len(found.items) - MOST))
+        items = found.items[first : first + MOST]
+        width = max((len(item.text) for item in items), default=0)
+        for place, item in enumerate(items, first):
+            here = self.moved and place == self.at
+            text = f" {item.text:<{width}}"
+            line = self.glyphs.rich(text, STYLES["cursor"] if here else STYLES["label"])
+            line.append_text(self.glyphs.rich(f"  {item.hint} ", STYLES["dim"]))
+            lines.append(line)
+        more = len(found.items) - first - len(items)
+        if more > 0:
+            lines.append(self.glyphs.rich(f" … {more} more", STYLES["dim"]))
+        return lines if any(line.plain.strip() for line in lines) else [NORMAL_LINE]
+
+
+NORMAL_LINE: Final = Text(" ", style=NORMAL)
