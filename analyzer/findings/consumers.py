@@ -142,6 +142,7 @@ class Consumers(Detector):
             count=len(here),
             first_ns=here[0].time_ns,
             last_ns=here[-1].time_ns,
+            severity="note" if all(each.by_hand for each in here) else None,
             number=numbers[0] if numbers else None,
             about=[("group", safe(group))],
         )

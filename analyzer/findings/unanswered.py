@@ -91,7 +91,7 @@ class Unanswered(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Requests without an answer; the last answer of each connection."""
-        if row.state == "lost":
+        if row.state == "lost" and row.api != "SaslToken":
             age = exchange.connection.last_ns - row.time_ns
             if row.reason.startswith(("closed by", "reset by")) and not _harmless(row, age):
                 host = host_of(row.client_address)

@@ -95,6 +95,7 @@ class Follow:
                 event,
                 f"{who} committed {offset:,} after {before:,}: {count:,} records will be read "
                 "again",
+                by_hand=by_hand,
             )
         reached = place.fetched
         if reached is not None and offset > reached and not by_hand and place.dropped == 0:
@@ -113,7 +114,16 @@ class Follow:
             known_end = place.points[-1][3] if place.points else place.end
             place.points.append((time_ns, place.fetched, offset, max(known_end, offset)))
 
-    def _tell(self, time_ns: int, kind: Kind, count: int, event: Event, text: str) -> None:
+    def _tell(
+        self,
+        time_ns: int,
+        kind: Kind,
+        count: int,
+        event: Event,
+        text: str,
+        *,
+        by_hand: bool = False,
+    ) -> None:
         place = self.place
         place.happenings.append(
             Happening(
@@ -125,6 +135,7 @@ class Follow:
                 count,
                 event.number,
                 f"{place.topic}-{place.number}: {text}",
+                by_hand,
             )
         )
 

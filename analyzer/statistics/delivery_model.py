@@ -80,6 +80,8 @@ class Happening:
     """Records, or partitions; nanoseconds of a pause."""
     number: int | None
     text: str
+    by_hand: bool = False
+    """By a tool, not by a member."""
 
 
 @dataclass(slots=True)
