@@ -213,6 +213,13 @@ async def read_frame(reader: asyncio.StreamReader, seconds: float = 5.0) -> byte
         return head + await reader.readexactly(struct.unpack(">i", head)[0])
 
 
+async def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+    """Return when something holds; `TimeoutError` when it does not come to hold."""
+    async with asyncio.timeout(seconds):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
 def echo(key: int, version: int, asked: bytes) -> bytes:
     """An empty response of the right API, version and id."""
     if key == PRODUCE and decode_request(asked[4:]).body["acks"] == 0:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,16 @@ from proxy import KafkaProxy, Recorder
 from proxy.attach import Attached, NoProxy, Refused, find
 from proxy.cli import OPEN_HOOK, proxy
 from proxy.control import Control
-from tests.proxy.kit import HEARTBEAT, broker, connect, echo, read_frame, request, response
+from tests.proxy.kit import (
+    HEARTBEAT,
+    broker,
+    connect,
+    echo,
+    read_frame,
+    request,
+    response,
+    until,
+)
 
 
 def run(coroutine: Any) -> Any:
@@ -42,12 +51,6 @@ async def controlled(path: Path, **options: Any) -> AsyncIterator[tuple[KafkaPro
         finally:
             await made.stop(0.5)
             await control.close()
-
-
-async def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 async def ask(path: Path, do: str, **members: Any) -> dict[str, Any]:

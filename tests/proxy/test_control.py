@@ -21,7 +21,16 @@ from proxy.control import Control, runtime_folder
 from proxy.directory import Address, parse_address
 from proxy.exposition import Exposition
 from proxy.faults import FAULTS
-from tests.proxy.kit import HEARTBEAT, broker, connect, echo, read_frame, request, response
+from tests.proxy.kit import (
+    HEARTBEAT,
+    broker,
+    connect,
+    echo,
+    read_frame,
+    request,
+    response,
+    until,
+)
 
 
 def run(coroutine: Any) -> Any:
@@ -45,17 +54,17 @@ def test_frames_are_held_shown_edited_dropped_and_released() -> None:
             reader, writer = await connect(made.bootstrap)
             for number in (1, 2, 3):
                 writer.write(request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number))
-            await asyncio.sleep(0.1)
+            await until(lambda: len(made.held))
             (first,) = do(do="held")["held"]
             assert do(do="show", number=first["number"])["body"]["group_id"] == "g"
             assert do(do="drop", number=first["number"])["ok"]
-            await asyncio.sleep(0.1)
+            await until(lambda: len(made.held))
             (second,) = do(do="held")["held"]
             body = do(do="show", number=second["number"])["body"] | {"group_id": "h"}
             wrong = do(do="edit", number=second["number"], body=body | {"generation_id": "x"})
             assert not wrong["ok"]
             assert do(do="edit", number=second["number"], body=body)["ok"]
-            await asyncio.sleep(0.1)
+            await until(lambda: len(made.held))
             assert do(do="release", number="all") == {"ok": True, "released": 1}
             assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=2)
             assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=3)
@@ -73,7 +82,7 @@ def test_a_held_response_can_be_edited() -> None:
             do(do="hold", filter="api == Heartbeat", on="response")
             reader, writer = await connect(made.bootstrap)
             writer.write(request(HEARTBEAT, 4))
-            await asyncio.sleep(0.1)
+            await until(lambda: len(made.held))
             (held,) = do(do="held")["held"]
             assert held["kind"] == "response"
             body = do(do="show", number=held["number"])["body"] | {"error_code": 27}

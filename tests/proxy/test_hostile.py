@@ -32,6 +32,7 @@ from tests.proxy.kit import (
     request,
     response,
     sink,
+    until,
 )
 
 MB = 1024 * 1024
@@ -59,12 +60,6 @@ async def works(proxy: KafkaProxy) -> None:
     assert await read_frame(reader) == response(HEARTBEAT, 4)
     await leave(writer)
     assert proxy.hub.metrics.get("errors_total") == 0
-
-
-async def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 def garbage(seed: int) -> bytes:

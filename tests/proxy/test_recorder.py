@@ -17,6 +17,7 @@ import pytest
 
 from analyzer.offline import open_capture
 from proxy import KafkaProxy, Recorder
+from proxy.attach import Attached
 from proxy.faults import parse_fault
 from tests.proxy.kit import (
     HEARTBEAT,
@@ -30,6 +31,7 @@ from tests.proxy.kit import (
     read_frame,
     request,
     response,
+    until,
 )
 
 COMPLAINTS = "tcp.analysis.flags or tcp.checksum.status == 0 or ip.checksum.status == 0"
@@ -135,7 +137,7 @@ def test_a_version_of_a_secret_that_is_not_known_is_hidden_whole(tmp_path: Path)
             _, writer = await connect(proxy.bootstrap)
             head = bytes.fromhex("0024 0063 00000001 ffff".replace(" ", ""))
             writer.write(frame(head + b"\0" + SECRET))
-            await asyncio.sleep(0.1)
+            await until(lambda: proxy.hub.metrics.requests)
             writer.close()
 
     asyncio.run(main())
@@ -179,7 +181,7 @@ def test_files_rotate_and_the_oldest_go(tmp_path: Path) -> None:
             for number in range(30):
                 writer.write(produce(size=100_000, correlation_id=number))
                 await read_frame(reader)
-                await asyncio.sleep(0.03)
+                await until(lambda: recorder.idle)  # a batch may not be cut
             writer.close()
 
     asyncio.run(main())
@@ -208,9 +210,7 @@ def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
                 await read_frame(reader)
             took = time.monotonic() - began
             writer.close()
-            await asyncio.sleep(0.2)
-            proxy.count_sinks()
-            assert recorder.dropped + sum(s.dropped for s in recorder.sinks) > 0
+            await until(lambda: recorder.dropped + sum(s.dropped for s in recorder.sinks))
             os.set_blocking(reading, False)
             draining = asyncio.create_task(drain())
             await proxy.stop()
@@ -252,17 +252,20 @@ def run_cli(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
 async def through_cli(
     process: subprocess.Popen[bytes], ready: Path, how: signal.Signals, count: int = 20
 ) -> None:
-    for _ in range(300):
-        if ready.exists() and ready.read_text():
-            break
-        await asyncio.sleep(0.05)
+    await until(lambda: ready.exists() and ready.read_text())
     reader, writer = await connect(ready.read_text().strip())
     for number in range(count):
         writer.write(request(HEARTBEAT, 4, correlation_id=number))
         await read_frame(reader)
-    await asyncio.sleep(0.5)
+    await asyncio.to_thread(flush, ready.with_name("control"))
     process.send_signal(how)
     writer.close()
+
+
+def flush(path: Path) -> None:
+    """What passed is in the file now, not only when it is closed."""
+    with Attached(path) as attached:
+        attached.ask("flush")
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
