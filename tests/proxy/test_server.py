@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import socket
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from dissectors.registry import decode_response
-from proxy import KafkaProxy
+from proxy import KafkaProxy, Recorder
 from proxy.faults import parse_fault
 from tests.proxy.kit import (
     FETCH,
@@ -319,6 +320,70 @@ def test_a_rule_that_waits_holds_the_socket_not_the_bytes(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_gigabyte_against_a_rule_that_waits(rule: str) -> None:
     _memory_case(rule, 1 << 30)
+
+
+ANSWERS = (
+    "api == Fetch -> delay 60s on response",
+    "api == Fetch -> throttle 100KB/s on response",
+    "api == Fetch -> hold on response",
+    "api == Fetch -> black-hole on response",
+)
+
+
+def _memory_of_answers(rule: str, amount: int) -> None:
+    """A broker that would send so much, in frames of 1 MB, to a client that takes all of it."""
+
+    async def main() -> None:
+        sent = 0
+
+        async def generous(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal sent
+            while True:
+                asked = await read_frame(reader, 60)
+                writer.write(struct.pack(">i", MB) + asked[8:12] + bytes(MB - 4))
+                sent += MB
+                await writer.drain()
+
+        rules = [parse_fault(rule)]
+        async with sink(generous) as up, KafkaProxy(str(up), rules=rules) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(b"".join(request(FETCH, 12, correlation_id=n) for n in range(2000)))
+            before = memory_bytes()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(4):
+                    while await reader.read(1 << 20):
+                        pass
+            assert memory_bytes() - before < 16 * MB
+            assert 0 < sent < amount
+            writer.close()
+            await proxy.stop(0)
+
+    run(main())
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("rule", ANSWERS)
+def test_a_gigabyte_of_answers_against_a_rule_that_waits(rule: str) -> None:
+    _memory_of_answers(rule, 1 << 30)
+
+
+@pytest.mark.soak
+def test_recording_a_gigabyte_takes_no_more_than_its_queues(tmp_path: Path) -> None:
+    async def main() -> None:
+        async def swallow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while await reader.read(1 << 20):
+                pass
+
+        recorder = Recorder(tmp_path / "r.pcapng", rotate_bytes=100 * MB, keep_bytes=300 * MB)
+        async with sink(swallow) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            _, warm = await push(proxy.bootstrap, 100 * MB)
+            warm.close()
+            before = memory_bytes()
+            _, writer = await push(proxy.bootstrap, 1 << 30)
+            writer.close()
+            assert memory_bytes() - before < 64 * MB
+
+    run(main())
 
 
 def test_a_client_that_does_not_take_our_answers_is_not_read() -> None:
