@@ -1,7 +1,7 @@
-"""Kafka's own performance tools against a real broker, through nothing, a relay and the proxy.
+"""Kafka's own performance tools against a real broker, through nothing, relays and the proxy.
 
-Run by `python benchmarks/proxy.py --real`; needs Java and Maven. The bare relay cannot change
-addresses: one listener of the broker advertises the relay's port for it.
+Run by `python benchmarks/proxy.py --real`; needs Java and Maven. Relays that know no Kafka cannot
+change addresses: for each of them the broker has a listener that advertises the relay's port.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.interop.brokers import KRaftCluster, free_ports
+from tests.interop.brokers import KRaftCluster, free_base
 from tests.interop.maven import LOGGING, Artifact, classpath, jars
 
 RELEASE = "3.9.2"
@@ -23,31 +22,38 @@ RECORDS = 300_000
 BYTES = RECORDS * 1000
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 JAVA = ("java", "-Xmx400m", QUIET)
-ROTATION = ("--rotate-bytes", "256MB", "--keep-bytes", "512MB")
-NAMES = ("direct", "asyncio relay", "kafkascope", "kafkascope, recording", "kafkascope, a rule")
+BLIND = ("asyncio relay", "mitmdump", "toxiproxy")
+"""Relays that forward bytes."""
+OWN_PORT, FIRST_PORT, RELAY_PORT = 2, 10, 50
+"""Above the broker's first: its listener for all others, those for the blind, and the blind."""
 
 
-def run(rounds: int, bench: Any) -> None:
+def run(rounds: int, names: list[str], bench: Any) -> None:
     """Print a table of medians. `bench` is the module of `proxy.py`, which cannot be imported by
     that name: it is a package's."""
     lib = jars(f"tools-{RELEASE}", (Artifact(f"org.apache.kafka:kafka-tools:{RELEASE}"), LOGGING))
     java = [*JAVA, "-cp", classpath(lib)]
-    base = free_ports(1)[0] // 100 * 100
-    relay_port = base + 50
-    advertised = {
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay_port},"
-        f"INTERNAL://127.0.0.1:{base + 2},SASL_PLAINTEXT://127.0.0.1:{base + 3}"
-    }
+    base = free_base(2)
     folder = Path(tempfile.mkdtemp(prefix="bench-"))
-    results: dict[str, dict[str, list[float]]] = {name: {} for name in NAMES}
-    with KRaftCluster(RELEASE, settings=advertised, base_port=base) as cluster:
-        relays = _relays(bench, folder, base, relay_port, base + 2)
+
+    def begin(name: str) -> Any:
+        if name in BLIND:
+            place = BLIND.index(name)
+            port = base + RELAY_PORT + place
+            return bench.start(name, base + FIRST_PORT + place, folder, port)
+        # Kroxylicious takes the ports behind its own for brokers.
+        port = base + RELAY_PORT + 10 if name == "kroxylicious" else 0
+        return bench.start(name, base + OWN_PORT, folder, port)
+
+    with KRaftCluster(RELEASE, settings=_listeners(base), base_port=base):
+        relays, names = bench.start_all(names, begin)
+        results: dict[str, dict[str, list[float]]] = {name: {} for name in names}
         try:
             for turn in range(rounds + 1):
-                for name in NAMES:
+                for name in names:
                     relay = relays.get(name)
-                    port = relay.port if relay is not None else base + 2
-                    topic = f"bench-{turn}-{NAMES.index(name)}"
+                    port = relay.port if relay is not None else base + OWN_PORT
+                    topic = f"bench-{turn}-{names.index(name)}"
                     for kind in ("produce", "consume"):
                         before = relay.cpu_s() if relay is not None else 0.0
                         speed = _measure(java, kind, port, topic)
@@ -55,51 +61,28 @@ def run(rounds: int, bench: Any) -> None:
                         if turn:
                             results[name].setdefault(kind, []).append(speed)
                             results[name].setdefault(f"{kind} cpu", []).append(cpu / BYTES * 1e9)
-            del cluster
+            memory = {name: relay.memory_mb("VmHWM") for name, relay in relays.items()}
         finally:
             for relay in relays.values():
                 relay.stop()
             shutil.rmtree(folder, ignore_errors=True)
-    _report(results)
+    _report(results, memory)
+    print(f"broker and tools {RELEASE}, {RECORDS} records of 1000 bytes a run, {rounds} rounds")
+    bench.epilogue(relays)
 
 
-def _relays(bench: Any, folder: Path, upstream: int, port: int, own: int) -> dict[str, Any]:
-    here = Path(__file__).with_name("proxy.py")
-    file = folder / "relay-port"
-    command = [sys.executable, str(here), "--as", "relay", str(upstream), str(file), str(port)]
-    found = {"asyncio relay": bench.Running("asyncio relay", command, file)}
-    more = {
-        "kafkascope": [],
-        "kafkascope, recording": ["-w", str(folder / "r.pcapng"), *ROTATION],
-        "kafkascope, a rule": ["--fault", "api == Metadata and topic == nothing -> delay 1ms"],
+def _listeners(base: int) -> dict[str, str]:
+    """Listeners of the broker: its own, and one for each blind relay."""
+    own = {"PLAINTEXT": base, "INTERNAL": base + OWN_PORT, "SASL_PLAINTEXT": base + 3}
+    blind = {f"BLIND{place}": base + FIRST_PORT + place for place in range(len(BLIND))}
+    told = own | {name: base + RELAY_PORT + place for place, name in enumerate(blind)}
+    bound = own | blind | {"CONTROLLER": base + 1}
+    protocols = dict.fromkeys(bound, "PLAINTEXT") | {"SASL_PLAINTEXT": "SASL_PLAINTEXT"}
+    return {
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in bound.items()),
+        "advertised.listeners": ",".join(f"{n}://127.0.0.1:{port}" for n, port in told.items()),
+        "listener.security.protocol.map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
     }
-    for name, options in more.items():
-        ready = folder / f"ready-{len(found)}"
-        command = [sys.executable, "-m", "tui.cli", "proxy", "--quiet", "--control", "none"]
-        command += ["--upstream", f"127.0.0.1:{own}", "--listen", "127.0.0.1:0"]
-        command += ["--ready-file", str(ready), *options]
-        process = bench.Running.__new__(bench.Running)
-        process.name = name
-        process.process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        process.port = _ready_port(bench, ready, process.process)
-        found[name] = process
-    return found
-
-
-def _ready_port(bench: Any, file: Path, process: subprocess.Popen[bytes]) -> int:
-    digits = file.with_suffix(".port")
-    for _ in range(600):
-        if file.exists() and file.read_text().endswith("\n"):
-            digits.write_text(file.read_text().rpartition(":")[2])
-            break
-        try:
-            process.wait(0.05)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    return int(bench.port_of(digits, process))
 
 
 def _measure(java: list[str], kind: str, port: int, topic: str) -> float:
@@ -125,21 +108,23 @@ def _told(command: list[str]) -> str:
     return done.stdout
 
 
-def _report(results: dict[str, dict[str, list[float]]]) -> None:
+def _report(results: dict[str, dict[str, list[float]]], memory: dict[str, float]) -> None:
     head = f"{'':26}"
     for kind in ("produce", "consume"):
         head += f"{kind + ' MB/s':>14}{'of direct':>10}{'of relay':>9}{'CPU s/GB':>9}"
-    print(head)
+    print(head + f"{'peak MB':>9}")
     for name, row in results.items():
         line = f"{name:26}"
         for kind in ("produce", "consume"):
             line += f"{statistics.median(row[kind]):14.0f}"
             for other in ("direct", "asyncio relay"):
+                if other not in results:
+                    other = "direct"
                 pairs = zip(row[kind], results[other][kind], strict=True)
                 width = 10 if other == "direct" else 9
                 line += f"{statistics.median(a / b for a, b in pairs):{width}.2f}"
             line += f"{statistics.median(row[f'{kind} cpu']):9.2f}"
-        print(line)
+        print(line + f"{memory.get(name, 0):9.0f}")
 
 
 if __name__ == "__main__":
