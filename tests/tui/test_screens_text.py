@@ -11,6 +11,7 @@ from analyzer.statistics.clients import Usage
 from analyzer.statistics.group_model import Mark, Member, Rebalance, Story
 from tests.tui.boards import ReadScene
 from tui.screens import evidence
+from tui.screens.audit import lag_line
 from tui.screens.keys import Keys
 from tui.screens.ladder import indexes_of, ladder
 from tui.screens.lanes import lanes
@@ -123,6 +124,16 @@ def test_a_key_that_moves_between_partitions_stands_out(codecs: ReadScene) -> No
     assert "1 key went to more than one partition" in said
     assert "0xff00" in said
     assert "without key  20 %" in said
+
+
+def test_lag_over_time_is_a_line_of_bars() -> None:
+    points = [(0, 0), (10, 5), (15, 10), (31, 0)]
+    line = lag_line(points)
+    assert len(line) == 16
+    assert line[0] == "·"
+    assert "█" in line
+    assert line[-1] == "·"
+    assert lag_line([(0, 3)]) == ""
 
 
 def story() -> Story:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 
+from analyzer.statistics.delivery_audit import Audit
 from analyzer.statistics.group_model import Rebalance
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.timeline import TICK
 from tui.keys import Key
 from tui.screens import evidence
+from tui.screens.audit import audited
 from tui.screens.board import told
 from tui.screens.charted import ChartedBoard, shortened
 from tui.screens.ladder import Told
@@ -36,9 +38,9 @@ class GroupsBoard(ChartedBoard):
 
     NUMBER = 5
     TITLE = "Groups"
-    STATISTICS = ("groups", "delivery")
+    STATISTICS = ("groups", "delivery", "cluster")
     COMMAND = "kafkascope groups {}"
-    TABS = ("Timeline", "Members", "Delivery", "Over time")
+    TABS = ("Timeline", "Members", "Delivery", "Audit", "Plans", "Over time")
     EMPTY = "no traffic of a group in the capture"
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("groups.zoom", "z", "z", "zoom_lanes", "zoom the timeline to the rebalance, and back"),
@@ -46,7 +48,9 @@ class GroupsBoard(ChartedBoard):
     HELP = (
         "Groups with how often they rebalanced and why. The timeline has a lane per member; below "
         "it stands each rebalance with its cause and who was last to be ready. Move in that list: "
-        "the arrows above the lanes follow, z zooms in, Enter opens the messages."
+        "the arrows above the lanes follow, z zooms in, Enter opens the messages. Delivery "
+        "holds what was fetched and committed against the end of each partition; Audit what was "
+        "delivered twice, skipped or lost; Plans who assigned what to whom."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
@@ -57,6 +61,8 @@ class GroupsBoard(ChartedBoard):
         self.lanes = Still(scene.glyphs, id="groupsboard-lanes")
         self.close = False
         self._story: Story | None = None
+        self._audit: tuple[Any, Audit] | None = None
+        """The accumulator, and what is read out of it."""
 
     def compose(self) -> ComposeResult:
         """The lanes stand between the tabs and what they say."""
@@ -97,8 +103,8 @@ class GroupsBoard(ChartedBoard):
             return evidence.of_rebalance(line)
         if tab == "Members":
             return evidence.of_member(line)
-        if line.get("filter"):
-            return str(line["filter"])
+        if tab in ("Audit", "Plans") and line.get("number"):
+            return f"number == {line['number']}"
         return evidence.both(evidence.of_group(line), evidence.of_topic(line))
 
     def command(self) -> str:
@@ -115,8 +121,8 @@ class GroupsBoard(ChartedBoard):
         group = line["group"]
         if tab == "Over time":
             return self.chart_tab(line, width, height)
-        if tab == "Delivery":
-            return self._delivery(group)
+        if tab in ("Delivery", "Audit", "Plans"):
+            return self._audit_tab(tab, group)
         found = self.statistic("groups")
         if found is None:
             return []
@@ -141,19 +147,16 @@ class GroupsBoard(ChartedBoard):
         sheet.fill(lines, self.scene.times())
         return sheet
 
-    def _delivery(self, group: str) -> Sheet | Sequence[Told]:
-        found = self.statistic("delivery")
-        if found is None:
-            return told([[("nothing is known about what was fetched and committed", "dim")]])
-        lines = [each for each in found.rows(self.names) if each.get("group") == group]
-        if not lines:
-            return told([[("this group fetched and committed nothing in the capture", "dim")]])
-        sheet = Sheet(
-            [each for each in found.COLUMNS if not each.wide and each.name != "group"],
-            alarms={"lost": "!", "skipped": "!", "redelivered": "?", "rewound": "?", "lag": "?"},
-            keep=("topic", "partition", "committed", "lag"),
-        )
-        sheet.fill(lines, self.scene.times())
+    def _audit_tab(self, tab: str, group: str) -> Sheet | Sequence[Told]:
+        delivery = self.statistic("delivery")
+        if delivery is None:
+            return told([[("counting ...", "dim")]])
+        if self._audit is None or self._audit[0] is not delivery:
+            cluster, groups = self.statistic("cluster"), self.statistic("groups")
+            self._audit = delivery, Audit(delivery, groups, cluster, self.names)
+        sheet, empty = audited(self._audit[1], tab, group, self.scene.times())
+        if not sheet.lines:
+            return told([[(empty, "dim")]])
         return sheet
 
     # --- lanes ------------------------------------------------------------------------------

@@ -1,0 +1,87 @@
+"""The delivery audit of a group as tables: partitions with their lag, what went wrong, plans."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from analyzer.render_times import Times
+from analyzer.statistics.delivery_audit import Audit
+from analyzer.statistics.delivery_model import EVENT_COLUMNS, PARTITION_COLUMNS, PLAN_COLUMNS
+from analyzer.statistics.model import Column
+from tui.screens.charts import spark
+from tui.screens.sheet import Sheet
+
+WIDTH: Final = 16
+"""Of the lag over time."""
+LAG: Final = Column("lag_line", "lag over time")
+BAD: Final = {"beyond": "!", "back": "!", "skipped": "!", "twice": "!", "again": "?", "none": "?"}
+"""Kind of what happened -> its role."""
+
+
+def audited(audit: Audit, tab: str, group: str, times: Times) -> tuple[Sheet, str]:
+    """The table of a tab, and what to say when it is empty."""
+    if tab == "Audit":
+        return _events(
+            audit, group, times
+        ), "nothing was lost, skipped or delivered twice, as far as seen"
+    if tab == "Plans":
+        return _plans(audit, group, times), "no assignment of this group is in the capture"
+    return _partitions(
+        audit, group, times
+    ), "this group fetched and committed nothing in the capture"
+
+
+def _partitions(audit: Audit, group: str, times: Times) -> Sheet:
+    columns = [each for each in PARTITION_COLUMNS if not each.wide and each.name != "group"]
+    at = next(n for n, each in enumerate(columns) if each.name == "lag") + 1
+    columns.insert(at, LAG)
+    sheet = Sheet(
+        columns,
+        alarms={"beyond": "!", "back": "!", "again": "?", "lag": "?"},
+        tones={LAG.name: lambda value: "bar"},
+        keep=("partition", "committed", "end", "lag", "fetched", LAG.name, "remarks"),
+    )
+    lags = {(each.topic, each.number): each.lags() for each in audit.of_group(group)}
+    lines = audit.partitions(group)
+    for line in lines:
+        line[LAG.name] = lag_line(lags.get((line["topic"], line["partition"]), []))
+    sheet.fill(lines, times)
+    return sheet
+
+
+def lag_line(points: list[tuple[int, int]]) -> str:
+    """The largest lag in each slice of the time in which it is known."""
+    if len(points) < 2:
+        return ""
+    first, last = points[0][0], points[-1][0]
+    step = max(1, -(-(last - first + 1) // WIDTH))
+    found: list[int | None] = [None] * WIDTH
+    for time_ns, lag in points:
+        at = max(0, min(WIDTH - 1, (time_ns - first) // step))
+        found[at] = max(found[at] or 0, lag)
+    # Between two points the lag is what it was.
+    values: list[int] = []
+    for value in found:
+        values.append(value if value is not None else values[-1] if values else 0)
+    return spark(values).replace(" ", "·")
+
+
+def _events(audit: Audit, group: str, times: Times) -> Sheet:
+    sheet = Sheet(
+        [each for each in EVENT_COLUMNS if each.name != "group"],
+        tones={"kind": lambda value: BAD.get(value, "label")},
+        keep=("kind", "text", "topic", "partition"),
+    )
+    sheet.fill(audit.events(group), times)
+    return sheet
+
+
+def _plans(audit: Audit, group: str, times: Times) -> Sheet:
+    sheet = Sheet(
+        [each for each in PLAN_COLUMNS if each.name != "group"],
+        alarms={"spare": "?"},
+        tones={"unassigned": lambda value: "!", "twice": lambda value: "!"},
+        keep=("generation", "assignor", "members", "like", "moved"),
+    )
+    sheet.fill(audit.plans(group), times)
+    return sheet
