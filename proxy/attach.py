@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import socket
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-from proxy.control import runtime_folder, socket_path
+from proxy.control import answers, runtime_folder, socket_path
 
 _NAME = re.compile(r"proxy-(\d+)\.sock")
 
@@ -33,19 +32,9 @@ def running() -> dict[int, Path]:
     found = {}
     for path in runtime_folder().iterdir():
         name = _NAME.fullmatch(path.name)
-        if name is not None and _lives(int(name[1])):
+        if name is not None and answers(path):
             found[int(name[1])] = path
     return found
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def find(which: str | None = None) -> Path:

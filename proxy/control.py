@@ -78,7 +78,7 @@ class Control:
 
     async def listen(self, path: Path) -> None:
         """Answer on a socket; `OSError`, also when a living process has it."""
-        if path.is_socket() and _answers(path):
+        if path.is_socket() and answers(path):
             raise OSError(f"{path}: another process listens there")
         if path.is_socket():
             path.unlink()
@@ -321,7 +321,8 @@ def _hung_up(descriptor: int) -> bool:
     return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
 
 
-def _answers(path: Path) -> bool:
+def answers(path: Path) -> bool:
+    """Whether somebody listens on a socket."""
     import socket
 
     with socket.socket(socket.AF_UNIX) as probe:
