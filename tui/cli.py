@@ -32,6 +32,7 @@ class Home(NamedTuple):
 
 COMMANDS: Final[dict[str, Home]] = {
     "open": Home("tui.open:open_", "Look at captures in the terminal."),
+    "capture": Home("analyzer.commands.capture:capture", "Capture packets into a file."),
     "ls": Home("analyzer.commands.ls:ls", "One line per exchange."),
     "show": Home("analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."),
     "records": Home("analyzer.commands.records:records", "One line per record."),

@@ -1,0 +1,125 @@
+"""`kafkascope capture`: packets of an interface into a file, with rates of what is seen in them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from captures.files import Source
+
+EVERY: Final = 1.0
+"""Seconds between two lines about rates."""
+
+
+@click.command()
+@click.option("-i", "interface", metavar="IFACE", required=True, help="Where to capture.")
+@click.option("-f", "capture_filter", metavar="BPF", default="", help="Capture filter.")
+@click.option("-w", "output", metavar="FILE", required=True, help="The capture.")
+@click.option(
+    "-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges."
+)
+@click.option(
+    "--for", "seconds", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after so long."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No rates on stderr.")
+def capture(
+    interface: str,
+    capture_filter: str,
+    output: str,
+    count: int | None,
+    seconds: float | None,
+    quiet: bool,
+) -> int:
+    """Capture packets of an interface into a file, until ctrl+c. Captures through dumpcap or
+    tcpdump where they are installed; without the right to, it names the command that grants it.
+
+    \b
+      kafkascope capture -i eth0 -f 'port 9092' -w kafka.pcapng
+      kafkascope capture -i any -w kafka.pcapng --for 60
+      kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
+    """
+    from captures.live import open_interface
+    from captures.tee import Tee
+
+    path = Path(output)
+    if path.exists():
+        raise click.UsageError(f"{path} is there already; choose another name")
+    # The file appears when there is something to write: not where capturing is not allowed.
+    handle, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    os.close(handle)
+    tee = Tee(name, capacity=1 << 20)
+    source = open_interface(interface, capture_filter, spool=tee)
+    watched = _Watched(source, quiet, seconds)
+    try:
+        watched.run(count)
+    finally:
+        source.close()
+        if Path(name).stat().st_size:
+            Path(name).chmod(0o644)
+            Path(name).replace(path)
+        else:
+            Path(name).unlink()
+    if path.exists() and not quiet:
+        click.echo(f"kafkascope: {watched.counted()} written to {path}", err=True)
+    return 0
+
+
+class _Watched:
+    """A capture that goes on, and somebody who says how."""
+
+    def __init__(self, source: Source, quiet: bool, seconds: float | None) -> None:
+        self._source = source
+        self._quiet = quiet
+        self._seconds = seconds
+        self._exchanges = 0
+        self._done = threading.Event()
+
+    def counted(self) -> str:
+        """So far."""
+        statistics = self._source.statistics
+        return f"{statistics.packets:,} packets, {self._exchanges:,} exchanges"
+
+    def run(self, count: int | None) -> None:
+        """Read until ctrl+c, the count or the time."""
+        from analyzer.offline import Capture
+
+        teller = threading.Thread(target=self._tell, daemon=True)
+        teller.start()
+        try:
+            for _ in Capture(self._source).exchanges():
+                self._exchanges += 1
+                if count is not None and self._exchanges >= count:
+                    break
+        except KeyboardInterrupt:
+            pass  # the usual end
+        finally:
+            self._done.set()
+            teller.join(1)
+
+    def _tell(self) -> None:
+        began = time.monotonic()
+        packets = exchanges = 0
+        bar = not self._quiet and sys.stderr.isatty()
+        while not self._done.wait(EVERY):
+            if self._seconds is not None and time.monotonic() - began >= self._seconds:
+                main = threading.main_thread().ident
+                assert main is not None
+                # To that thread: it waits for packets, and must be woken.
+                signal.pthread_kill(main, signal.SIGINT)
+                return
+            now = self._source.statistics.packets
+            if bar:
+                rates = f"{now - packets:,} packets/s  {self._exchanges - exchanges:,} exchanges/s"
+                click.echo(f"\r\x1b[K{self.counted()}  {rates}  ctrl+c ends", err=True, nl=False)
+            packets, exchanges = now, self._exchanges
+        if bar:
+            click.echo("\r\x1b[K", err=True, nl=False)
