@@ -76,7 +76,7 @@ def analytics() -> None:
 
 
 def audit() -> None:
-    """Comes back after retention has deleted what it had not read; resets to the end. (librdkafka)"""
+    """Retention has deleted what it had not read; resets to the end. (librdkafka)"""
     from confluent_kafka import Consumer, KafkaException
 
     # What the shop writes meanwhile, so that "latest" means a loss.
@@ -224,7 +224,9 @@ def payments_svc() -> None:
 
     def instance(number: int) -> Producer:
         conf = rdkafka(f"payments-svc-{number}", compression_type="lz4", linger_ms=20)
-        return Producer(conf | {"transactional.id": "payments-tx", "transaction.timeout.ms": 60_000})
+        return Producer(
+            conf | {"transactional.id": "payments-tx", "transaction.timeout.ms": 60_000}
+        )
 
     first = instance(1)
     first.init_transactions(15)
@@ -287,8 +289,10 @@ def checkout() -> None:
     # Broker 2 stands still meanwhile; it leads partition 1.
     fast = {"socket.timeout.ms": 1500, "request.timeout.ms": 1500, "message.timeout.ms": 8000}
     producer = Producer(rdkafka("checkout", acks="all", linger_ms=5) | fast)
-    for number in range(12):
-        producer.produce("orders", row(number, cart=True), b"cart-%d" % number, partition=number % 3)
+    for number in range(20):
+        producer.produce(
+            "orders", row(number, cart=True), b"cart-%d" % number, partition=number % 3
+        )
         producer.poll(0.5)
     producer.flush(8)
 
@@ -297,7 +301,13 @@ def invoicing() -> None:
     """Every codec there is, acknowledged in every way. (librdkafka)"""
     from confluent_kafka import Producer
 
-    for codec, acks in (("gzip", "all"), ("snappy", "1"), ("lz4", "all"), ("zstd", "all"), ("none", "0")):
+    for codec, acks in (
+        ("gzip", "all"),
+        ("snappy", "1"),
+        ("lz4", "all"),
+        ("zstd", "all"),
+        ("none", "0"),
+    ):
         producer = Producer(rdkafka("invoicing", compression_type=codec, acks=acks, linger_ms=50))
         for number in range(30):
             value = row(number, customer=f"customer-{number % 7}", lines=["lamp"] * 6)

@@ -1,0 +1,92 @@
+"""`kafkascope report`: what there is to know about a capture, as one file to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from analyzer.commands.options import Wish, input_options
+from analyzer.commands.reading import Reading
+from dissectors.releases import release_key
+
+SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
+REDACTED: Final = {
+    "none": "Nothing is hidden save secrets; a report tells no values of records.",
+    "values": "Hidden: keys and values of records, and all secrets; a report tells neither.",
+    "keys": "Hidden: keys and values of records, and all secrets; a report tells neither.",
+    "all": "Hidden: keys and values of records, all secrets, and names: clients, topics, groups,"
+    " users and addresses have other ones.",
+}
+
+
+def _release(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    try:
+        release_key(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return value.strip().removeprefix("v")
+
+
+@click.command()
+@click.option(
+    "--for",
+    "release",
+    metavar="RELEASE",
+    default="4.0",
+    show_default=True,
+    callback=_release,
+    help="Judge the clients by this Kafka release.",
+)
+@click.option(
+    "--redact",
+    type=click.Choice(list(REDACTED)),
+    default="values",
+    show_default=True,
+    help="What is hidden; `all` gives clients, topics, groups and addresses other names.",
+)
+@input_options
+def report(wish: Wish, release: str, redact: str) -> int:
+    """A report in one file: findings, clients and what breaks, latency, errors, groups, topics.
+
+    -o FILE.html is a page without scripts and without anything from the network; -o FILE.md is
+    text for a ticket. Each part names the command that prints the same numbers.
+
+    \b
+      kafkascope report prod.pcapng -o prod.html
+      kafkascope report prod.pcapng -o upgrade.md --for 4.1
+      kafkascope report prod.pcapng -Y 'client == "billing"' -o billing.html --redact all
+    """
+    from analyzer.report import collect, markdown, page, sections
+    from analyzer.report.hiding import hidden
+
+    path = _target(wish)
+    with Reading(wish) as reading:
+        for name in wish.inputs:
+            if name != "-" and path.exists() and path.samefile(name):
+                raise click.UsageError(f"{path} is an input: it would be overwritten")
+        facts = collect(reading)
+        parts = sections(facts, release)
+        if redact == "all":
+            facts, parts = hidden(facts, parts)
+        if path.suffix.lower() in (".md", ".markdown"):
+            text = markdown(facts, parts, REDACTED[redact])
+        else:
+            text = page(facts, parts, release, REDACTED[redact])
+        path.write_text(text, encoding="utf-8", errors="replace")
+        if not wish.quiet:
+            click.echo(f"kafkascope: {facts.exchanges:,} exchanges, report in {path}", err=True)
+        return reading.finish()
+
+
+def _target(wish: Wish) -> Path:
+    if wish.output in (None, "-"):
+        raise click.UsageError("where to? -o FILE.html or -o FILE.md")
+    assert wish.output is not None
+    path = Path(wish.output)
+    if path.suffix.lower() not in SUFFIXES:
+        raise click.UsageError(f"{path.name}: a report is .html or .md")
+    if wish.form != "table" or wish.columns or wish.fields or wish.sort or wish.top:
+        raise click.UsageError("a report has one form; formats and columns belong to the commands")
+    return path

@@ -1,0 +1,162 @@
+"""Charts as SVG, drawn here: bars, columns over time, lanes. No script, no font, no address.
+
+Colours are classes of the page's style sheet. Every chart has a title and tooltips; lanes also
+differ by letters and pattern, for those who see no colours and for paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+from analyzer.render_list import safe
+
+WIDTH: Final = 900
+LABEL: Final = 200
+VALUE: Final = 90
+BAR: Final = 20
+HEIGHT: Final = 150
+LANE: Final = 24
+
+
+class Bar(NamedTuple):
+    """A line of a bar chart: parts from left to right, as (class, amount)."""
+
+    label: str
+    parts: tuple[tuple[str, float], ...]
+    value: str
+    """Behind the bar."""
+    title: str
+    """When pointed at."""
+
+
+class Step(NamedTuple):
+    """A column of a chart over time."""
+
+    label: str
+    amount: float
+    failed: float
+    title: str
+
+
+class Track(NamedTuple):
+    """A lane: one sign for each column of time, as the timeline of groups has them."""
+
+    label: str
+    cells: str
+    text: str
+
+
+SIGNS: Final = {"J": "join", ".": "wait", "S": "sync", "=": "stable", "l": "left", "x": "gone"}
+SAID: Final = {
+    "join": "joins",
+    "wait": "waits for the others",
+    "sync": "gets its assignment",
+    "stable": "stable",
+    "left": "leaves",
+    "gone": "gone silent",
+}
+MARKS: Final = {"join": "J", "left": "l", "gone": "x"}
+
+
+def _escaped(text: str) -> str:
+    return escape(safe(text))
+
+
+def _svg(width: float, height: float, title: str, inner: Iterable[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" class="chart">'
+        f"<title>{_escaped(title)}</title>{''.join(inner)}</svg>"
+    )
+
+
+def _text(x: float, y: float, text: str, kind: str = "", most: int = 0) -> str:
+    if most and len(text) > most:
+        text = text[: most - 1] + "…"
+    return f'<text x="{x:g}" y="{y:g}" class="t {kind}">{_escaped(text)}</text>'
+
+
+def bars(title: str, lines: Sequence[Bar]) -> str:
+    """Horizontal bars; the longest one takes all the room."""
+    most = max((sum(amount for _, amount in line.parts) for line in lines), default=0) or 1
+    room = WIDTH - LABEL - VALUE
+    inner = []
+    for index, line in enumerate(lines):
+        y = index * BAR
+        x = float(LABEL)
+        inner.append(f"<g><title>{_escaped(line.title)}</title>")
+        inner.append(_text(LABEL - 8, y + 14, line.label, "end", 30))
+        for kind, amount in line.parts:
+            width = room * amount / most
+            if width > 0:
+                inner.append(
+                    f'<rect x="{x:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" '
+                    f'height="{BAR - 6}" class="{kind}"/>'
+                )
+            x += width
+        inner.append(_text(x + 6, y + 14, line.value, "dim") + "</g>")
+    return _svg(WIDTH, len(lines) * BAR + 2, title, inner)
+
+
+def columns(title: str, steps: Sequence[Step]) -> str:
+    """Amounts over time; the failed part of each stands on the axis."""
+    if not steps:
+        return ""
+    most = max(step.amount for step in steps) or 1
+    top, left = 16, 46
+    room = WIDTH - left
+    width = room / len(steps)
+    inner = [
+        _text(left - 6, top + 4, f"{most:g}", "end dim"),
+        _text(left - 6, top + HEIGHT, "0", "end dim"),
+        f'<line x1="{left}" y1="{top + HEIGHT}" x2="{WIDTH}" y2="{top + HEIGHT}" class="axis"/>',
+        f'<line x1="{left}" y1="{top}" x2="{WIDTH}" y2="{top}" class="grid"/>',
+    ]
+    for index, step in enumerate(steps):
+        x = left + index * width
+        inner.append(f"<g><title>{_escaped(step.title)}</title>")
+        for kind, amount in (("main", step.amount), ("bad", min(step.failed, step.amount))):
+            height = HEIGHT * amount / most
+            if height > 0:
+                inner.append(
+                    f'<rect x="{x:.1f}" y="{top + HEIGHT - height:.1f}" '
+                    f'width="{max(width * 0.86, 0.6):.1f}" height="{height:.1f}" class="{kind}"/>'
+                )
+        inner.append("</g>")
+    ticks = max(1, -(-len(steps) // 8))
+    for index in range(0, len(steps), ticks):
+        inner.append(_text(left + index * width, top + HEIGHT + 16, steps[index].label, "dim"))
+    return _svg(WIDTH, top + HEIGHT + 22, title, inner)
+
+
+def lanes(title: str, tracks: Sequence[Track], ticks: Sequence[tuple[float, str]]) -> str:
+    """A lane for each track; `ticks` are (place from 0 to 1, text) of the scale."""
+    room = WIDTH - LABEL
+    inner = [_text(LABEL + place * room, 12, text, "dim") for place, text in ticks]
+    for index, track in enumerate(tracks):
+        y = 20 + index * LANE
+        inner.append(_text(LABEL - 8, y + 15, track.label, "end", 30))
+        each = room / max(1, len(track.cells))
+        for begin, end, sign in runs(track.cells):
+            kind = SIGNS.get(sign)
+            if kind is None:
+                continue
+            x, width = LABEL + begin * each, max((end - begin) * each, 2.0)
+            what = f"{track.label}: {SAID[kind]}" + (f" ({track.text})" if track.text else "")
+            inner.append(
+                f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{LANE - 8}" '
+                f'class="{kind}"><title>{_escaped(what)}</title></rect>'
+            )
+            if kind in MARKS:
+                inner.append(_text(x, y + 15, MARKS[kind], "mark"))
+    return _svg(WIDTH, 24 + len(tracks) * LANE, title, inner)
+
+
+def runs(cells: str) -> Iterable[tuple[int, int, str]]:
+    """(begin, end, sign) of equal signs in a row."""
+    begin = 0
+    for at in range(1, len(cells) + 1):
+        if at == len(cells) or cells[at] != cells[begin]:
+            yield begin, at, cells[begin]
+            begin = at

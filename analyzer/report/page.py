@@ -1,0 +1,232 @@
+"""The report as one HTML file: no script, no font, no address of the network; light and dark, and
+readable on paper. Everything that came from traffic is escaped."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from analyzer.findings import Finding
+from analyzer.render_cells import duration, size
+from analyzer.render_list import safe
+from analyzer.render_times import Times
+from analyzer.report.sections import Section, Table
+from analyzer.times import iso_ns
+
+if TYPE_CHECKING:
+    from analyzer.report.collect import Facts
+
+MOST_FINDINGS: Final = 100
+SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "·"}
+
+# Colours of Okabe and Ito, darker for text on white; nothing is told by colour alone.
+STYLE: Final = """
+:root{color-scheme:light dark;--fg:#1b1b1f;--dim:#5c5c66;--bg:#fff;--card:#f6f6f8;--line:#d9d9e0;
+--main:#0072b2;--second:#56b4e9;--bad:#d55e00;--warn:#9a6400;--note:#0072b2;--link:#005a8e}
+@media(prefers-color-scheme:dark){:root{--fg:#e6e6ea;--dim:#a0a0aa;--bg:#131317;--card:#1d1d23;
+--line:#34343d;--main:#4aa3dc;--second:#a9d8f5;--bad:#f0803c;--warn:#e6a93c;--note:#6db8e8;
+--link:#7cc0ee}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:72rem;padding:1.5rem;font:15px/1.5 system-ui,sans-serif;
+color:var(--fg);background:var(--bg)}
+h1{font-size:1.6rem;margin:0 0 .2rem}h2{font-size:1.25rem;margin:2.4rem 0 .3rem;
+border-top:1px solid var(--line);padding-top:1.2rem}h3{font-size:1rem;margin:0}
+p{margin:.3rem 0 .7rem}a{color:var(--link)}.dim,footer{color:var(--dim)}
+code,pre{font:13px/1.45 ui-monospace,monospace}code{background:var(--card);padding:.05rem .3rem;
+border-radius:3px;overflow-wrap:anywhere}
+nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.1rem;list-style:none;margin:1rem 0;padding:0}
+dl.facts{display:flex;flex-wrap:wrap;gap:.6rem;margin:1rem 0}
+dl.facts div{background:var(--card);border-radius:6px;padding:.5rem .9rem;min-width:7rem}
+dl.facts dt{color:var(--dim);font-size:.8rem}dl.facts dd{margin:0;font-size:1.15rem;font-weight:600}
+article{background:var(--card);border-left:4px solid var(--line);border-radius:4px;
+padding:.6rem .9rem;margin:.6rem 0;break-inside:avoid}
+article.error{border-color:var(--bad)}article.warning{border-color:var(--warn)}
+article.note{border-color:var(--note)}article h3{font-weight:600}
+.sev{display:inline-block;min-width:4.8rem;font-weight:700}
+.error .sev{color:var(--bad)}.warning .sev{color:var(--warn)}.note .sev{color:var(--note)}
+article p{margin:.25rem 0}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:13px;margin:.4rem 0 .2rem}
+caption{text-align:left;font-weight:600;padding:.6rem 0 .2rem}
+th,td{padding:.22rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+th{position:sticky;top:0;background:var(--bg)}.r{text-align:right;
+font-variant-numeric:tabular-nums;white-space:nowrap}td{overflow-wrap:break-word;max-width:34rem}
+tr.breaks td,td.breaks{color:var(--bad);font-weight:600}
+figure{margin:.8rem 0;break-inside:avoid}figcaption{color:var(--dim);font-size:.85rem}
+svg.chart{width:100%;height:auto;max-height:42rem}svg .t{font:12px system-ui,sans-serif;
+fill:var(--fg)}svg .end{text-anchor:end}svg .dim{fill:var(--dim)}svg .mark{fill:var(--fg);
+font-weight:700;font-size:11px}
+.main{fill:var(--main)}.second{fill:var(--second)}.bad{fill:var(--bad)}
+.axis{stroke:var(--dim)}.grid{stroke:var(--line);stroke-dasharray:3 3}
+.stable{fill:var(--main)}.join{fill:var(--warn)}.sync{fill:var(--second)}.left{fill:var(--dim)}
+.gone{fill:var(--bad)}.wait{fill:none;stroke:var(--warn);stroke-dasharray:2 3}
+details>summary{cursor:pointer;color:var(--link)}
+@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}
+.wide{overflow:visible}th{position:static}table{font-size:8pt}details{display:block}}
+"""
+
+
+def page(facts: Facts, parts: list[Section], release: str, redacted: str) -> str:
+    """The whole file."""
+    title = f"Kafka traffic: {', '.join(facts.inputs)}"
+    out = [
+        "<!DOCTYPE html>\n",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        # Whatever slipped through: nothing may run, nothing may be loaded.
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none';style-src 'unsafe-inline'\">",
+        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>",
+        f"<header><h1>{_text(title)}</h1>",
+        f'<p class="dim">{_text(_range(facts))}</p></header>',
+        _key_numbers(facts),
+        _contents(parts),
+        "<main>",
+        _findings(facts),
+        *(_section(part) for part in parts),
+        _complete(facts),
+        "</main>",
+        f"<footer><p>{_text(redacted)} Made by kafkascope; the same numbers come from the "
+        "commands above.</p></footer></body></html>\n",
+    ]
+    return "".join(out)
+
+
+def _text(text: str) -> str:
+    return escape(safe(text), quote=True)
+
+
+def _range(facts: Facts) -> str:
+    if facts.first_ns is None:
+        return "no exchanges"
+    span = (facts.last_ns or facts.first_ns) - facts.first_ns
+    only = f"; only {facts.filter_text}" if facts.filter_text else ""
+    return f"{iso_ns(facts.first_ns)}, {duration(span)}{only}"
+
+
+def key_numbers(facts: Facts) -> list[tuple[str, str]]:
+    """(what, how many) for the top of the page."""
+    words = ("error", "warning")
+    counts = {word: sum(each.severity == word for each in facts.found) for word in words}
+    return [
+        ("exchanges", f"{facts.exchanges:,}"),
+        ("clients", f"{len(facts.findings.base.clients.rows()):,}"),
+        ("connections", f"{facts.connections:,}"),
+        ("packets", f"{facts.packets:,}"),
+        ("captured", size(facts.captured_bytes)),
+        ("errors found", f"{counts['error']:,}"),
+        ("warnings", f"{counts['warning']:,}"),
+    ]
+
+
+def _key_numbers(facts: Facts) -> str:
+    cells = (
+        f"<div><dt>{_text(what)}</dt><dd>{_text(value)}</dd></div>"
+        for what, value in key_numbers(facts)
+    )
+    return f'<dl class="facts">{"".join(cells)}</dl>'
+
+
+def _contents(parts: Iterable[Section]) -> str:
+    links = [("findings", "Findings"), *((part.id, part.title) for part in parts)]
+    links.append(("complete", "How complete it is"))
+    return (
+        "<nav><ul>"
+        + "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title in links)
+        + "</ul></nav>"
+    )
+
+
+def _findings(facts: Facts) -> str:
+    times = Times("a")
+    out = ['<section id="findings"><h2>Findings</h2>']
+    if not facts.found:
+        out.append("<p>Nothing was found that is worth a remark.</p>")
+    shown = facts.found[:MOST_FINDINGS]
+    loud = [each for each in shown if each.severity != "chat"]
+    quiet = [each for each in shown if each.severity == "chat"]
+    out += [_finding(each, facts, times) for each in loud]
+    if quiet:
+        inner = "".join(_finding(each, facts, times) for each in quiet)
+        out.append(f"<details><summary>{len(quiet)} normal things</summary>{inner}</details>")
+    if len(facts.found) > len(shown):
+        out.append(f'<p class="dim">{len(facts.found) - len(shown)} more: kafkascope check</p>')
+    out.append(_command(f"kafkascope check {_names(facts)}"))
+    return "".join([*out, "</section>"])
+
+
+def _names(facts: Facts) -> str:
+    return " ".join(shlex.quote(name) for name in facts.inputs)
+
+
+def _finding(finding: Finding, facts: Facts, times: Times) -> str:
+    when = ""
+    if finding.first_ns is not None:
+        when = f", {times.text(finding.first_ns)}"
+        if finding.last_ns not in (None, finding.first_ns):
+            when += f" to {times.text(finding.last_ns or 0)}"
+    out = [
+        f'<article class="{finding.severity}"><h3><span class="sev">'
+        f"{SIGNS[finding.severity]} {finding.severity}</span> {_text(finding.text)}</h3>",
+        f'<p>{_text(finding.advice)} <span class="dim">{_text(finding.name)},'
+        f" {finding.count:,} times{_text(when)}</span></p>",
+    ]
+    if finding.filter:
+        command = f"kafkascope open {_names(facts)} -Y {shlex.quote(finding.filter)}"
+        out.append(f"<p><code>{_text(command)}</code></p>")
+    return "".join([*out, "</article>"])
+
+
+def _command(text: str) -> str:
+    return f'<p class="dim">The same: <code>{_text(text)}</code></p>' if text else ""
+
+
+def _section(part: Section) -> str:
+    out = [f'<section id="{part.id}"><h2>{_text(part.title)}</h2><p>{_text(part.says)}</p>']
+    for legend, svg in part.charts:
+        caption = f"<figcaption>{_text(legend)}</figcaption>" if legend else ""
+        out.append(f"<figure>{caption}{svg}</figure>")
+    for index, each in enumerate(part.tables):
+        # Long tables below a chart of the same numbers are there for whoever asks.
+        folded = bool(part.charts) and index == 0 and part.id == "time"
+        text = _table(each)
+        out.append(f"<details><summary>as a table</summary>{text}</details>" if folded else text)
+    out.append(_command(part.command))
+    return "".join([*out, "</section>"])
+
+
+def _table(table: Table) -> str:
+    heads = "".join(
+        f'<th scope="col"{" class=r" if right else ""}>{_text(title)}</th>'
+        for title, right in zip(table.titles, table.right, strict=True)
+    )
+    evidence = any(table.filters)
+    if evidence:
+        heads += '<th scope="col">-Y</th>'
+    rows = []
+    for index, row in enumerate(table.rows):
+        kind = ' class="breaks"' if "breaks" in row else ""
+        cells = "".join(
+            f"<td{' class=r' if right else ''}>{_text(text)}</td>"
+            for text, right in zip(row, table.right, strict=True)
+        )
+        if evidence:
+            filter_ = table.filters[index]
+            cells += f"<td>{f'<code>{_text(filter_)}</code>' if filter_ else ''}</td>"
+        rows.append(f"<tr{kind if kind and 'verdict' in table.titles else ''}>{cells}</tr>")
+    more = (
+        f'<p class="dim">{table.left_out:,} more lines: see the command below.</p>'
+        if table.left_out
+        else ""
+    )
+    return (
+        f'<div class="wide"><table><caption>{_text(table.caption)}</caption><thead><tr>{heads}'
+        f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
+    )
+
+
+def _complete(facts: Facts) -> str:
+    said = facts.remarks or ["Every packet was whole, and everything that is Kafka was decoded."]
+    lines = "".join(f"<li>{_text(each)}</li>" for each in said)
+    return f'<section id="complete"><h2>How complete it is</h2><ul>{lines}</ul></section>'

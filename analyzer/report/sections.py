@@ -1,0 +1,394 @@
+"""What a report tells, in order: sections of sentences, charts and tables, each with the command
+that prints the same numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from analyzer.commands.clients import VERDICT, judged
+from analyzer.commands.grid import RIGHT, cell
+from analyzer.filter_syntax import quoted
+from analyzer.render_cells import duration
+from analyzer.render_times import Times
+from analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
+from analyzer.statistics import errors as errors_of
+from analyzer.statistics import latency as latency_of
+from analyzer.statistics.cluster import Cluster
+from analyzer.statistics.connections import Connections
+from analyzer.statistics.errors import Errors
+from analyzer.statistics.groups import Groups
+from analyzer.statistics.latency import Latency
+from analyzer.statistics.model import Column, Line
+from analyzer.statistics.producers import Producers
+from analyzer.statistics.rates import Rates
+from analyzer.statistics.timeline import Scale, lanes_of, title_of
+from analyzer.statistics.topics import Topics
+
+if TYPE_CHECKING:
+    from analyzer.report.collect import Facts
+
+MOST_LINES: Final = 60
+"""Of a table; a report of a large capture stays a report."""
+MOST_BARS: Final = 15
+MOST_GROUPS: Final = 12
+LANE_CELLS: Final = 140
+MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text, with how to align them, and the filter of each row."""
+
+    caption: str
+    titles: list[str]
+    right: list[bool]
+    rows: list[list[str]]
+    filters: list[str]
+    """As many as rows, or none."""
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report."""
+
+    id: str
+    title: str
+    says: str
+    """What it answers, for people who see it for the first time."""
+    command: str = ""
+    charts: list[tuple[str, str]] = field(default_factory=list)
+    """(legend, SVG)"""
+    tables: list[Table] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    """Preformatted, for Markdown: what the charts show."""
+
+
+def sections(facts: Facts, release: str) -> list[Section]:
+    """All sections that have something to tell."""
+    times = Times("a")
+    if facts.first_ns is not None:
+        times.saw(facts.first_ns)
+    where = _where(facts)
+    made = (
+        _over_time(facts, times, where),
+        _clients(facts, times, where, release),
+        _brokers(facts, times, where),
+        _latency(facts, times, where),
+        _errors(facts, times, where),
+        _groups(facts, times, where),
+        _topics(facts, times, where),
+        _producers(facts, times, where),
+        _connections(facts, times, where),
+    )
+    return [section for section in made if section.tables]
+
+
+def _where(facts: Facts) -> str:
+    words = [shlex.quote(name) for name in facts.inputs]
+    if facts.filter_text:
+        words += ["-Y", shlex.quote(facts.filter_text)]
+    return " ".join(words)
+
+
+def table(
+    caption: str,
+    chosen: Sequence[Column],
+    lines: Sequence[Line],
+    times: Times,
+    where: Callable[[Line], str] | None = None,
+) -> Table:
+    """The first lines as text; columns without any value are left out."""
+    kept = list(lines[:MOST_LINES])
+    chosen = [column for column in chosen if not column.wide]
+    cells = [[cell(column, line, times) for column in chosen] for line in kept]
+    used = [
+        index
+        for index in range(len(chosen))
+        if not index or any(row[index] not in ("", "-") for row in cells)
+    ]
+    return Table(
+        caption,
+        [chosen[index].title for index in used],
+        [chosen[index].kind in RIGHT for index in used],
+        [[row[index] for index in used] for row in cells],
+        [where(line) for line in kept] if where is not None else [],
+        len(lines) - len(kept),
+    )
+
+
+def _tables(*made: Table) -> list[Table]:
+    return [each for each in made if each.rows]
+
+
+def _equals(field_: str, value: object) -> str:
+    return f"{field_} == {quoted(str(value))}" if value not in (None, "", "-") else ""
+
+
+def _over_time(facts: Facts, times: Times, where: str) -> Section:
+    lines = facts.rates.rows()
+    width = facts.rates.width_ns
+    steps = [
+        Step(
+            times.text(line["time"]).partition(".")[0],
+            line["count"],
+            line["failed"] + line["unanswered"],
+            f"{times.text(line['time'])}: {line['count']:,} requests, {line['failed']:,} with"
+            f" errors, {line['unanswered']:,} unanswered",
+        )
+        for line in lines
+    ]
+    every = duration(width)
+    chart = columns(f"Requests in each {every}", steps)
+    return Section(
+        "time",
+        "Over time",
+        f"Requests in each {every}; the part with errors or without an answer stands out.",
+        f"kafkascope stats rates {where} --every {width // MS}ms",
+        [("", chart)] if chart else [],
+        _tables(table("Requests over time", Rates.COLUMNS, lines, times)),
+    )
+
+
+def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
+    lines = judged(facts.findings.base.clients, release)
+    broken = [line["client"] for line in lines if line["verdict"] == "breaks"]
+    names = list(dict.fromkeys(str(name) for name in broken))
+    says = f"Who talks to the brokers, with what, and would it work with Kafka {release}?"
+    if names:
+        says += f" These would not: {', '.join(names[:10])}."
+        if len(names) > 10:
+            says += f" And {len(names) - 10} more."
+    else:
+        says += " Nothing that was seen here breaks."
+    front = {"client", "host", "software", "user", "verdict", "breaks_at", "why"}
+    from analyzer.statistics.clients import Clients
+
+    chosen = [column for column in (*Clients.COLUMNS, *VERDICT) if column.name in front]
+    order = ("client", "host", "software", "user", "verdict", "breaks_at", "why")
+    chosen.sort(key=lambda column: order.index(column.name))
+    more = [
+        column
+        for column in Clients.COLUMNS
+        if column.name in ("roles", "requests", "failed", "negotiates")
+    ]
+    return Section(
+        "clients",
+        "Clients and versions",
+        says,
+        f"kafkascope clients {where} --for {release}",
+        [],
+        _tables(
+            table(
+                f"Clients, judged by Kafka {release}",
+                [*chosen, *more],
+                lines,
+                times,
+                lambda line: _equals("client", line["client"]),
+            )
+        ),
+    )
+
+
+def _brokers(facts: Facts, times: Times, where: str) -> Section:
+    found = facts.findings.base.cluster
+    return Section(
+        "brokers",
+        "Brokers, as the clients were told",
+        "Addresses that brokers handed out, and whether anybody reached them.",
+        f"kafkascope cluster {where}",
+        [],
+        _tables(
+            table("Nodes", Cluster.COLUMNS, found.rows(facts.names), times),
+            table("Coordinators", Cluster.COORDINATOR_COLUMNS, found.coordinators(), times),
+        ),
+    )
+
+
+def _latency(facts: Facts, times: Times, where: str) -> Section:
+    lines = facts.findings.base.latency.rows(facts.names, by=("api",))
+    drawn = [
+        Bar(
+            str(line["api"]),
+            (("main", line["excess_p95"] or 0),),
+            duration(line["excess_p95"]),
+            f"{line['api']}: 95 of 100 took at most {duration(line['p95'])}, of it"
+            f" {duration(line['excess_p95'])} were not asked for",
+        )
+        for line in lines
+        if line.get("excess_p95") is not None
+    ]
+    drawn.sort(key=lambda bar: -bar.parts[0][1])
+    chart = bars("Excess latency, 95th percentile", drawn[:MOST_BARS]) if drawn else ""
+    columns_ = (latency_of.BY["api"], *Latency.COLUMNS)
+    return Section(
+        "latency",
+        "Latency",
+        "Excess is the time that nobody asked for: latency without the long polls of Fetch and"
+        " without the time in which groups form.",
+        f"kafkascope stats latency {where}",
+        [("95th percentile of the excess", chart)] if chart else [],
+        _tables(
+            table(
+                "Latency by API",
+                columns_,
+                lines,
+                times,
+                lambda line: f"api == {line['api']}" if line["api"] else "",
+            )
+        ),
+    )
+
+
+def _errors(facts: Facts, times: Times, where: str) -> Section:
+    by = ("code", "api", "client", "topic")
+    lines = facts.errors.rows(facts.names, by=by)
+    chosen = (Column("error", "Error"), *(errors_of.BY[part] for part in by[1:]), *Errors.COLUMNS)
+
+    def evidence(line: Line) -> str:
+        parts = [f"error == {line['error']}" if line.get("error") else ""]
+        parts += [
+            f"api == {line['api']}" if line.get("api") else "",
+            _equals("client", line["client"]),
+        ]
+        return " and ".join(part for part in parts if part)
+
+    counts: dict[str, int] = {}
+    for line in lines:
+        counts[str(line["error"])] = counts.get(str(line["error"]), 0) + line["count"]
+    worst = sorted(counts.items(), key=lambda item: -item[1])[:MOST_BARS]
+    drawn = [Bar(name, (("bad", n),), f"{n:,}", f"{name}: {n:,}") for name, n in worst]
+    return Section(
+        "errors",
+        "Errors",
+        "What brokers refused, to whom. `kafkascope errors NAME` tells what a code means.",
+        f"kafkascope stats errors {where}",
+        [("how often", bars("Errors by code", drawn))] if drawn else [],
+        _tables(table("Errors", chosen, lines, times, evidence)),
+    )
+
+
+def _groups(facts: Facts, times: Times, where: str) -> Section:
+    found: Groups = facts.findings.base.groups
+    lines = found.rows(facts.names)
+    charts, texts, tables = [], [], []
+    tables.append(
+        table("Groups", Groups.COLUMNS, lines, times, lambda line: _equals("group", line["group"]))
+    )
+    rebalancing = [str(line["group"]) for line in lines if (line.get("rebalances") or 0) > 1]
+    for name in rebalancing[:MOST_GROUPS]:
+        story = found.story(name)
+        if story is None:
+            continue
+        scale = Scale(story.first_ns, story.last_ns, LANE_CELLS)
+        shown = lanes_of(story, scale)
+        span = max(1, story.last_ns - story.first_ns)
+        ticks = [
+            (part / 6, times.text(story.first_ns + span * part // 6).partition(".")[0])
+            for part in range(6)
+        ]
+        tracks = [Track(lane.label, lane.cells, lane.text) for lane in shown]
+        charts.append((title_of(story), lanes(f"Members of {name} over time", tracks, ticks)))
+        texts.append(
+            "\n".join([title_of(story), *(f"{lane.label:<25}{lane.cells}" for lane in shown)])
+        )
+        tables.append(
+            table(f"Rebalances of {name}", Groups.REBALANCE_COLUMNS, found.rebalances(name), times)
+        )
+    return Section(
+        "groups",
+        "Consumer groups",
+        "Who joined, left or fell silent, and what each rebalance was for. In the lanes: J joins,"
+        " dotted waits, full is stable, l left, x gone silent.",
+        f"kafkascope groups {where}",
+        charts,
+        _tables(*tables),
+        texts,
+    )
+
+
+def _topics(facts: Facts, times: Times, where: str) -> Section:
+    lines = facts.findings.base.topics.rows(facts.names)
+    drawn = [
+        Bar(
+            str(line["topic"]),
+            (("main", line["produced_bytes"] or 0), ("second", line["fetched_bytes"] or 0)),
+            "",
+            f"{line['topic']}: {line['produced_bytes'] or 0:,} bytes written,"
+            f" {line['fetched_bytes'] or 0:,} read",
+        )
+        for line in lines[:MOST_BARS]
+    ]
+    return Section(
+        "topics",
+        "Topics",
+        "Who writes and who reads what. In the chart: bytes written, then bytes read.",
+        f"kafkascope stats topics {where}",
+        [("bytes written and read", bars("Bytes by topic", drawn))] if drawn else [],
+        _tables(
+            table(
+                "Topics",
+                Topics.COLUMNS,
+                lines,
+                times,
+                lambda line: _equals("topic", line["topic"]),
+            )
+        ),
+    )
+
+
+def _producers(facts: Facts, times: Times, where: str) -> Section:
+    lines = facts.findings.base.producers.rows(facts.names)
+    return Section(
+        "producers",
+        "Idempotent and transactional producers",
+        "Sequences that were sent again or are missing; transactions and how they ended.",
+        f"kafkascope producers {where}",
+        [],
+        _tables(
+            table(
+                "Producers",
+                Producers.COLUMNS,
+                lines,
+                times,
+                lambda line: (
+                    f"producer.id == {line['producer']}"
+                    if isinstance(line["producer"], int) and line["producer"] >= 0
+                    else ""
+                ),
+            )
+        ),
+    )
+
+
+def _connections(facts: Facts, times: Times, where: str) -> Section:
+    found: Connections = facts.findings.base.connections
+    return Section(
+        "connections",
+        "Connections",
+        "How they came about, how far they got, and how they ended.",
+        f"kafkascope stats connections {where}",
+        [],
+        _tables(
+            table("By client", Connections.CLIENT_COLUMNS, found.by_client(), times),
+            table(
+                "Connections",
+                Connections.COLUMNS,
+                found.rows(facts.names),
+                times,
+                lambda line: f"conn == {line['connection']}" if line.get("connection") else "",
+            ),
+        ),
+    )
+
+
+def texts_of(parts: Iterable[Section]) -> Iterable[str]:
+    """Everything that is said, for whoever wants to look through it."""
+    for part in parts:
+        yield part.says
+        for each in part.tables:
+            for row in each.rows:
+                yield from row
