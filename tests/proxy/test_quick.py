@@ -1,0 +1,173 @@
+"""The quick way does what the long way does: with rules that do not care, and with a recording."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.actions import BROKER, CLIENT
+from proxy.arena import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena, Lease
+from proxy.faults import parse_fault
+from proxy.rules import Chain
+from tests.proxy.kit import (
+    FETCH,
+    HEARTBEAT,
+    Bench,
+    fetched,
+    frame,
+    produce,
+    request,
+    response,
+)
+
+SECRET = b"hunter2-hunter2"
+
+
+class Tape:
+    """A tap that keeps all."""
+
+    def __init__(self) -> None:
+        self.told = [bytearray(), bytearray()]
+
+    def client(self, side: int, data: Any, now_ns: int, comment: str = "") -> None:
+        self.told[side] += data
+
+    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None: ...
+
+    def end(self, side: int | None, how: str, now_ns: int) -> None: ...
+
+
+KINDS = (
+    lambda n: (request(HEARTBEAT, 4, correlation_id=n), response(HEARTBEAT, 4, correlation_id=n)),
+    lambda n: (produce(correlation_id=n, size=3000), response(0, 9, correlation_id=n)),
+    lambda n: (produce(correlation_id=n, acks=0), b""),
+    lambda n: (request(FETCH, 12, correlation_id=n), fetched(12, [], 500, correlation_id=n)),
+    lambda n: (request(FETCH, 16, correlation_id=n), fetched(16, [], 500, correlation_id=n)),
+    lambda n: (
+        request(36, 2, {"auth_bytes": b"\0a\0" + SECRET}, correlation_id=n),
+        response(36, 2, correlation_id=n),
+    ),
+    lambda n: (
+        request(HEARTBEAT, 4, correlation_id=n, client_id="other"),
+        response(HEARTBEAT, 4, correlation_id=n),
+    ),
+)
+RULES = (
+    "api == Metadata and topic == nothing -> drop",
+    "client == nobody -> drop",
+    "api == Metadata -> stamp UNKNOWN_SERVER_ERROR",
+)
+
+
+def chunks(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+    return [data[a:b] for a, b in itertools.pairwise(places)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.integers(0, len(KINDS) - 1), min_size=1, max_size=30),
+    st.lists(st.integers(0, 1 << 16), max_size=12),
+    st.lists(st.integers(0, 1 << 16), max_size=12),
+    st.booleans(),
+    st.lists(st.sampled_from(RULES), max_size=2),
+)
+def test_all_bytes_pass_and_are_recorded_whatever_the_way(
+    kinds: list[int], ins: list[int], outs: list[int], recorded: bool, rules: list[str]
+) -> None:
+    bench = Bench()
+    Chain([parse_fault(rule) for rule in rules], bench.hub.metrics).attach(bench.hub)
+    tape = Tape()
+    if recorded:
+        bench.relay.tap = tape
+    pairs = [KINDS[kind](number + 1) for number, kind in enumerate(kinds)]
+    asked, answered = (b"".join(pair[side] for pair in pairs) for side in (0, 1))
+    try:
+        for piece in chunks(asked, ins):
+            bench.feed(CLIENT, piece)
+        assert len(bench.relay.waiting) == sum(bool(answer) for _, answer in pairs)
+        for piece in chunks(answered, outs):
+            bench.feed(BROKER, piece)
+        assert bench.sent(BROKER) == asked
+        assert bench.sent(CLIENT) == answered
+        assert len(bench.relay.waiting) == 0
+        if recorded:
+            assert SECRET not in tape.told[0]
+            assert tape.told[0] == asked.replace(SECRET, b"*" * len(SECRET)).replace(
+                b"\0a\0" + b"*" * len(SECRET), b"*" * (len(SECRET) + 3)
+            )
+            assert tape.told[1] == answered
+    finally:
+        bench.listening.close()
+
+
+def test_a_rule_that_comes_later_is_asked_about_the_next_frame() -> None:
+    bench = Bench()
+    chain = Chain([parse_fault("client == nobody -> drop")], bench.hub.metrics)
+    chain.attach(bench.hub)
+    try:
+        for number in range(3):
+            bench.feed(CLIENT, request(HEARTBEAT, 4, correlation_id=number))
+        assert bench.relay._quiet
+        chain.add(parse_fault("api == Heartbeat -> drop on request"))
+        before = bench.sent(BROKER)
+        bench.feed(CLIENT, request(HEARTBEAT, 4, correlation_id=9))
+        assert bench.sent(BROKER) == before
+    finally:
+        bench.listening.close()
+
+
+def test_a_rule_about_another_client_of_the_same_connection_fires() -> None:
+    bench = Bench()
+    chain = Chain([parse_fault("client == other -> drop on request")], bench.hub.metrics)
+    chain.attach(bench.hub)
+    try:
+        bench.feed(CLIENT, request(HEARTBEAT, 4))
+        bench.feed(CLIENT, request(HEARTBEAT, 4) + request(HEARTBEAT, 4, client_id="other"))
+        assert bench.sent(BROKER) == request(HEARTBEAT, 4) * 2
+    finally:
+        bench.listening.close()
+
+
+def test_memory_that_somebody_keeps_is_not_read_into() -> None:
+    arena = Arena()
+    kept: list[tuple[memoryview, bytes, Lease]] = []
+    for number in range(200):
+        size = (number * 7919) % READ_BYTES + 1
+        fill = bytes([number])
+        assert len(arena.view) >= LEAST_BYTES
+        size = min(size, len(arena.view))
+        arena.view[:size] = fill * size
+        data = arena.view[:size]
+        lease = arena.keep(data) if number % 3 else None
+        if lease is not None:
+            kept.append((data, fill, lease))
+        if arena.held:
+            arena.advance(size)
+        if len(kept) > 20:
+            del kept[:10]
+        for view, byte, _ in kept:
+            assert view[0] == view[-1] == byte[0]
+
+
+def test_leases_are_bounded_and_come_back() -> None:
+    arena = Arena()
+    leases = []
+    for _ in range(10 * MAX_SLABS):
+        lease = arena.keep(arena.view)
+        if lease is None:
+            break
+        leases.append(lease)
+        arena.advance(READ_BYTES)
+    assert arena.keep(arena.view) is None
+    assert len(set(map(id, leases))) <= MAX_SLABS
+    leases.clear()
+    del lease
+    assert arena.keep(arena.view) is not None
+
+
+def test_other_memory_is_not_leased() -> None:
+    assert Arena().keep(memoryview(frame(b"bytes"))) is None
