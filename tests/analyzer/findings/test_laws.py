@@ -1,0 +1,80 @@
+"""Findings follow the laws of statistics: order and division do not matter, and a state comes back
+whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analyzer.findings import RULES, Findings
+from analyzer.statistics import WrongState
+from tests.analyzer.statistics.laws import counted, parts, traffic
+
+FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "sasl.pcap")
+
+
+@settings(max_examples=5, deadline=None)
+@given(data=st.data(), file=st.sampled_from(FILES))
+def test_any_division_and_order_give_the_same(data: st.DataObject, file: str) -> None:
+    pairs, names = traffic(file)
+    whole = counted(Findings(), pairs)
+    divided = [counted(Findings(), part) for part in data.draw(parts(pairs))]
+    sum_ = divided.pop(data.draw(st.integers(0, len(divided) - 1)))
+    for each in data.draw(st.permutations(divided)):
+        sum_.merge(each)
+    assert sum_.told(names) == whole.told(names)
+    assert sum_.dump() == whole.dump()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_state_comes_back_whole(file: str) -> None:
+    pairs, names = traffic(file)
+    whole = counted(Findings(), pairs)
+    again = Findings.load(json.loads(json.dumps(whole.dump())))
+    assert again.told(names) == whole.told(names)
+    assert again.dump() == whole.dump()
+
+
+def test_a_state_of_something_else_is_refused() -> None:
+    state = Findings().dump()
+    with pytest.raises(WrongState):
+        Findings.load({**state, "version": 99})
+
+
+def test_nothing_gives_nothing() -> None:
+    assert Findings().told() == []
+
+
+def test_lines_have_the_columns_that_are_declared() -> None:
+    pairs, names = traffic("java-old.pcap")
+    lines = counted(Findings(), pairs).rows(names)
+    assert lines
+    for line in lines:
+        assert {column.name for column in Findings.COLUMNS} == line.keys()
+
+
+def test_rules_can_be_chosen_and_left_out() -> None:
+    pairs, names = traffic("java-old.pcap")
+    only = counted(Findings(only={"batch-old-format"}), pairs).told(names)
+    assert {each.name for each in only} == {"batch-old-format"}
+    others = counted(Findings(ignore={"batch-old-format"}), pairs).told(names)
+    assert "batch-old-format" not in {each.name for each in others}
+    with pytest.raises(KeyError):
+        Findings(only={"no-such-rule"})
+
+
+def test_every_rule_has_advice_and_a_title() -> None:
+    for name, rule in RULES.items():
+        assert rule.name == name
+        assert rule.title
+        assert rule.advice.endswith(".")
+
+
+def test_links_are_errors_that_can_be_looked_up() -> None:
+    from dissectors.codes import ERRORS
+
+    names = {error.name for error in ERRORS.values()}
+    assert {rule.link for rule in RULES.values() if rule.link} <= names
