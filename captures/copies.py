@@ -74,6 +74,12 @@ class Copies:
         self._trim()
         return None
 
+    def forget(self) -> None:
+        """Drop what no packet to come can be a copy of, as far as that is known."""
+        self._marks = [each for each in self._marks if each[1] > self._number - WINDOW]
+        self._latest.clear()
+        self._indexed = False
+
     def _trim(self) -> None:
         del self._marks[:-WINDOW]
         self._indexed = False

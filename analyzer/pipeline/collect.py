@@ -50,7 +50,7 @@ class Options:
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """Of a connection, beside what reassembly counts."""
 
     exchanges: int = 0
@@ -75,7 +75,7 @@ class Collector:
         self._saws = [each.saw for each in self.facts.statistics.values() if hasattr(each, "saw")]
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLLECTED}
         self._bytes = 0
-        self._seen: dict[Connection, _Seen] = {}
+        self._seen: dict[Connection, Seen] = {}
         self._cells: dict[tuple[Any, ...], list[int]] = {}
 
     def saw(self, event: Opened | Closed) -> None:
@@ -88,10 +88,10 @@ class Collector:
         for saw in self._saws:
             saw(event)
 
-    def _connection(self, connection: Connection) -> _Seen:
+    def _connection(self, connection: Connection) -> Seen:
         seen = self._seen.get(connection)
         if seen is None:
-            seen = self._seen[connection] = _Seen()
+            seen = self._seen[connection] = Seen()
         return seen
 
     def add(self, exchange: Exchange) -> None:
@@ -187,6 +187,16 @@ class Collector:
             self._rows["connections"].append(_connection_values(connection, seen))
         self._seen.clear()
 
+    def suspend(self) -> dict[Connection, Seen]:
+        """Hand over what is known of the connections since the last `settle`: they go on in
+        another batch."""
+        seen, self._seen = self._seen, {}
+        return seen
+
+    def resume(self, seen: list[tuple[Connection, Seen]]) -> None:
+        """Go on with connections of the batch before."""
+        self._seen.update(seen)
+
     def finish(self) -> Iterator[Told]:
         """All the rest, and what crosses connections."""
         self.settle()
@@ -199,7 +209,7 @@ class Collector:
         yield "facts", record_batch(list(self.facts.told()), FACTS.schema)
 
 
-def _connection_values(connection: Connection, seen: _Seen) -> tuple[Any, ...]:
+def _connection_values(connection: Connection, seen: Seen) -> tuple[Any, ...]:
     client, broker = seen.client, 1 - seen.client
     ends = (connection.a, connection.b)
     closed_ns, side, how = seen.closed or (None, -1, None)

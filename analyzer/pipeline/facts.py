@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class Facts:
     """Topic names, what was not Kafka, and the states of all statistics."""
 
-    def __init__(self) -> None:
-        self.topics: dict[bytes, str] = {}
+    def __init__(self, topics: dict[bytes, str] | None = None) -> None:
+        """`topics`: told by earlier batches."""
+        self.topics: dict[bytes, str] = dict(topics or {})
         self.opaque: Counter[str] = Counter()
         self.skipped_bytes = 0
         self.exchanges = 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from analyzer.pipeline.collect import Options
 from analyzer.pipeline.numbers import MAX_FILES
 from analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from captures.errors import NotACapture
+from captures.model import Endpoint
 from captures.split import SPLIT_BYTES, Index, Split, index
 
 LARGE_COMPRESSED: Final = 1 << 30
@@ -43,14 +44,51 @@ class File:
         return "ok" if self.index.packets else "empty"
 
 
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Which connections the next batch gets."""
+
+    idle_ns: int = 900_000_000_000
+    """Silent for longer: over."""
+    linger_ns: int = 60_000_000_000
+    """After their end: late packets are still theirs."""
+
+
+@dataclass(slots=True)
+class Before:
+    """What the batches before this one tell it."""
+
+    batch: str = ""
+    files: int = 0
+    packets: int = 0
+    exchanges: int = 0
+    connections: int = 0
+    fingerprints: list[bytes] = field(default_factory=list)
+    """By file."""
+    brokers: dict[Endpoint, int] = field(default_factory=dict)
+    topics: dict[bytes, str] = field(default_factory=dict)
+    carried: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of the last one's `_carry`."""
+
+    @property
+    def ranks(self) -> dict[int, int]:
+        """Numbers of the carried connections, by what stands for them."""
+        return {
+            place: rank
+            for row in self.carried
+            for place, rank in zip(row["places"], row["ranks"], strict=True)
+        }
+
+
 @dataclass(slots=True)
 class Job:
     """A run over files."""
 
     files: list[File]
     options: Options
-    previous: str = ""
-    """The batch before."""
+    before: Before = field(default_factory=Before)
+    keep: Keep | None = None
+    """Carry open connections on; without, they end with the input."""
 
     @property
     def size(self) -> int:
@@ -67,7 +105,23 @@ class Job:
         files = [
             [file.name.rpartition("/")[2], file.size, file.fingerprint.hex()] for file in self.files
         ]
-        return [files, asdict(self.options), self.previous]
+        keep = None if self.keep is None else asdict(self.keep)
+        return [files, asdict(self.options), self.before.batch, keep]
+
+    @property
+    def fingerprints(self) -> list[bytes]:
+        """Of all files so far, by their ids."""
+        return [*self.before.fingerprints, *(file.fingerprint for file in self.files)]
+
+    @property
+    def last_ns(self) -> int:
+        """The latest packet."""
+        return max((file.index.last_ns or 0 for file in self.files), default=0)
+
+    @property
+    def first_packet(self) -> int:
+        """Number of the first packet."""
+        return self.before.packets + 1
 
 
 Indexer = Callable[[list[str], int], list[Index]]
@@ -85,9 +139,8 @@ def job_of(
     *,
     split_bytes: int = SPLIT_BYTES,
     indexer: Indexer = index_all,
-    previous: str = "",
-    first_file: int = 0,
-    first_frame: int = 1,
+    before: Before | None = None,
+    keep: Keep | None = None,
 ) -> Job:
     """Index the files, and put them in order as `open_inputs` does."""
     order = list(names)
@@ -96,12 +149,14 @@ def job_of(
     indexes = dict(zip(order, indexer(order, split_bytes), strict=True))
     if len(order) > 1:
         order.sort(key=lambda name: indexes[name].first_ns or 0)
+    before = before or Before()
+    first_frame = before.packets + 1
     files = []
-    for number, name in enumerate(order, first_file):
+    for number, name in enumerate(order, before.files):
         file = File(number, name, size_of(name), fingerprint_of(name), indexes[name], first_frame)
         first_frame += file.index.packets
         files.append(file)
-    return Job(files, options, previous)
+    return Job(files, options, before, keep)
 
 
 def capture_rows(job: Job) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,14 +14,20 @@ from analyzer.offline import Capture, Legs
 from analyzer.pipeline.collect import Collector, Told
 from analyzer.pipeline.facts import Facts
 from analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
-from analyzer.pipeline.job import Job
+from analyzer.pipeline.flows import Flows, carried, setting_of
+from analyzer.pipeline.job import Before, Job
 from analyzer.pipeline.naming import named
 from analyzer.pipeline.numbers import CONNECTION
 from analyzer.pipeline.places import is_remote, open_anywhere
-from analyzer.pipeline.schemas import COLLECTED, TABLES, VERSION, VERSION_KEY
+from analyzer.pipeline.schemas import CARRY, COLLECTED, TABLES, VERSION, VERSION_KEY
+from analyzer.pipeline.segments import SCHEMA as SEGMENTS
+from analyzer.pipeline.segments import segments, sized
 from captures.files import Source
 from captures.inflate import Stream
+from captures.model import Endpoint
 
+MOST_ROUNDS: Final = 3
+"""Each teaches connections what others have learned; two are enough but for contrived input."""
 GROUP_ROWS: Final = 65_536
 FILE: Final = "part-0.parquet"
 
@@ -70,12 +76,45 @@ class Writers:
 
 def run(job: Job, staging: Path) -> tuple[Path, Facts]:
     """Make all tables; the folder that holds them, and what crosses connections."""
+    if job.keep is not None or job.before.batch:
+        return regrouped(job, staging)
     names = [file.name for file in job.files]
     source = Source(names, None, _Lazily(names))
     legs: Legs = "both" if job.options.both_legs else "client"
     with Capture(source, decode_as=job.options.decode_as, legs=legs) as capture:
         capture.context.fingerprints = [file.fingerprint for file in job.files]
         return write(_told(capture, job), job, staging)
+
+
+def regrouped(job: Job, staging: Path, tasks: int = 1, rows: int = 4096) -> tuple[Path, Facts]:
+    """The same by connection, in memory: what goes on in other batches is known by connection."""
+    parts = [carried(job)]
+    for file in job.files:
+        for split in file.splits:
+            parts += segments(file.name, split)
+    table = pa.Table.from_batches(parts, SEGMENTS)
+    keys = table.column("flow_id").to_numpy() % tasks
+    known: dict[Endpoint, int] = {}
+    rounds = 0
+    while True:
+        rounds += 1
+        setting = setting_of(job, known)
+        told = (
+            each
+            for task in range(tasks)
+            for each in Flows(setting).run(
+                sized(iter(_sorted(table, keys == task).to_batches()), rows, 16 << 20)
+            )
+        )
+        made, facts = write(told, job, staging / str(rounds))
+        if not facts.unknown() or rounds == MOST_ROUNDS:
+            return made, facts
+        known = dict(facts.brokers)
+
+
+def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
+    order = [("flow_id", "ascending"), ("packet", "ascending")]
+    return table.filter(pa.array(chosen)).sort_by(order)
 
 
 def _told(capture: Capture, job: Job) -> Iterator[Told]:
@@ -92,7 +131,7 @@ def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
     """Write all rows, then put in what is known only at the end."""
     raw, made = staging / "raw", staging / "made"
     writers = Writers(raw)
-    facts = Facts()
+    facts = Facts(job.before.topics)
     for table, batch in rows:
         if table == "facts":
             facts.merge_all(batch)
@@ -107,7 +146,7 @@ def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
     """Numbers and names, now that all are known."""
     writers = Writers(made)
     names = facts.names()
-    ranks = _Ranks(raw)
+    ranks = _Ranks(raw, job.before)
     for table in COLLECTED.values():
         path = raw / table.name / FILE
         if not path.exists():
@@ -128,23 +167,44 @@ def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, ranks.one))
+    if (raw / CARRY.name).exists():
+        for batch in pq.ParquetFile(raw / CARRY.name / FILE).iter_batches():
+            writers.write(CARRY.name, with_ranks(batch, ranks.one))
     writers.close()
-    assert {each.name for each in made.iterdir()} == set(TABLES)
+    assert {each.name for each in made.iterdir()} - {CARRY.name} == set(TABLES)
+
+
+def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBatch:
+    """Carried connections with their numbers."""
+    found = [[rank(place) for place in places] for places in batch.column("places").to_pylist()]
+    index = batch.schema.get_field_index("ranks")
+    field = batch.schema.field(index)
+    return batch.set_column(index, field, pa.array(found, field.type))
 
 
 class _Ranks:
     """Ranks of exchanges by time and place of their first byte, of connections by their first
-    packet."""
+    packet; behind those of the batches before."""
 
-    def __init__(self, raw: Path) -> None:
+    def __init__(self, raw: Path, before: Before) -> None:
         exchanges = _columns(raw / "exchanges" / FILE, "number", "time_ns")
         # A place is file and offset in one.
         places = exchanges[0][np.lexsort(exchanges)]
-        ranks = np.arange(1, len(places) + 1)
+        ranks = np.arange(1, len(places) + 1) + before.exchanges
         (connections,) = _columns(raw / "connections" / FILE, "connection")
-        connections = np.sort(connections[connections >= CONNECTION])
-        places = np.concatenate([places, connections])
-        ranks = np.concatenate([ranks, np.arange(len(connections))])
+        left: list[int] = []
+        if (raw / CARRY.name / FILE).exists():
+            column = pq.read_table(raw / CARRY.name / FILE, columns=["places"]).column("places")
+            left = [place for each in column.to_pylist() for place in each]
+        known = before.ranks
+        new = np.unique(
+            np.concatenate([connections[connections >= CONNECTION], np.array(left, np.int64)])
+        )
+        new = np.setdiff1d(new, np.array(list(known), np.int64))
+        self.connections = len(new)
+        places = np.concatenate([places, new, np.array(list(known), np.int64)])
+        old = np.array(list(known.values()), np.int64)
+        ranks = np.concatenate([ranks, np.arange(len(new)) + before.connections, old])
         order = np.argsort(places, kind="stable")
         self._places, self._ranks = places[order], ranks[order]
 

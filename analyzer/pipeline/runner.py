@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 from analyzer.pipeline import plain
 from analyzer.pipeline.job import Job, index_all, job_of
 from analyzer.pipeline.places import listed
-from analyzer.pipeline.schemas import TABLES, VERSION
+from analyzer.pipeline.schemas import CARRY, TABLES, VERSION
 from analyzer.pipeline.store import Store, batch_id
+from captures.errors import CaptureError
 from captures.split import SPLIT_BYTES, Index
 
 if TYPE_CHECKING:
@@ -71,12 +72,21 @@ def run(
     names = listed(inputs)
     store = Store(out)
     with store.locked():
-        job = job_of(names, options, split_bytes=split_bytes, indexer=engine.index)
-        batch = batch_id(job.identity())
-        staging = store.begin(batch)
-        made, facts = engine.run(job, staging)
-        manifest = manifest_of(job, facts, batch, made, engine.name)
-        store.commit(batch, made, manifest)
+        for manifest in store.manifests():
+            if manifest["keep"] is not None:
+                raise CaptureError(f"{out} is made batch by batch: go on with --follow")
+        return make(
+            store, job_of(names, options, split_bytes=split_bytes, indexer=engine.index), engine
+        )
+
+
+def make(store: Store, job: Job, engine: Engine) -> Result:
+    """Make the batch of a job."""
+    batch = batch_id(job.identity())
+    staging = store.begin(batch)
+    made, facts = engine.run(job, staging)
+    manifest = manifest_of(job, facts, batch, made, engine.name)
+    store.commit(batch, made, manifest)
     return Result(manifest, [file.index.damage for file in job.files if file.index.damage])
 
 
@@ -86,11 +96,12 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
     return {
         "schema": "batch/1",
         "batch_id": batch,
-        "previous": job.previous,
+        "previous": job.before.batch,
         "schema_version": VERSION,
         "kafkascope": _version(),
         "engine": engine,
         "options": asdict(job.options),
+        "keep": None if job.keep is None else asdict(job.keep),
         "files": [
             {
                 "file_id": file.id,
@@ -109,8 +120,22 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "exchanges": facts.exchanges,
         "skipped_bytes": facts.skipped_bytes,
         "opaque": dict(facts.opaque),
+        "brokers": sorted([*endpoint, since] for endpoint, since in facts.brokers.items()),
+        "connections": _opened(job, made),
+        "carried": _rows(made / CARRY.name),
         "rows": {name: _rows(made / name) for name in TABLES},
     }
+
+
+def _opened(job: Job, made: Path) -> int:
+    """Connections that began in this batch."""
+    ranks = set()
+    for path in (made / "connections").glob("*.parquet"):
+        ranks.update(pq.read_table(path, columns=["connection"]).column(0).to_pylist())
+    for path in (made / CARRY.name).glob("*.parquet"):
+        for each in pq.read_table(path, columns=["ranks"]).column(0).to_pylist():
+            ranks.update(each)
+    return sum(rank >= job.before.connections for rank in ranks)
 
 
 def _version() -> str:

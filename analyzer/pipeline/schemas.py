@@ -339,7 +339,7 @@ TABLES: Final = {
 def superset() -> pa.Schema:
     """All columns of the tables that workers fill, each once, behind `table`."""
     fields: dict[str, pa.DataType] = {"table": _S}
-    for table in (*COLLECTED.values(), FACTS):
+    for table in (*COLLECTED.values(), FACTS, CARRY):
         for column in table.columns:
             assert fields.setdefault(column.name, column.type) == column.type, column
     return pa.schema(list(fields.items()))
@@ -349,6 +349,16 @@ FACTS: Final = Table(
     "facts",
     "Internal: what crosses connections, of one task.",
     (Col("kind", _S, ""), Col("json", _S, "")),
+)
+CARRY: Final = Table(
+    "_carry",
+    "Internal: connections that are open at the end of a batch.",
+    (
+        Col("flow_id", _I64, ""),
+        Col("places", _I64S, "what stands for their numbers"),
+        Col("ranks", _I64S, "their numbers"),
+        Col("state", pa.binary(), "see analyzer.pipeline.state"),
+    ),
 )
 COLLECTED: Final = {
     each.name: each

@@ -21,11 +21,10 @@ from typing import Any, Final
 
 import orjson
 
-from analyzer.pipeline.schemas import TABLES, VERSION
+from analyzer.pipeline.schemas import CARRY, TABLES, VERSION
 
 MANIFEST: Final = "_manifest"
 STAGING: Final = "_staging"
-CARRY: Final = "_carry"
 LOCK: Final = "_lock"
 
 
@@ -82,14 +81,18 @@ class Store:
     def begin(self, batch: str) -> Path:
         """An empty folder to make the batch in; what dead runs left behind is gone."""
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
-        known = {manifest["batch_id"] for manifest in self.manifests()}
-        for name in (*TABLES, CARRY):
-            for old in (self.path / name).glob("batch_id=*"):
-                if old.name.partition("=")[2] not in known:
-                    shutil.rmtree(old)
+        self._sweep()
         staging = self.path / STAGING / batch
         staging.mkdir(parents=True)
         return staging
+
+    def _sweep(self) -> None:
+        """Remove batches that no manifest names."""
+        known = {manifest["batch_id"] for manifest in self.manifests()}
+        for name in (*TABLES, CARRY.name):
+            for old in (self.path / name).glob("batch_id=*"):
+                if old.name.partition("=")[2] not in known:
+                    shutil.rmtree(old)
 
     def commit(self, batch: str, made: Path, manifest: dict[str, Any]) -> None:
         """Put the tables in `made` in their places, then say that they count."""
@@ -97,7 +100,11 @@ class Store:
         names.mkdir(exist_ok=True)
         final = names / f"{batch}.json"
         final.unlink(missing_ok=True)
-        for name in (*TABLES, CARRY):
+        if not manifest["previous"]:
+            # A first batch is in the place of all that was there.
+            for old in names.glob("*.json"):
+                old.unlink()
+        for name in (*TABLES, CARRY.name):
             place = self.path / name / f"batch_id={batch}"
             shutil.rmtree(place, ignore_errors=True)
             if (made / name).is_dir():
@@ -110,6 +117,7 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(final)
+        self._sweep()
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
 
     def files(self, table: str, batch: str) -> list[Path]:

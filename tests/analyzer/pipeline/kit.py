@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analyzer.offline import open_capture
 from analyzer.pipeline import plain, runner
-from analyzer.pipeline.collect import Options, Told
+from analyzer.pipeline.collect import Options
 from analyzer.pipeline.facts import Facts
-from analyzer.pipeline.flows import Flows, setting_of
 from analyzer.pipeline.job import Job, index_all
 from analyzer.pipeline.schemas import TABLES
-from analyzer.pipeline.segments import SCHEMA, segments, sized
 from analyzer.rows import row_of, to_json
 from captures.split import Index
 
@@ -31,36 +27,12 @@ class Apart:
 
     def __init__(self, tasks: int = 3, rows: int = 7) -> None:
         self.tasks, self.rows = tasks, rows
-        self.runs = 0
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
         return index_all(names, split_bytes)
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
-        parts = [
-            batch
-            for file in job.files
-            for split in file.splits
-            for batch in segments(file.name, split)
-        ]
-        table = pa.Table.from_batches(parts, SCHEMA)
-        known: dict[Any, int] = {}
-        while True:
-            self.runs += 1
-            told = self._tasks(table, job, known)
-            made, facts = plain.write(told, job, staging / str(self.runs))
-            if not facts.unknown() or self.runs == 3:
-                return made, facts
-            known = dict(facts.brokers)
-
-    def _tasks(self, table: pa.Table, job: Job, known: Any) -> Iterator[Told]:
-        keys = table.column("flow_id").to_numpy() % self.tasks
-        for task in range(self.tasks):
-            mine = table.filter(pa.array(keys == task)).sort_by(
-                [("flow_id", "ascending"), ("packet", "ascending")]
-            )
-            batches = sized(iter(mine.to_batches()), self.rows, 1 << 20)
-            yield from Flows(setting_of(job, known)).run(batches)
+        return plain.regrouped(job, staging, self.tasks, self.rows)
 
 
 def tables(out: Path) -> dict[str, list[Any]]:

@@ -1,0 +1,185 @@
+"""Batch after batch: files that a capture daemon has closed, with the connections that the batch
+before left open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.parquet as pq
+
+from analyzer.pipeline.job import Before, Keep, job_of
+from analyzer.pipeline.places import fingerprint_of, is_remote, listed, size_of
+from analyzer.pipeline.runner import PLAIN, Engine, Result, make
+from analyzer.pipeline.schemas import CARRY
+from analyzer.pipeline.store import Store
+from captures.errors import CaptureError, NotACapture
+from captures.model import Endpoint
+from captures.split import SPLIT_BYTES
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.pipeline.collect import Options
+
+BATCH_BYTES: Final = 256 << 20
+"""Of the captures of one batch; a plain engine holds its packets in memory."""
+SETTLE_S: Final = 30.0
+"""A file that is younger may still be written."""
+POLL_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a file is closed: a younger one is in its folder, or nothing was written for so
+    long."""
+
+    settle_s: float = SETTLE_S
+    last: bool = False
+    """The last ones, too: no more will come."""
+
+
+def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
+    """What earlier batches tell the next one."""
+    before = Before()
+    for manifest in manifests:
+        before.batch = manifest["batch_id"]
+        before.files += len(manifest["files"])
+        before.packets += manifest["packets"]
+        before.exchanges += manifest["exchanges"]
+        before.connections += manifest["connections"]
+        before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
+        for host, port, since in manifest["brokers"]:
+            endpoint = Endpoint(host, port)
+            before.brokers[endpoint] = min(since, before.brokers.get(endpoint, since))
+        for path in store.files("topic_names", before.batch):
+            for row in pq.ParquetFile(path).read().to_pylist():
+                before.topics[uuid_of(row["topic_id"])] = row["topic"]
+    if before.batch:
+        for path in store.files(CARRY.name, before.batch):
+            before.carried += pq.ParquetFile(path).read().to_pylist()
+    return before
+
+
+def uuid_of(text: str) -> Uuid:
+    """The id of its text."""
+    from base64 import urlsafe_b64decode
+
+    return Uuid(urlsafe_b64decode(text + "=="))
+
+
+def closed(names: Sequence[str], rule: Rule, now: float) -> list[str]:
+    """The names of files that nobody writes to any more."""
+    if rule.last:
+        return list(names)
+    times = {name: _written(name) for name in names}
+    youngest: dict[str, float] = {}
+    for name, written in times.items():
+        folder = name.rpartition("/")[0]
+        youngest[folder] = max(written, youngest.get(folder, 0))
+    return [
+        name
+        for name, written in times.items()
+        if written < youngest[name.rpartition("/")[0]] or now - written >= rule.settle_s
+    ]
+
+
+def _written(name: str) -> float:
+    """When a file was written to; objects of remote stores are whole as soon as they are there."""
+    return 0.0 if is_remote(name) else Path(name).stat().st_mtime
+
+
+def catch_up(
+    inputs: Sequence[str],
+    out: str | Path,
+    options: Options,
+    rule: Rule,
+    *,
+    engine: Engine = PLAIN,
+    split_bytes: int = SPLIT_BYTES,
+    batch_bytes: int = BATCH_BYTES,
+    keep: Keep | None = None,
+) -> Iterator[Result]:
+    """Make batches of all files that are closed and not in a batch yet; with `rule.last` the last
+    one ends all connections."""
+    store = Store(out)
+    with store.locked():
+        manifests = store.manifests()
+        if manifests and manifests[-1]["keep"] is None:
+            raise CaptureError(f"{out} is complete: its last batch ended all connections")
+        taken = {file["fingerprint"] for each in manifests for file in each["files"]}
+        new = [
+            name
+            for name in closed(_listed(inputs), rule, time.time())
+            if fingerprint_of(name).hex() not in taken
+        ]
+        batches = list(_batches(_by_time(new), batch_bytes))
+        if rule.last and manifests and not batches:
+            batches = [[]]
+        for number, names in enumerate(batches, 1):
+            before = before_of(store, manifests)
+            last = rule.last and number == len(batches)
+            job = job_of(
+                names,
+                options,
+                split_bytes=split_bytes,
+                indexer=engine.index,
+                before=before,
+                keep=None if last else keep or Keep(),
+            )
+            result = make(store, job, engine)
+            manifests.append(result.manifest)
+            yield result
+
+
+def _listed(inputs: Sequence[str]) -> list[str]:
+    try:
+        return listed(inputs)
+    except NotACapture:
+        # Nothing there yet.
+        return []
+
+
+def _by_time(names: list[str]) -> list[str]:
+    """In the order of their first packets."""
+    from analyzer.pipeline.places import open_anywhere
+    from captures.errors import CutShort
+    from captures.files import Source
+
+    def first(name: str) -> int:
+        with Source([name], None, {0: open_anywhere(name, 0)}) as source:
+            try:
+                for block in source.blocks():
+                    return next(block.packets()).time_ns
+            except CutShort:
+                pass
+        return 0
+
+    return sorted(names, key=first)
+
+
+def _batches(names: list[str], size: int) -> Iterator[list[str]]:
+    """Consecutive files of about that size in all."""
+    batch: list[str] = []
+    filled = 0
+    for name in names:
+        here = size_of(name)
+        if batch and filled + here > size:
+            yield batch
+            batch, filled = [], 0
+        batch.append(name)
+        filled += here
+    if batch:
+        yield batch
+
+
+def follow(
+    catch: Callable[[], Iterator[Result]], told: Callable[[Result], None], poll_s: float = POLL_S
+) -> None:
+    """Catch up again and again, until ctrl+c."""
+    while True:
+        for result in catch():
+            told(result)
+        time.sleep(poll_s)
