@@ -10,6 +10,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ def run(rounds: int, names: list[str], bench: Any) -> None:
                         before = relay.cpu_s() if relay is not None else 0.0
                         speed = _measure(java, kind, port, topic)
                         cpu = relay.cpu_s() - before if relay is not None else 0.0
+                        said = f"round {turn}, {name}, {kind}: {speed:.0f} MB/s, CPU {cpu:.2f} s"
+                        print(said, file=sys.stderr, flush=True)
                         if turn:
                             results[name].setdefault(kind, []).append(speed)
                             results[name].setdefault(f"{kind} cpu", []).append(cpu / BYTES * 1e9)
