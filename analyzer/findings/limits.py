@@ -97,7 +97,6 @@ LIMITS: Final[dict[str, Limit]] = {
     "large.frame": Limit(
         100 * 1024 * 1024, "bytes", "socket.request.max.bytes: the broker closes the connection"
     ),
-    "telemetry.count": Limit(1, "count", "that client metrics leave the client is worth knowing"),
 }
 
 

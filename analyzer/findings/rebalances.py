@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 QUIET: Final = frozenset({"formed", "joined", "left", "unknown"})
 """What happens when members are started and stopped on purpose."""
+MS: Final = 1_000_000
+RETURN: Final = 30_000_000_000
+"""Nanoseconds; who restarts takes longer, or closes for good."""
+INSTANCE: Final = "FENCED_INSTANCE_ID"
 MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
     "ShareGroupHeartbeat, StreamsGroupHeartbeat}"
@@ -79,6 +83,9 @@ class Rebalances(Detector):
         groups = view.base.groups
         for name in groups.names():
             story = groups.story(name)
+            if story is not None:
+                yield from self._fenced(story, view)
+                yield from self._returned(story, view)
             if story is not None and story.rebalances:
                 yield from self._causes(story, view)
                 yield from self._many(story, view)
@@ -107,6 +114,60 @@ class Rebalances(Detector):
                 f"group {safe(story.group)} rebalanced {_times(len(found))}: {texts}",
                 view,
             )
+
+    def _fenced(self, story: Story, view: View) -> Iterator[Finding]:
+        """A static member that another one replaced: no rebalance tells of it."""
+        fenced = [m for m in story.members if m.state == "fenced" and INSTANCE in m.text]
+        if not fenced or any(each.cause == "fenced" for each in story.rebalances):
+            return
+        who = listed((f"{m.label} (instance {m.instance})" for m in fenced), 2)
+        yield view.finding(
+            self.rule("rebalance-fenced"),
+            f"{plural(len(fenced), 'member')} of group {safe(story.group)} "
+            f"{'was' if len(fenced) == 1 else 'were'} fenced by another with the same instance id: "
+            f"{who}",
+            f"group == {quoted(story.group)} and error == {INSTANCE}",
+            count=len(fenced),
+            first_ns=fenced[0].last_ns,
+            last_ns=fenced[-1].last_ns,
+            about=[("group", safe(story.group))],
+        )
+
+    def _returned(self, story: Story, view: View) -> Iterator[Finding]:
+        """Members that left after their max.poll.interval.ms, gave no reason, and came back:
+        librdkafka does so when its application does not poll."""
+        found = []
+        for gone in story.members:
+            if gone.state != "left" or gone.text != "left" or not gone.rebalance_ms:
+                continue
+            if gone.first_ns is None or gone.last_ns is None or not gone.client_id:
+                continue
+            if gone.last_ns - gone.first_ns < gone.rebalance_ms * MS:
+                continue
+            backs = [
+                other.first_ns - gone.last_ns
+                for other in story.members
+                if (other.client_id, other.host) == (gone.client_id, gone.host)
+                and other.first_ns is not None
+                and 0 < other.first_ns - gone.last_ns < RETURN
+            ]
+            if backs:
+                found.append((gone, min(backs)))
+        if not found:
+            return
+        gone, back = found[0]
+        yield view.finding(
+            self.rule("rebalance-poll"),
+            f"{safe(gone.label)} left group {safe(story.group)} without a reason and came back "
+            f"{duration(back)} later, as clients do whose application did not poll within "
+            f"{(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)",
+            all_of(f"group == {quoted(story.group)}", "api in {JoinGroup, LeaveGroup}"),
+            count=len(found),
+            first_ns=gone.last_ns,
+            last_ns=found[-1][0].last_ns,
+            severity="note",
+            about=[("group", safe(story.group)), ("client", safe(gone.label))],
+        )
 
     def _many(self, story: Story, view: View) -> Iterator[Finding]:
         found = [r for r in story.rebalances if r.cause not in ("formed", "unknown")]
