@@ -88,17 +88,19 @@ class Host:
         for numbers in (self._all, self._some[1] if self._some is not None else None):
             if numbers is not None and not numbers.done:
                 numbers.advance()
-        versions = (
-            -1 if self._all is None else self._all.version,
-            -1 if self._some is None else self._some[1].version,
-        )
-        now = monotonic()
+        versions, now = self._versions(), monotonic()
         if versions != self._seen.get(self.number) and now >= self._due:
             self._seen[self.number] = versions
             board.refresh_numbers()
             # Large tables are made anew less often, so that keys are heard.
             self._due = now + SHARE * (monotonic() - now)
         board.tick()
+
+    def _versions(self) -> tuple[int, int]:
+        return (
+            -1 if self._all is None else self._all.version,
+            -1 if self._some is None else self._some[1].version,
+        )
 
     def filter_changed(self) -> None:
         """What is limited shows other numbers."""
@@ -107,9 +109,12 @@ class Host:
                 board.refresh_numbers()
 
     def counting(self) -> bool:
-        """Whether numbers are still to come."""
+        """Whether the board is to show other numbers than it does."""
         board = self.board
-        return board is not None and not self._numbers(limited=board.limited).done
+        if board is None:
+            return False
+        done = self._numbers(limited=board.limited).done
+        return not done or self._seen.get(self.number) != self._versions()
 
     def close(self) -> None:
         """End what counts."""

@@ -128,6 +128,7 @@ class StoreNumbers:
         self._wanted = compile_filter(filter_text)
         self._counted = {name: kind() for name, kind in kinds().items()}
         self._next = 0
+        """The next row; counts those that were dropped, too."""
         self._told = 0
         self.version = 0
         self.done = False
@@ -141,8 +142,10 @@ class StoreNumbers:
 
         until = time.monotonic() + SLICE
         session, before = self._store.session, self._next
-        while self._next < len(session) and time.monotonic() < until:
-            index, self._next = self._next, self._next + 1
+        # Old rows of a live capture go; what was not counted by then is not counted.
+        self._next = max(self._next, session.dropped)
+        while self._next - session.dropped < len(session) and time.monotonic() < until:
+            index, self._next = self._next - session.dropped, self._next + 1
             try:
                 exchange = session.exchange(index)
             except CaptureError:
@@ -151,7 +154,7 @@ class StoreNumbers:
             if self._wanted(row, exchange):
                 for each in self._counted.values():
                     each.add(row, exchange)
-        behind = self._next < len(session)
+        behind = self._next - session.dropped < len(session)
         # Tables are made anew now and then, and when all is counted.
         if self._next != before and (not behind or self._next - self._told > 500):
             self.version += 1

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from analyzer.offline import open_capture
 from analyzer.statistics import Connections
 from tests.tui.boards import ReadScene, text_of
 from tui.app import ScopeApp
 from tui.config import Config, remember
 from tui.feed import StillFeed
 from tui.numbers import ProcessNumbers, StoreNumbers, kinds
+from tui.screens.activity import Activity
 from tui.screens.picker import Picker
 from tui.store import Store
 from tui.views.help import HelpScreen
@@ -196,9 +198,9 @@ def test_keys_and_theme_of_the_settings(store: Store) -> None:
     async def steps(app, pilot):
         assert app.theme == "kafkascope-light"
         await pilot.press("m")
-        assert not app.list.marked
+        assert not app.notes.marked
         await pilot.press("ctrl+k")
-        assert app.list.marked
+        assert app.notes.marked
         await pilot.press("2")
         await counted(app, pilot)
         app.host.board.order("requests")
@@ -258,3 +260,23 @@ def test_what_cannot_be_read_twice_is_counted_from_the_store(store: Store) -> No
         [size for size in store.session.request_bytes if size >= 0]
     )
     assert waited(StoreNumbers(store, "api == Fetch")).get("latency").rows()[0]["api"] == "Fetch"
+
+
+def test_rows_that_go_while_they_are_counted_are_no_problem() -> None:
+    capture = open_capture([DEMO])
+    live = Store(capture.source.read, capture.context)
+    numbers, activity = StoreNumbers(live), Activity(live, "api == Metadata")
+    for exchange in capture.exchanges():
+        live.add(exchange)
+        if len(live) == 200:
+            numbers.advance()
+            activity.advance(1.0)
+            seen = len(activity.times)
+            live.session.drop(150)
+            live.texts.drop(150)
+    live.progress.done = True
+    waited(numbers)
+    while activity.advance(1.0):
+        pass
+    assert 0 < len(activity.times) < seen + 60
+    assert sum(line["count"] for line in numbers.get("apis").rows()) <= 336

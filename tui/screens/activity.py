@@ -34,6 +34,7 @@ class Activity:
             self.view = None
             self.problem = error.reason
         self._taken = 0
+        self._dropped = store.session.dropped
         self.times = array("q")
         self.latencies = array("q")
         self.waits = array("q")
@@ -45,7 +46,13 @@ class Activity:
         if view is None:
             return False
         view.advance(seconds)
-        session, before = self.store.session, self._taken
+        session = self.store.session
+        if session.dropped != self._dropped:
+            # Places are others now.
+            self._dropped, self._taken = session.dropped, 0
+            for column in (self.times, self.latencies, self.waits, self.bad):
+                del column[:]
+        before = self._taken
         for place in range(before, len(view)):
             index = view[place]
             self.times.append(session.times[index])
