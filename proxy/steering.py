@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.actions import BROKER, CLIENT
@@ -79,12 +80,6 @@ class Steering:
 
     def status(self) -> dict[str, Any]:
         """What the proxy is and how it goes."""
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            release = version("kafkascope")
-        except PackageNotFoundError:
-            release = ""
         proxy = self.proxy
         recorder = proxy.recorder
         recording = None
@@ -98,7 +93,7 @@ class Steering:
         return {
             "protocol": PROTOCOL,
             "pid": os.getpid(),
-            "version": release,
+            "version": _release(),
             "started_ns": self._started_ns,
             **proxy.status(),
             "upstreams": [str(each) for each in proxy.nodes.upstreams],
@@ -152,6 +147,16 @@ class Steering:
             self.proxy.rules.add(rule)
         names = {f"{HOLD} {side}" for side in SIDES}
         return {"rules": [rule for rule in self.rules() if rule["name"] in names]}
+
+
+@cache
+def _release() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kafkascope")
+    except PackageNotFoundError:
+        return ""
 
 
 def hold_rules(text: str, on: str | None = None) -> list[Fault]:
