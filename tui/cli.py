@@ -62,6 +62,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "replay": Home("proxy.replay.cli:replay", "Send a capture's requests again, compare answers."),
     "serve": Home("proxy.serve.cli:serve", "A capture as a broker for real clients."),
     "faults": Home("proxy.cli:faults", "What `proxy --fault` can do."),
+    "demo": Home("tui.demo:demo", "A minute of Kafka with every trouble in it; --tour."),
     "doctor": Home("analyzer.commands.doctor:doctor", "What this machine lacks for what."),
     "completion": Home("analyzer.commands.completion:completion", "Shell completion."),
 }
@@ -100,7 +101,7 @@ class LazyGroup(click.Group):
         if args and not any(arg in ctx.help_option_names or arg == "--version" for arg in args[:1]):
             first = args[0]
             if first not in COMMANDS and (first.startswith("-") or _is_input(first)):
-                args = ["open" if _to_look_at(args) else "ls", *args]
+                args = ["open" if to_look_at(args) else "ls", *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -205,7 +206,7 @@ LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
 """Options that say nothing about printing."""
 
 
-def _to_look_at(args: list[str]) -> bool:
+def to_look_at(args: list[str]) -> bool:
     """Whether inputs without a command are for the terminal UI: there is a terminal, a library for
     it, and no option asks for output."""
     if args[0].startswith("-") and args[0] != "-":

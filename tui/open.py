@@ -57,9 +57,12 @@ def _input_or_interface(function: Any) -> Any:
 @click.option("-i", "interface", metavar="IFACE", help="Instead of an input: capture there.")
 @click.option("-f", "capture_filter", metavar="BPF", default="", help="With -i: capture filter.")
 @click.option("-w", "save", metavar="FILE", help="With -i or -: keep the capture in FILE, too.")
+@click.option("--tour", is_flag=True, hidden=True)
 @_input_or_interface
 @input_options
-def open_(wish: Wish, interface: str | None, capture_filter: str, save: str | None) -> int:
+def open_(
+    wish: Wish, interface: str | None, capture_filter: str, save: str | None, tour: bool
+) -> int:
     """Look at captures in the terminal: exchanges, their messages and bytes.
 
     INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin. Rows
@@ -93,7 +96,7 @@ def open_(wish: Wish, interface: str | None, capture_filter: str, save: str | No
         # Before Textual loads: the reader reads meanwhile.
         feed = _feed(wish, live, data)
         try:
-            shown = _show(feed, wish, live)
+            shown = _show(feed, wish, live, tour=tour)
         finally:
             feed.close()
         if save:
@@ -163,7 +166,7 @@ def _title(wish: Wish, live: Live) -> str:
     return "stdin" if name == "-" else Path(name).name or name
 
 
-def _show(feed: Feed, wish: Wish, live: Live) -> Shown:
+def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False) -> Shown:
     from tui.config import remember
     from tui.notes import Notes, notes_path
     from tui.numbers import ProcessNumbers
@@ -185,4 +188,5 @@ def _show(feed: Feed, wish: Wish, live: Live) -> Shown:
         times=wish.time_format,
         counted=counted if again else None,
         notes=Notes(notes_path(list(wish.inputs)), single),
+        tour=tour,
     )

@@ -50,10 +50,17 @@ def show(
     counted: Counted | None = None,
     control: Control | None = None,
     notes: Notes | None = None,
+    tour: bool = False,
 ) -> Shown:
-    """Show it until the user leaves."""
+    """Show it until the user leaves; `tour`: with the guide of the demo."""
     try:
         from tui.app import ScopeApp
+
+        kind = ScopeApp
+        if tour:
+            from tui.tour_app import TourApp
+
+            kind = TourApp
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
@@ -67,7 +74,7 @@ def show(
     config = read_config(all_ids())
     if times in RELATIVE:
         times = config.times if config.times in TIME_FORMATS else "u"
-    app = ScopeApp(
+    app = kind(
         feed,
         title,
         filter_text=filter_text,

@@ -1,0 +1,88 @@
+"""`kafkascope demo`: the capture that comes along, to look at without broker, root or network."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import click
+
+SAMPLE: Final = "shop.pcap.gz"
+SHOWN: Final = 20
+HINTS: Final = (
+    ("which client breaks on Kafka 4?", "kafkascope clients {} --for 4.0"),
+    ("why did the group rebalance?", "kafkascope groups {} billing --timeline"),
+    ("which broker address was wrong?", "kafkascope cluster {} --only nodes"),
+    ("and what else?", "kafkascope check {}"),
+    ("all of it as a page", "kafkascope report {} -o demo.html"),
+)
+
+
+def capture() -> Path:
+    """The shipped capture."""
+    path = Path(str(files("captures"))) / "samples" / SAMPLE
+    if not path.is_file():
+        from captures.errors import NotACapture
+
+        raise NotACapture(f"{path}: the demo capture is missing from this installation")
+    return path
+
+
+@click.command()
+@click.option("--tour", is_flag=True, help="With a guide: questions, keys, what to see.")
+@click.option("--save", metavar="FILE", help="Write the capture there, to use it with commands.")
+@click.option("--plain", is_flag=True, help="ASCII only.")
+def demo(tour: bool, save: str | None, plain: bool) -> int:
+    """Look at a minute of a shop's Kafka, in which everything goes wrong once.
+
+    Real brokers and clients, no network needed. Where there is no terminal to draw on, it lists the
+    first exchanges and the commands that answer the usual questions.
+
+    \b
+      kafkascope demo --tour
+      kafkascope demo --save demo.pcap
+    """
+    from tui.cli import to_look_at
+
+    path = capture()
+    if save is not None:
+        return _save(path, save)
+    if sys.stdin.isatty() and to_look_at([str(path)]):
+        from tui.open import open_
+
+        words = [str(path), *(["--tour"] if tour else []), *(["--plain"] if plain else [])]
+        return _code(open_.main(words, standalone_mode=False))
+    return _print(path)
+
+
+def _code(result: object) -> int:
+    return result if isinstance(result, int) else 0
+
+
+def _save(path: Path, target: str) -> int:
+    """Unpacked, unless the name says packed."""
+    data = path.read_bytes()
+    if target == "-":
+        sys.stdout.buffer.write(gzip.decompress(data))
+        return 0
+    where = Path(target)
+    where.write_bytes(data if where.suffix == ".gz" else gzip.decompress(data))
+    click.echo(f"kafkascope: the demo capture is in {where}; next:", err=True)
+    for question, command in HINTS:
+        click.echo(f"  {command.format(where):<48} {question}", err=True)
+    return 0
+
+
+def _print(path: Path) -> int:
+    """For pipes and CI: some rows, and where to go from here."""
+    from analyzer.commands.ls import ls
+
+    code = _code(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
+    click.echo()
+    click.echo("kafkascope demo --save demo.pcap    writes this capture; then:")
+    for question, command in HINTS:
+        click.echo(f"  {command.format('demo.pcap'):<48} {question}")
+    return code
