@@ -457,6 +457,7 @@ def main() -> None:
     parser.add_argument("--soak", action="store_true")
     parser.add_argument("--soak-bytes", type=float, default=1e10)
     parser.add_argument("--real", action="store_true")
+    parser.add_argument("--records", type=int, default=300_000, help="of each run with --real")
     given = parser.parse_args()
     if given.soak:
         soak(int(given.soak_bytes))
@@ -473,7 +474,7 @@ def main() -> None:
     if given.real:
         from benchmarks import proxy_real
 
-        proxy_real.run(given.rounds, names, sys.modules[__name__])
+        proxy_real.run(given.rounds, names, given.records, sys.modules[__name__])
         return
     frames(given.rounds, int(given.bytes), names)
 

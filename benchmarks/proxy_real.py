@@ -19,8 +19,7 @@ from tests.interop.brokers import KRaftCluster, free_base
 from tests.interop.maven import LOGGING, Artifact, classpath, jars
 
 RELEASE = "3.9.2"
-RECORDS = 300_000
-BYTES = RECORDS * 1000
+RECORD_BYTES = 1000
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 JAVA = ("java", "-Xmx400m", QUIET)
 BLIND = ("asyncio relay", "mitmdump", "toxiproxy")
@@ -29,7 +28,7 @@ OWN_PORT, FIRST_PORT, RELAY_PORT = 2, 10, 50
 """Above the broker's first: its listener for all others, those for the blind, and the blind."""
 
 
-def run(rounds: int, names: list[str], bench: Any) -> None:
+def run(rounds: int, names: list[str], records: int, bench: Any) -> None:
     """Print a table of medians. `bench` is the module of `proxy.py`, which cannot be imported by
     that name: it is a package's."""
     lib = jars(f"tools-{RELEASE}", (Artifact(f"org.apache.kafka:kafka-tools:{RELEASE}"), LOGGING))
@@ -57,20 +56,24 @@ def run(rounds: int, names: list[str], bench: Any) -> None:
                     topic = f"bench-{turn}-{names.index(name)}"
                     for kind in ("produce", "consume"):
                         before = relay.cpu_s() if relay is not None else 0.0
-                        speed = _measure(java, kind, port, topic)
+                        speed = _measure(java, kind, port, topic, records)
                         cpu = relay.cpu_s() - before if relay is not None else 0.0
                         said = f"round {turn}, {name}, {kind}: {speed:.0f} MB/s, CPU {cpu:.2f} s"
                         print(said, file=sys.stderr, flush=True)
                         if turn:
                             results[name].setdefault(kind, []).append(speed)
-                            results[name].setdefault(f"{kind} cpu", []).append(cpu / BYTES * 1e9)
+                            results[name].setdefault(f"{kind} cpu", []).append(
+                                cpu / records / RECORD_BYTES * 1e9
+                            )
             memory = {name: relay.memory_mb("VmHWM") for name, relay in relays.items()}
         finally:
             for relay in relays.values():
                 relay.stop()
             shutil.rmtree(folder, ignore_errors=True)
     _report(results, memory)
-    print(f"broker and tools {RELEASE}, {RECORDS} records of 1000 bytes a run, {rounds} rounds")
+    print(
+        f"broker and tools {RELEASE}, {records} records of {RECORD_BYTES} bytes a run, {rounds} rounds"
+    )
     bench.epilogue(relays)
 
 
@@ -88,17 +91,18 @@ def _listeners(base: int) -> dict[str, str]:
     }
 
 
-def _measure(java: list[str], kind: str, port: int, topic: str) -> float:
+def _measure(java: list[str], kind: str, port: int, topic: str, records: int) -> float:
     """MB (10**6 bytes) per second, as the tool says."""
     if kind == "produce":
         command = [*java, "org.apache.kafka.tools.ProducerPerformance", "--topic", topic]
-        command += ["--num-records", str(RECORDS), "--record-size", "1000", "--throughput", "-1"]
+        command += ["--num-records", str(records), "--record-size", str(RECORD_BYTES)]
+        command += ["--throughput", "-1"]
         command += ["--producer-props", f"bootstrap.servers=127.0.0.1:{port}", "acks=1"]
         command += ["batch.size=65536", "linger.ms=5"]
         told = _told(command)
-        return float(re.findall(r"([\d.]+) records/sec", told)[-1]) * 1000 / 1e6
+        return float(re.findall(r"([\d.]+) records/sec", told)[-1]) * RECORD_BYTES / 1e6
     command = [*java, "org.apache.kafka.tools.ConsumerPerformance", "--topic", topic]
-    command += ["--messages", str(RECORDS), "--bootstrap-server", f"127.0.0.1:{port}"]
+    command += ["--messages", str(records), "--bootstrap-server", f"127.0.0.1:{port}"]
     command += ["--timeout", "30000", "--hide-header"]
     fields = [part.strip() for part in _told(command).strip().splitlines()[-1].split(",")]
     return float(fields[8]) * (1 << 20) / 1e6  # while fetching, without joining the group
