@@ -71,9 +71,7 @@ def run(rounds: int, names: list[str], records: int, bench: Any) -> None:
                 relay.stop()
             shutil.rmtree(folder, ignore_errors=True)
     _report(results, memory)
-    print(
-        f"broker and tools {RELEASE}, {records} records of {RECORD_BYTES} bytes a run, {rounds} rounds"
-    )
+    print(f"{RELEASE}, {records} records of {RECORD_BYTES} bytes in a run, {rounds} rounds")
     bench.epilogue(relays)
 
 
