@@ -4,7 +4,7 @@ about the line under the cursor."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -14,19 +14,18 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from tui.keys import Key, everywhere
-from tui.palette import STYLES, Glyphs
+from tui.palette import STYLES
 from tui.screens import evidence
 from tui.screens.ladder import Told
 from tui.screens.panes import Heading, Table, TablePane, Text
 from tui.screens.picker import Picker
+from tui.screens.scene import BOARD_KEYS, Scene
 from tui.screens.sheet import Sheet, Spans
 from tui.views.help import HelpScreen
 from tui.views.lines import Lines
 
 if TYPE_CHECKING:
-    from analyzer.render_times import Times
     from analyzer.statistics.model import Line
-    from tui.store import Store
 
 REST: Final = 0.03
 """Seconds that the cursor rests before the lower part follows."""
@@ -35,46 +34,6 @@ SLICE: Final = 0.02
 WIDE: Final = 100
 HIGH: Final = 20
 """Columns and lines (of a board) below which one part has the place of both."""
-
-BOARD_KEYS: Final = (
-    Key("board.open", "enter", "Enter", "open_line", "the exchanges behind the line"),
-    Key("board.tab", "R", "R", "tab(1)", "next tab of the lower part"),
-    Key("board.sort", "o", "o", "sort", "order by a column; a click on a title does so, too"),
-    Key("board.reverse", "v", "v", "reverse", "the other way round"),
-    Key("board.limit", "L", "L", "limit", "only what the filter shows, or everything"),
-    Key("board.prepare", "a", "a", "prepare", "put the line's filter into the filter box"),
-    Key("board.copy", "y", "y", "copy_line", "copy the line"),
-    Key("board.command", "Y", "Y", "copy_command", "copy the command that prints this table"),
-)
-
-
-class Scene(Protocol):
-    """What a board needs of the program around it."""
-
-    store: Store
-    glyphs: Glyphs
-
-    def statistic(self, name: str, *, limited: bool) -> Any | None:
-        """An accumulator as it is by now, of everything or of what the filter shows; None as long
-        as it is not there."""
-
-    def times(self) -> Times:
-        """How times are written."""
-
-    def filter_text(self) -> str:
-        """The filter that is in use."""
-
-    def show_filter(self, text: str) -> None:
-        """The exchanges that a filter wants."""
-
-    def prepare_filter(self, text: str) -> None:
-        """Put a filter into its box."""
-
-    def show_exchange(self, number: int) -> None:
-        """One exchange among its neighbours."""
-
-    def tell(self, text: str, severity: Any = "information") -> None:
-        """Say a sentence."""
 
 
 class Board(Vertical):
@@ -451,3 +410,6 @@ class Board(Vertical):
 def told(lines: Sequence[Spans]) -> list[Told]:
     """Lines that are about no exchange."""
     return [Told(line) for line in lines]
+
+
+__all__ = ["BOARD_KEYS", "SLICE", "Board", "Scene", "told"]

@@ -1,0 +1,136 @@
+"""What a proxy tells, as lines of tables and of text: rates, held frames, rules, connections,
+counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from analyzer.render_cells import duration, size
+from analyzer.statistics.model import Column
+from tui.screens.charts import spark
+from tui.screens.sheet import Spans
+
+if TYPE_CHECKING:
+    from analyzer.statistics.model import Line
+
+SECONDS: Final = 60
+"""Of rates that are shown."""
+HELD: Final = (
+    Column("number", "No", "count"),
+    Column("kind", "what"),
+    Column("api", "API"),
+    Column("client_id", "Client"),
+    Column("client", "Address"),
+    Column("broker", "Broker"),
+    Column("bytes", "bytes", "size"),
+    Column("waits", "held for", "duration"),
+    Column("rule", "rule"),
+    Column("summary", "about"),
+)
+CONNECTIONS: Final = (
+    Column("number", "No", "count"),
+    Column("client_id", "Client"),
+    Column("client", "Address"),
+    Column("broker", "Broker"),
+    Column("node", "node", "count"),
+    Column("age", "open for", "duration"),
+    Column("in_flight", "in flight", "count"),
+    Column("unsent", "unsent", "size"),
+    Column("stopped", "stopped", "list"),
+)
+RULES: Final = (
+    Column("name", "Name"),
+    Column("side", "on"),
+    Column("matched", "matched", "count"),
+    Column("fired", "fired", "count"),
+    Column("rule", "Rule"),
+)
+COUNTERS: Final = (
+    Column("name", "Counter"),
+    Column("label", "of"),
+    Column("value", "value", "count"),
+)
+
+
+def held_line(told: dict[str, Any], now_ns: int) -> Line:
+    """A held frame with how long it waits."""
+    since, version = told.get("since_ns"), told.get("version")
+    return {
+        **told,
+        "api": told["api"] if version is None else f"{told['api']} v{version}",
+        "waits": None if since is None else max(0, now_ns - since),
+    }
+
+
+def connection_line(told: dict[str, Any], now_ns: int) -> Line:
+    """A connection of the proxy."""
+    stopped = zip(("requests", "responses"), told.get("stopped") or (), strict=False)
+    return {
+        **told,
+        "age": max(0, now_ns - told["opened_ns"]),
+        "unsent": sum(told.get("unsent") or ()),
+        "stopped": [f"{side}: {why}" for side, why in stopped if why],
+    }
+
+
+def rates_of(lines: Sequence[Line]) -> list[Spans]:
+    """Exchanges and bytes a second, lately, as bars and numbers."""
+    width = lines[-1]["width"] or 1
+    last = lines[-1]
+    seconds = width / 1_000_000_000
+    asked = [line["request_bytes"] + line["response_bytes"] for line in lines]
+    slow = [line["excess"] or 0 for line in lines]
+    failed = sum(line["failed"] for line in lines)
+    rows = (
+        ("exchanges", [line["count"] for line in lines], f"{last['count'] / seconds:,.0f} /s"),
+        ("bytes", asked, f"{size(int(asked[-1] / seconds))}/s"),
+        ("mean excess", slow, duration(last["excess"])),
+    )
+    out: list[Spans] = []
+    for name, counts, now in rows:
+        bars = spark(counts)
+        out.append([(f"{name:<13}", "dim"), (f"{bars:<{SECONDS}}", "bar"), (f"  {now:<12}", "")])
+    span = duration(width * len(lines))
+    out[0].append((f"in {span}", "dim"))
+    out[1].append((f"{failed:,} errors", "!" if failed else "dim"))
+    return out
+
+
+def proxy_of(status: dict[str, Any]) -> list[Spans]:
+    """Where the proxy stands."""
+    if not status:
+        return [[("not asked yet", "dim")]]
+    facts = [
+        ("clients connect to", str(status.get("bootstrap", ""))),
+        ("mode", str(status.get("mode", ""))),
+        ("upstream", ", ".join(status.get("upstreams") or ())),
+        ("connections", str(status.get("connections", ""))),
+        ("held", str(status.get("held", ""))),
+        ("recording", ", ".join(status.get("files") or ()) or "nothing (-w FILE)"),
+        ("process", f"{status.get('pid', '?')}, kafkascope {status.get('version') or '?'}"),
+    ]
+    recording = status.get("recording")
+    if recording:
+        dropped = f", {recording['dropped']:,} packets left out" if recording["dropped"] else ""
+        facts.append(("recorded", size(recording["bytes"]) + dropped))
+    out: list[Spans] = [[(f"{name:<22}", "dim"), (text, "")] for name, text in facts]
+    nodes = status.get("nodes") or {}
+    if nodes:
+        out += [[], [(f"{'node':<8}{'clients are told':<28}broker", "header")]]
+        for node, each in sorted(nodes.items(), key=lambda item: int(item[0])):
+            out.append([(f"{node:<8}{each['listener']:<28}", ""), (each["broker"], "dim")])
+    notices = status.get("notices") or []
+    if notices:
+        out += [[], [("what it said", "header")]]
+        out += [[(str(text), "")] for text in notices[-20:]]
+    return out
+
+
+def counters_of(metrics: dict[str, dict[str, int]]) -> list[Line]:
+    """All counters, one a line."""
+    return [
+        {"name": name, "label": label, "value": value}
+        for name, values in sorted(metrics.items())
+        for label, value in sorted(values.items())
+    ]
