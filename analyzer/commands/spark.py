@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from analyzer.pipeline.runner import Result
 
 PARTIAL: Final = 4
+INTERRUPTED: Final = 130
 AUTO_BYTES: Final = 400 << 20
 """From here on Spark wins on two cores; see benchmarks/spark.py."""
 SHUFFLED: Final = 1.2
@@ -42,6 +43,14 @@ SHUFFLED: Final = 1.2
 @click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE", help="Spark settings.")
 @click.option("--spark-ui", is_flag=True, help="With Spark's own web page.")
 @click.option("--debug", is_flag=True, help="Spark's errors as a whole.")
+@click.option("--follow", is_flag=True, help="Batch after batch, as files are closed; ctrl+c ends.")
+@click.option("--available-now", is_flag=True, help="With --follow: what is closed by now.")
+@click.option(
+    "--last-file-complete", is_flag=True, help="With --follow: all there is, and nothing more."
+)
+@click.option(
+    "--settle", metavar="TIME", default="30s", help="A file not written to for so long is closed."
+)
 @click.option("--strict", is_flag=True, help="Damaged input is an error (exit code 1).")
 @click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr.")
 def spark(
@@ -55,6 +64,10 @@ def spark(
     split_size: str,
     strict: bool,
     quiet: bool,
+    follow: bool,
+    available_now: bool,
+    last_file_complete: bool,
+    settle: str,
     **spark_options: Any,
 ) -> int:
     """Turn captures into Parquet tables and states of statistics.
@@ -75,29 +88,87 @@ def spark(
     options = Options(ports, legs == "both", full, records)
     if spark_options["remote"] or spark_options["master"]:
         engine = "spark" if engine == "auto" else engine
-    run = functools.partial(_run, inputs, output, options, _bytes(split_size))
-    chosen, why = _chosen(engine, inputs)
+    if (available_now or last_file_complete) and not follow:
+        raise click.UsageError("--available-now and --last-file-complete belong to --follow")
+    split_bytes = _bytes(split_size)
+    told = functools.partial(_told, output=output, strict=strict, quiet=quiet)
+    run: Callable[[Any], int]
+    if follow:
+        how = _How(_seconds(settle), available_now, last_file_complete)
+        run = functools.partial(_follow, inputs, output, options, split_bytes, how, told)
+    else:
+        run = functools.partial(_run, inputs, output, options, split_bytes, told)
+    chosen, why = _chosen(engine, inputs, follow)
     if engine == "auto" and not quiet:
         click.echo(f"kafkascope: engine {chosen}: {why}", err=True)
     if chosen == "plain":
-        result = run(None)
-    else:
-        result = _on_spark(run, inputs, **spark_options)
-    return _told(result, output, strict, quiet)
+        return run(None)
+    # A batch of --follow is small.
+    return _on_spark(run, () if follow else inputs, **spark_options)
+
+
+class _How(NamedTuple):
+    """Of --follow."""
+
+    settle_s: float
+    now: bool
+    last: bool
+
+
+def _follow(
+    inputs: tuple[str, ...],
+    output: str,
+    options: Any,
+    split_bytes: int,
+    how: _How,
+    told: Callable[[Result], int],
+    engine: Any,
+) -> int:
+    from analyzer.pipeline import runner
+    from analyzer.pipeline.follow import Rule, catch_up
+    from analyzer.pipeline.follow import follow as go_on
+
+    def catch() -> Iterator[Result]:
+        return catch_up(
+            inputs,
+            output,
+            options,
+            Rule(how.settle_s, how.last),
+            engine=engine or runner.PLAIN,
+            split_bytes=split_bytes,
+        )
+
+    code = 0
+    if how.now or how.last:
+        for result in catch():
+            code = max(code, told(result))
+        return code
+    try:
+        go_on(catch, told)
+    except KeyboardInterrupt:
+        # What is complete counts; the next run goes on from there.
+        return INTERRUPTED
+    return code
 
 
 def _run(
-    inputs: tuple[str, ...], output: str, options: Any, split_bytes: int, engine: Any
-) -> Result:
+    inputs: tuple[str, ...],
+    output: str,
+    options: Any,
+    split_bytes: int,
+    told: Callable[[Result], int],
+    engine: Any,
+) -> int:
     from analyzer.pipeline import runner
 
-    return runner.run(
-        inputs, output, options, engine=engine or runner.PLAIN, split_bytes=split_bytes
-    )
+    engine = engine or runner.PLAIN
+    return told(runner.run(inputs, output, options, engine=engine, split_bytes=split_bytes))
 
 
-def _chosen(engine: str, inputs: tuple[str, ...]) -> tuple[str, str]:
+def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, str]:
     """The engine, and why it was taken."""
+    if follow and engine == "auto":
+        return "plain", "batches of closed files are small"
     if engine != "auto":
         return engine, ""
     from analyzer.pipeline.places import listed, size_of
@@ -118,7 +189,7 @@ def _chosen(engine: str, inputs: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _on_spark(
-    run: Callable[[Any], Result],
+    run: Callable[[Any], int],
     inputs: tuple[str, ...],
     *,
     master: str | None,
@@ -128,13 +199,13 @@ def _on_spark(
     settings: tuple[str, ...],
     spark_ui: bool,
     debug: bool,
-) -> Result:
+) -> int:
     from analyzer.pipeline.places import listed, size_of
     from analyzer.spark.engine import Spark
     from analyzer.spark.session import session, spoken
 
     pairs = dict(_setting(text) for text in settings)
-    size = sum(map(size_of, listed(inputs)))
+    size = sum(map(size_of, listed(inputs))) if inputs else 0
     with session(
         master=master,
         remote=remote,
@@ -159,7 +230,7 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _told(result: Result, output: str, strict: bool, quiet: bool) -> int:
+def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
     for damage in result.damage:
         click.echo(f"kafkascope: {damage}", err=True)
     if not quiet:
@@ -184,3 +255,12 @@ def _bytes(text: str) -> int:
     if found < 1:
         raise click.BadParameter("a byte is the least", param_hint="--split-size")
     return int(found)
+
+
+def _seconds(text: str) -> float:
+    from analyzer.filter_values import duration
+
+    try:
+        return duration(text) / 1e9
+    except ValueError as error:
+        raise click.BadParameter(f'"{text}": {error}', param_hint="--settle") from None

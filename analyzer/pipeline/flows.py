@@ -79,7 +79,7 @@ STATE: Final = -1
 def carried(job: Job) -> pa.RecordBatch:
     """What was carried, as rows that come in front of the connections' segments."""
     rows = [
-        (row["flow_id"], -1, 0, 0, 0, b"", 0, 0, STATE, row["state"], 0, 0, 0)
+        (row["flow_id"], -1, 0, 0, 0, b"", 0, 0, STATE, row["carried"], 0, 0, 0)
         for row in job.before.carried
     ]
     return record_batch(rows, SEGMENTS)

@@ -176,7 +176,7 @@ def _batches(names: list[str], size: int) -> Iterator[list[str]]:
 
 
 def follow(
-    catch: Callable[[], Iterator[Result]], told: Callable[[Result], None], poll_s: float = POLL_S
+    catch: Callable[[], Iterator[Result]], told: Callable[[Result], object], poll_s: float = POLL_S
 ) -> None:
     """Catch up again and again, until ctrl+c."""
     while True:

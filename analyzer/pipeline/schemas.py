@@ -357,7 +357,7 @@ CARRY: Final = Table(
         Col("flow_id", _I64, ""),
         Col("places", _I64S, "what stands for their numbers"),
         Col("ranks", _I64S, "their numbers"),
-        Col("state", pa.binary(), "see analyzer.pipeline.state"),
+        Col("carried", pa.binary(), "see analyzer.pipeline.state"),
     ),
 )
 COLLECTED: Final = {

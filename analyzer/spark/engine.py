@@ -54,7 +54,7 @@ class Spark:
             rounds += 1
             raw = staging / f"raw-{rounds}"
             self._rows(job, known, raw)
-            facts = self._facts(raw)
+            facts = self._facts(job, raw)
             if not facts.unknown() or rounds == MOST_ROUNDS:
                 break
             known = dict(facts.brokers)
@@ -71,8 +71,8 @@ class Spark:
         frame = stages.rows(self.session, job, setting_of(job, known), self._tasks(job))
         frame.write.mode("overwrite").partitionBy("table").parquet(str(raw))
 
-    def _facts(self, raw: Path) -> Facts:
-        facts = Facts()
+    def _facts(self, job: Job, raw: Path) -> Facts:
+        facts = Facts(job.before.topics)
         for row in stages.read(self.session, raw, FACTS).toLocalIterator():
             facts.merge(row["kind"], row["json"])
         return facts

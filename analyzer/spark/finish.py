@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from analyzer.pipeline.arrow import record_batch
 from analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
 from analyzer.pipeline.naming import named
 from analyzer.pipeline.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
-from analyzer.pipeline.plain import Writers
-from analyzer.pipeline.schemas import COLLECTED, CONNECTIONS, EXCHANGES, LATENCY, Table
+from analyzer.pipeline.plain import Writers, with_ranks
+from analyzer.pipeline.schemas import CARRY, COLLECTED, CONNECTIONS, EXCHANGES, LATENCY, Table
 from analyzer.spark.stages import Batches, read, spark_schema
 from analyzer.topics import TopicNames
 
@@ -30,16 +31,9 @@ ASKED_AT_ONCE: Final = 5_000
 
 def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: int) -> None:
     """Write all tables to `made`."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
     topics = dict(facts.topics)
     files = max(1, min(tasks, job.size // FILE_BYTES))
-    connections = read(session, raw, CONNECTIONS)
-    order = Window.orderBy("connection")
-    ranks = connections.select(
-        "connection", (F.row_number().over(order) - 1).cast("bigint").alias("rank")
-    )
+    ranks = _connections(session, job, raw)
     writers = Writers(made)
     for table in COLLECTED.values():
         if not facts.rows[table.name]:
@@ -47,7 +41,8 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
             continue
         rows = read(session, raw, table)
         if table is EXCHANGES:
-            rows = _ranked(_numbered(rows, ranks, table), _bounds(job, tasks), tasks)
+            bounds = _bounds(job, tasks)
+            rows = _ranked(_numbered(rows, ranks, table), bounds, tasks, job.before.exchanges)
         elif table is CONNECTIONS:
             rows = _numbered(rows, ranks, table)
         rows = rows.mapInArrow(_namer(topics, table.schema), spark_schema(table.schema))
@@ -56,12 +51,48 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
         rows.coalesce(files).write.mode("overwrite").parquet(str(made / table.name))
     for junk in (*made.glob("*/.*.crc"), *made.glob("*/_SUCCESS"), *made.glob("*/._SUCCESS.crc")):
         junk.unlink(missing_ok=True)
+    if job.keep is not None:
+        _carry(session, job, raw, ranks, writers)
     found = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, lambda place: found.get(place, place)))
     writers.close()
     shutil.rmtree(raw, ignore_errors=True)
+
+
+def _connections(session: Any, job: Job, raw: Path) -> Any:
+    """Numbers of connections by what stands for them: those of this batch behind all before."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    found = read(session, raw, CONNECTIONS).select("connection")
+    if job.keep is not None:
+        left = read(session, raw, CARRY)
+        found = found.union(left.select(F.explode("places").alias("connection"))).distinct()
+    known = sorted(job.before.ranks.items())
+    old = None
+    if known:
+        old = session.createDataFrame(known, "connection bigint, rank bigint")
+        found = found.join(F.broadcast(old), "connection", "left_anti")
+    order = Window.orderBy("connection")
+    rank = (F.row_number().over(order) - 1 + job.before.connections).cast("bigint")
+    ranks = found.select("connection", rank.alias("rank"))
+    return ranks if old is None else ranks.union(old)
+
+
+def _carry(session: Any, job: Job, raw: Path, ranks: Any, writers: Writers) -> None:
+    """The connections that go on, with their numbers."""
+    from pyspark.sql import functions as F
+
+    left = read(session, raw, CARRY)
+    places = left.select(F.explode("places").alias("connection")).distinct()
+    known = {row["connection"]: row["rank"] for row in ranks.join(places, "connection").collect()}
+    rows: list[tuple[Any, ...]] = [
+        (row["flow_id"], row["places"], [], bytes(row["carried"])) for row in left.toLocalIterator()
+    ]
+    batch = record_batch(rows, CARRY.schema)
+    writers.write(CARRY.name, with_ranks(batch, known.__getitem__))
 
 
 def read_made(session: Any, made: Path, table: Table) -> Any:
@@ -93,7 +124,7 @@ def _bounds(job: Job, parts: int) -> list[int]:
     return sorted({int(times[order][index]) for index in at})
 
 
-def _ranked(rows: Any, bounds: list[int], tasks: int) -> Any:
+def _ranked(rows: Any, bounds: list[int], tasks: int, before: int) -> Any:
     """Ranks of exchanges: ranges of time, each numbered from where the ones before it end. Where
     the bounds lie changes no rank."""
     from pyspark.sql import functions as F
@@ -109,7 +140,7 @@ def _ranked(rows: Any, bounds: list[int], tasks: int) -> Any:
     spread = rows.withColumn("bucket", bucket)
     counts = {row["bucket"]: row["count"] for row in spread.groupBy("bucket").count().collect()}
     starts: dict[int, int] = {}
-    total = 0
+    total = before
     for number in range(len(bounds) + 1):
         starts[number] = total
         total += counts.get(number, 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from analyzer.pipeline.arrow import padded
-from analyzer.pipeline.flows import Flows, Setting
+from analyzer.pipeline.flows import Flows, Setting, carried
 from analyzer.pipeline.places import open_anywhere
 from analyzer.pipeline.schemas import Table, superset
 from analyzer.pipeline.segments import SCHEMA, segments, sized
@@ -103,6 +103,9 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int) -> Any:
     frame = session.createDataFrame(parts, "number int, name string, split string")
     frame = one_each(frame, len(parts))
     found = frame.mapInArrow(_reader(), spark_schema(SCHEMA))
+    if job.before.carried:
+        left = pa.Table.from_batches([carried(job)])
+        found = found.union(session.createDataFrame(left, spark_schema(SCHEMA)))
     grouped = found.repartition(tasks, F.col("flow_id")).sortWithinPartitions("flow_id", "packet")
     return grouped.mapInArrow(_worker(setting), spark_schema(superset()))
 
@@ -112,7 +115,7 @@ def one_each(frame: Any, count: int) -> Any:
     from pyspark.sql import functions as F
 
     if count < 2:
-        return frame.coalesce(1)
+        return frame
     if hasattr(frame, "repartitionById"):
         return frame.repartitionById(count, F.col("number"))
     return frame.repartitionByRange(count, F.col("number"))

@@ -49,7 +49,7 @@ def free_port() -> int:
         return int(each.getsockname()[1])
 
 
-def answers(port: int, seconds: float = 60) -> bool:
+def answers(port: int, seconds: float = 240) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with socket.socket() as each:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analyzer.spark.engine import Spark
-from tests.analyzer.pipeline.kit import check_against_export, made
+from tests.analyzer.pipeline.kit import check_against_export, made, tables
+from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, rotated
 from tests.analyzer.pipeline.traffic import files
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -50,3 +52,20 @@ def test_tasks_index_files_as_one_process_does(spark: Any) -> None:
 
     names = sorted(map(str, SAMPLES.glob("*.pcap*")))
     assert index_files(spark, names, 100_000) == index_all(names, 100_000)
+
+
+def test_batches_carry_open_connections(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    paths = rotated(3, tmp_path / "in")
+    half = len(paths) // 2
+    for name, engine in (("plain", None), ("spark", Spark(spark, 3))):
+        spool = tmp_path / "spool" / name
+        spool.mkdir(parents=True)
+        how = {} if engine is None else {"engine": engine}
+        for some, rule in ((paths[:half], NOW), (paths[half:], LAST)):
+            for path in some:
+                shutil.copy(path, spool)
+            caught(spool, tmp_path / name, rule, **how)
+    expected, found = tables(tmp_path / "plain"), tables(tmp_path / "spark")
+    found["captures"] = [row.replace("/spool/spark/", "/spool/plain/") for row in found["captures"]]
+    assert found == expected
