@@ -141,6 +141,8 @@ class Session:
         self._index = array("q")
         """By exchange number, from `_index_from` on; counts dropped rows, too."""
         self._index_from = 0
+        self._late: dict[int, int] = {}
+        """The same of exchanges that took so long that the others of their time are gone."""
         self._connection_index: dict[int, int] = {}
         self.dropped = 0
         """Rows that were here before the first one: see `drop`."""
@@ -207,6 +209,8 @@ class Session:
             self._index.append(NONE)
         if at >= 0:
             self._index[at] = self.dropped + index
+        else:
+            self._late[number] = self.dropped + index
 
     def drop(self, count: int) -> None:
         """Forget the oldest rows, and what of the tables only they have. Does the same to equal
@@ -223,6 +227,7 @@ class Session:
         for remarks in (self._remarks, self._fetch_sessions):
             for key in [key for key in remarks if key < self.dropped]:
                 del remarks[key]  # type: ignore[attr-defined]
+        self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
         kept = [n for column in (self._request, self._response) for n in column if n != NONE]
         self._frames.drop(min(kept, default=len(self._frames) + self._frames.dropped))
         first = min(self.numbers, default=len(self._index) + self._index_from)
@@ -253,9 +258,13 @@ class Session:
     def index_of(self, number: int) -> int | None:
         """The index of an exchange by its number."""
         at = number - self._index_from
-        if not 0 <= at < len(self._index) or self._index[at] == NONE:
+        if at < 0:
+            found = self._late.get(number, NONE)
+        else:
+            found = self._index[at] if at < len(self._index) else NONE
+        if found == NONE:
             return None
-        index = self._index[at] - self.dropped
+        index = found - self.dropped
         return index if index >= 0 else None
 
     def exchange(self, index: int) -> Exchange:

@@ -15,7 +15,7 @@ from analyzer.session import Session
 
 Delta: TypeAlias = dict[str, Any]
 
-_DERIVED: Final = frozenset({"_index", "_connection_index"})
+_DERIVED: Final = frozenset({"_index", "_late", "_connection_index"})
 SHARE: Final = 4
 """When there are too many rows, one in so many goes: the oldest ones."""
 """Made again by `apply`: their entries do not come in order."""

@@ -131,7 +131,7 @@ class Store:
         self.find = find or _no_packets
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return min(len(self.texts), len(self.session))
 
     def add(self, exchange: Exchange) -> None:
         """Take in one exchange of this process."""

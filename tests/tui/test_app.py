@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import pytest
 
-from tui.app import ScopeApp
-from tui.feed import StillFeed
+from tests.tui.boards import compare
+from tests.tui.pilots import idle, run, text_of
 from tui.store import Store
 from tui.tree import Space
 
-Steps = Callable[[ScopeApp, "Pilot"], Awaitable[None]]  # noqa: F821
+
+@pytest.mark.parametrize("size", [(160, 50), (110, 40), (80, 24), (20, 5)], ids=str)
+def test_the_exchanges_look_as_they_did(store: Store, size: tuple[int, int]) -> None:
+    async def steps(app, pilot):
+        await pilot.press("e")
+        await idle(app, pilot)
+        compare(f"exchanges-{size[0]}x{size[1]}", text_of(app))
+
+    run(store, steps, size)
 
 
-def text_of(app: ScopeApp) -> str:
-    strips = app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+def test_without_colours_the_same_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
 
+    async def steps(app, pilot):
+        await pilot.press("e")
+        await idle(app, pilot)
+        compare("exchanges-160x50", text_of(app))
+        styles = [s.style for strip in app.screen._compositor.render_strips() for s in strip]
+        colours = [style.color for style in styles if style is not None and style.color]
+        assert all(c.triplet is None or len(set(c.triplet)) == 1 for c in colours)
 
-async def idle(app: ScopeApp, pilot: Any) -> None:
-    """Until the message under the cursor is decoded and drawn, and nothing is written or sought."""
-    await pilot.pause(0.08)
-    for _ in range(400):
-        await pilot.pause()
-        if not app.decoding and not app.busy_with and not app.view_.behind:
-            break
-        await asyncio.sleep(0.01)
-    app.tick()
-    await pilot.pause()
-
-
-def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: object) -> None:
-    async def main() -> None:
-        app = ScopeApp(StillFeed(store), "demo.pcap", **options)  # type: ignore[arg-type]
-        async with app.run_test(size=size) as pilot:
-            await idle(app, pilot)
-            await steps(app, pilot)
-
-    asyncio.run(main())
+    run(store, steps)
 
 
 def test_the_widest_layout_shows_list_detail_and_bytes(store: Store) -> None:

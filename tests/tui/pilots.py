@@ -1,0 +1,45 @@
+"""The program in a test: on a store that is read already, with waits for what it does beside the
+keyboard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tui.app import ScopeApp
+from tui.feed import StillFeed
+from tui.store import Store
+
+Steps = Callable[[ScopeApp, Any], Awaitable[None]]
+
+
+def text_of(app: ScopeApp) -> str:
+    """What is on the screen."""
+    strips = app.screen._compositor.render_strips()
+    lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+async def idle(app: ScopeApp, pilot: Any) -> None:
+    """Until the message under the cursor is decoded and drawn, and nothing is written or sought."""
+    await pilot.pause(0.08)
+    for _ in range(1000):
+        await pilot.pause()
+        if not app.decoding and not app.busy_with and not app.view_.behind:
+            break
+        await asyncio.sleep(0.01)
+    app.tick()
+    await pilot.pause()
+
+
+def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: Any) -> None:
+    """Show a store, and do something with it."""
+
+    async def main() -> None:
+        app = ScopeApp(StillFeed(store), "demo.pcap", **options)
+        async with app.run_test(size=size) as pilot:
+            await idle(app, pilot)
+            await steps(app, pilot)
+
+    asyncio.run(main())
