@@ -12,7 +12,6 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCK = requirements/py$(shell "$(or $(PYTHON),false)" -c 'import sys; print(min(313, sys.version_info[0] * 100 + sys.version_info[1]))' 2>/dev/null).txt
-SAMPLE := captures/samples/demo.pcap
 SOAK_PYTHON ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/python; do \
     "$$p" -c 'import venv' 2>/dev/null && { echo "$$p"; break; }; done)
 
@@ -24,7 +23,7 @@ QUICK := -n 2 -m "not interop and not soak"
 
 help: setup
 	@echo
-	@echo 'make demo      list the exchanges of the shipped sample capture'
+	@echo 'make demo      look at the shipped capture; without a terminal, list some of it'
 	@echo 'make test      all tests (real brokers come from Maven; without Java and Maven these are skipped)'
 	@echo 'make check     format, lint, types, import arrows and the quick tests'
 	@echo 'more:          fmt lint type quick interop fuzz soak bench docs golden samples wheel lock clean'
@@ -39,7 +38,7 @@ $(READY): pyproject.toml $(wildcard requirements/*.txt)
 	@touch $@
 
 demo: setup
-	$(BIN)/kafkascope ls $(SAMPLE)
+	$(BIN)/kafkascope demo
 
 test: setup
 	$(PYTEST) -q $(QUICK)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Final
 
 import click
 
-SAMPLE: Final = "shop.pcap.gz"
+SAMPLE: Final = "shop.pcap.zst"
 SHOWN: Final = 20
 HINTS: Final = (
     ("which client breaks on Kafka 4?", "kafkascope clients {} --for 4.0"),
@@ -64,12 +63,15 @@ def _code(result: object) -> int:
 
 def _save(path: Path, target: str) -> int:
     """Unpacked, unless the name says packed."""
-    data = path.read_bytes()
+    from zstandard import ZstdDecompressor
+
+    packed = path.read_bytes()
+    data = ZstdDecompressor().decompress(packed)
     if target == "-":
-        sys.stdout.buffer.write(gzip.decompress(data))
+        sys.stdout.buffer.write(data)
         return 0
     where = Path(target)
-    where.write_bytes(data if where.suffix == ".gz" else gzip.decompress(data))
+    where.write_bytes(packed if where.suffix == ".zst" else data)
     click.echo(f"kafkascope: the demo capture is in {where}; next:", err=True)
     for question, command in HINTS:
         click.echo(f"  {command.format(where):<48} {question}", err=True)

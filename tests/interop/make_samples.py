@@ -188,6 +188,11 @@ def readme() -> str:
         "other nodes of a cluster 100 and 200 higher. What the clients wrote and read is in",
         "`tests/interop/truth/`, and `tests/interop/test_samples.py` compares.",
         "",
+        "`shop.pcap.zst` is what `kafkascope demo` shows: three brokers of 3.9.2 and some twenty",
+        "clients in network namespaces, each with one mistake that people make",
+        "(`tests/interop/demo/`). The libraries are real; `inventory-sync` and `prometheus` are a",
+        "few lines of ours: no library asks the wrong leader for ever or speaks HTTP to brokers.",
+        "",
         "| file | kB | broker | clients | what |",
         "|---|---|---|---|---|",
     ]
@@ -213,6 +218,10 @@ def main(names: Sequence[str]) -> None:
         if not names or sample.name in names:
             with tempfile.TemporaryDirectory() as home:
                 make(sample, Path(home))
+    if not names or "shop" in names:
+        from tests.interop.demo.make import main as make_shop
+
+        make_shop()
     (SAMPLES / "README.md").write_text(readme())
     shutil.rmtree(HOME, ignore_errors=True)
 

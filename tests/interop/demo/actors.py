@@ -41,7 +41,7 @@ def clickstream() -> None:
     async def run() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=ALL, client_id="clickstream", linger_ms=0)
         await producer.start()
-        for number in range(150):
+        for number in range(260):
             value = row(number, page=f"/lamps/{number % 31}")
             key = b"session-%d" % (number % 5)
             await producer.send_and_wait("clicks", value, key=key)
@@ -145,28 +145,24 @@ def crm_sync() -> None:
 
 
 def partner_feed() -> None:
-    """May log in, may not read. (aiokafka)"""
-    from aiokafka import AIOKafkaConsumer, TopicPartition
-    from aiokafka.errors import KafkaError
+    """May log in, may not read. (librdkafka)"""
+    from confluent_kafka import Consumer, TopicPartition
 
-    async def run() -> None:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=SASL,
-            client_id="partner-feed",
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_plain_username="bob",
-            sasl_plain_password="bob-secret",
-        )
-        await consumer.start()
-        consumer.assign([TopicPartition("orders", 0)])
-        try:
-            await asyncio.wait_for(consumer.getone(), 3)
-        except (KafkaError, TimeoutError) as error:
-            said(error)
-        await consumer.stop()
-
-    asyncio.run(run())
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "bob",
+        "sasl.password": "bob-secret",
+        "group.id": "partner-feed",
+    }
+    consumer = Consumer(rdkafka("partner-feed") | login | {"bootstrap.servers": SASL})
+    consumer.assign([TopicPartition("orders", 0, 0)])
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        message = consumer.poll(0.5)
+        if message is not None:
+            said(message.error())
+    consumer.close()
 
 
 def vendor_app() -> None:
@@ -203,7 +199,7 @@ def healthcheck() -> None:
         client = AdminClient(rdkafka("healthcheck") | {"bootstrap.servers": f"{ADDRESSES[1]}:9092"})
         client.list_topics("orders", timeout=5)
         del client
-        time.sleep(0.15)
+        time.sleep(1.0)
 
 
 def reports_ui() -> None:
@@ -293,7 +289,8 @@ def checkout() -> None:
         producer.produce(
             "orders", row(number, cart=True), b"cart-%d" % number, partition=number % 3
         )
-        producer.poll(0.5)
+        producer.poll(0)
+        time.sleep(0.5)
     producer.flush(8)
 
 

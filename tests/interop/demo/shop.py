@@ -87,7 +87,7 @@ def prepare(cluster: ShopCluster) -> None:
     cluster.tool(
         "kafka.admin.ConfigCommand",
         *("--bootstrap-server", cluster.bootstrap(), "--alter"),
-        *("--add-config", "producer_byte_rate=12000"),
+        *("--add-config", "producer_byte_rate=4000"),
         *("--entity-type", "clients", "--entity-name", "bulk-load"),
     )
     producer = Producer(at | {"compression.type": "gzip", "linger.ms": 200})

@@ -1,0 +1,205 @@
+"""The report: the numbers of the commands, nothing that runs or loads, hostile names as text."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from analyzer.commands.report import report
+from analyzer.offline import open_capture
+from analyzer.report import charts
+from analyzer.report.markdown import _code, _text
+from analyzer.statistics import Latency
+from captures.write import PcapngWriter
+from tui.cli import main
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+SHOP = SAMPLES / "shop.pcap.zst"
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+class Elements(HTMLParser):
+    """Names, attributes and text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def made(tmp_path: Path, capture: Path, *options: str, name: str = "r.html") -> str:
+    target = tmp_path / name
+    result = CliRunner().invoke(main, ["report", str(capture), "-o", str(target), *options])
+    assert result.exit_code == 0, result.output
+    return target.read_text()
+
+
+def read(page: str) -> Elements:
+    found = Elements()
+    found.feed(page)
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return made(tmp_path_factory.mktemp("report"), SHOP)
+
+
+def test_it_is_whole_without_a_network(page: str) -> None:
+    found = read(page)
+    assert not {"script", "link", "img", "iframe", "object", "base"} & set(found.names)
+    loading = {"src", "srcset", "action", "data", "xlink:href"}
+    assert not [name for name, _ in found.attributes if name in loading or name.startswith("on")]
+    links = [value or "" for name, value in found.attributes if name == "href"]
+    assert links
+    assert all(link.startswith("#") for link in links)
+    assert "url(" not in page
+    assert "@import" not in page
+
+
+def test_the_three_questions_are_answered(page: str) -> None:
+    text = " ".join(read(page).texts)
+    assert "These would not: legacy-export" in text
+    assert "172.17.0.4:29092" in text
+    assert "no heartbeat for" in text
+
+
+def test_numbers_are_those_of_the_commands(page: str) -> None:
+    latency = Latency()
+    with open_capture([SHOP]) as capture:
+        from analyzer.rows import row_of
+
+        for exchange in capture.exchanges():
+            latency.add(row_of(exchange, capture.context.names), exchange)
+    cells = re.findall(r"<td>(\w+)</td><td class=r>([\d,]+)</td>", page)
+    counted = {line["api"]: str(line["count"]) for line in latency.rows(by=("api",))}
+    assert counted["Fetch"] == dict(cells)["Fetch"]
+    assert set(counted.items()) <= set(cells)
+
+
+def test_every_chart_has_a_title_and_parents_close(page: str) -> None:
+    assert page.count("<svg") == page.count("</svg>") > 3
+    assert page.count('class="chart"><title>') == page.count("<svg")
+
+
+def test_light_dark_and_paper_are_styled(page: str) -> None:
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
+
+
+def test_markdown_has_the_same_findings(tmp_path: Path) -> None:
+    text = made(tmp_path, SHOP, name="r.md")
+    assert text.startswith("# Kafka traffic: shop.pcap.zst")
+    assert "172.17.0.4:29092" in text
+    assert "## Consumer groups" in text
+
+
+def test_all_names_can_be_hidden(tmp_path: Path) -> None:
+    for name in ("r.html", "r.md"):
+        text = made(tmp_path, SHOP, "--redact", "all", name=name)
+        for word in ("legacy", "billing", "orders", "10.0.2.", "172.17.", "shop.pcap"):
+            assert word not in text, word
+        assert "client-1" in text.replace("\\-", "-")
+
+
+def test_a_filter_is_said_and_kept(tmp_path: Path) -> None:
+    text = made(tmp_path, SHOP, "-Y", "api == Heartbeat")
+    assert "api == Heartbeat" in text
+    assert "<td>Produce</td>" not in text
+
+
+def hostile(tmp_path: Path) -> Path:
+    """A capture in which every name is a piece of HTML, of Markdown, and of a terminal's codes."""
+    import socket
+    import struct
+
+    name = (EVIL + "`|\x1b[31m\n").encode()
+    topic = struct.pack(">h", len(name)) + name
+    body = struct.pack(">i", 1) + topic
+    request = struct.pack(">hhih", 3, 1, 7, len(name)) + name + body
+    answer = struct.pack(">i", 7) + struct.pack(">iihi", 1, 1, len(name), 0)[:8]
+    answer = struct.pack(">ii", 7, 1) + struct.pack(">ih", 1, len(name)) + name
+    answer += struct.pack(">ihi", 9092, -1, 1) + struct.pack(">i", 1)
+    answer += struct.pack(">h", 3) + topic + b"\0" + struct.pack(">i", 0)
+    path = tmp_path / "evil.pcapng"
+    ends = (socket.inet_aton("10.0.0.1"), 40000), (socket.inet_aton("10.0.0.2"), 9092)
+    places = {0: 1000, 1: 5000}
+    with path.open("wb") as file:
+        writer = PcapngWriter(file)
+        writer.interface("lo")
+        for number, (side, payload) in enumerate(((0, request), (1, answer))):
+            payload = struct.pack(">i", len(payload)) + payload
+            (source, sport), (target, dport) = ends[side], ends[1 - side]
+            tcp = struct.pack(">HHII", sport, dport, places[side], places[1 - side])
+            tcp += struct.pack(">BBHHH", 5 << 4, 0x18, 65535, 0, 0) + payload
+            places[side] += len(payload)
+            ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), number, 0, 64, 6, 0)
+            packet = b"\0" * 12 + b"\x08\x00" + ip + source + target + tcp
+            writer.packet(packet, 1_700_000_000_000_000_000 + number * 1_000_000)
+    return path
+
+
+def test_names_from_traffic_stay_text(tmp_path: Path) -> None:
+    capture = hostile(tmp_path)
+    page = made(tmp_path, capture)
+    found = read(page)
+    assert "alert(1)" in " ".join(found.texts)
+    assert not {"script", "img"} & set(found.names)
+    assert not [name for name, _ in found.attributes if name.startswith("on")]
+    assert "\x1b" not in page
+    text = made(tmp_path, capture, name="r.md")
+    assert "\x1b" not in text
+    outside = re.sub(r"(`+)(?:(?!\1).)*\1", "", text)
+    assert not re.search(r"(?<!\\)<(script|img)", outside)
+
+
+def test_markdown_cannot_be_broken_out_of() -> None:
+    assert _text("a|b<c>`d`") == "a\\|b\\<c\\>\\`d\\`"
+    assert _code("a ``` b").startswith("````")
+
+
+def test_a_target_that_is_the_input_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "x.md"
+    target.write_bytes(SHOP.read_bytes())
+    before = target.read_bytes()
+    result = CliRunner().invoke(report, [str(target), "-o", str(target)])
+    assert result.exit_code == 2
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [[], ["-o", "x.pdf"], ["-o", "x.html", "--format", "csv"]])
+def test_wishes_that_no_report_can_fill_are_told(words: list[str]) -> None:
+    assert CliRunner().invoke(main, ["report", str(SHOP), *words]).exit_code == 2
+
+
+def test_runs_of_signs() -> None:
+    assert list(charts.runs("JJ==x")) == [(0, 2, "J"), (2, 4, "="), (4, 5, "x")]
+    assert list(charts.runs("")) == []
+
+
+def test_it_is_shown_by_a_browser(tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("needs chromium")
+    made(tmp_path, SHOP)
+    target = tmp_path / "page.png"
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1200,1600"]
+    flags += [f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={target}"]
+    dump = [browser, *flags, (tmp_path / "r.html").as_uri()]
+    done = subprocess.run(dump, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert target.stat().st_size > 20_000

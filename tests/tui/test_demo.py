@@ -1,0 +1,146 @@
+"""The demo: the capture that ships, what it says without a terminal, and the tour."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from analyzer.offline import open_capture
+from tests.tui.pilots import idle, text_of
+from tui.cli import main
+from tui.demo import HINTS, capture
+from tui.feed import StillFeed
+from tui.store import Store
+from tui.tour import STEPS
+from tui.tour_app import TourApp
+
+ROOT = Path(__file__).parents[2]
+LIMIT_BYTES = 300_000
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "demo.pcap"
+    assert CliRunner().invoke(main, ["demo", "--save", str(path)]).exit_code == 0
+    return path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code in (0, 1), result.output
+    return result.output
+
+
+def test_it_ships_and_is_small() -> None:
+    assert capture().stat().st_size < LIMIT_BYTES
+
+
+def test_without_a_terminal_it_lists_and_says_what_next() -> None:
+    told = run("demo")
+    assert "orders-svc" in told
+    for question, _ in HINTS:
+        assert question in told
+
+
+def test_the_client_that_breaks(saved: Path) -> None:
+    told = run(
+        "clients",
+        str(saved),
+        "--for",
+        "4.0",
+        "-q",
+        "--format",
+        "csv",
+        "--columns",
+        "client,verdict",
+    )
+    assert [line for line in told.splitlines() if line.endswith(",breaks")] == [
+        "legacy-export,breaks"
+    ]
+
+
+def test_why_the_group_rebalanced(saved: Path) -> None:
+    told = run("groups", str(saved), "billing", "-q")
+    for cause in ("joined", "left", "expired", "no heartbeat for"):
+        assert cause in told
+
+
+def test_the_wrong_address(saved: Path) -> None:
+    told = run("cluster", str(saved), "--only", "nodes", "-q")
+    assert re.search(r"172\.17\.0\.4:29092", told)
+
+
+def test_every_big_question_has_its_trouble(saved: Path) -> None:
+    told = run("check", str(saved), "-q", "--format", "csv", "--columns", "name")
+    found = set(told.split())
+    assert found >= {
+        "address-unreachable",
+        "breaks-on-upgrade",
+        "denied",
+        "http-to-kafka",
+        "leader-stale-metadata",
+        "message-too-large",
+        "offset-out-of-range",
+        "producer-fenced",
+        "rebalance-expired",
+        "sasl-failed",
+        "throttled",
+        "tls-to-plain",
+        "transaction-aborted",
+        "unanswered",
+        "unknown-topic",
+    }
+
+
+def commands_of_the_readme() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    found = re.findall(r"^    kafkascope (.*?demo\.pcap.*)$", text, re.MULTILINE)
+    return [line.partition("  ")[0] for line in found]
+
+
+def test_the_commands_of_the_readme_do(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(saved.parent)
+    commands = commands_of_the_readme()
+    assert len(commands) >= 5
+    for command in commands:
+        assert run(*shlex.split(command)), command
+
+
+def test_links_and_pictures_of_the_readme_are_there() -> None:
+    text = (ROOT / "README.md").read_text()
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_tour_leads_through_the_screens(saved: Path) -> None:
+    opened = open_capture([saved])
+    store = Store(opened.source.read, opened.context)
+    for exchange in opened.exchanges():
+        store.add(exchange)
+
+    async def walk() -> None:
+        app = TourApp(StillFeed(store), "demo.pcap")
+        async with app.run_test(size=(120, 40)) as pilot:
+            await idle(app, pilot)
+            assert f"1/{len(STEPS)}" in text_of(app)
+            await pilot.press("7")
+            await idle(app, pilot)
+            assert "you are there" in text_of(app)
+            for number in range(2, len(STEPS) + 1):
+                await pilot.press("f2")
+                await idle(app, pilot)
+                assert f"{number}/{len(STEPS)}" in text_of(app)
+            await pilot.press("f3")
+            assert app.stop_number == len(STEPS) - 2
+            await pilot.press("f4")
+            await idle(app, pilot)
+            assert "F2 next" not in text_of(app)
+
+    asyncio.run(walk())
+    opened.close()
