@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def scenario(*ports: int) -> Callable[[Scenario], Scenario]:
 def proxied(*faults: str) -> Iterator[str]:
     """Our proxy with faults before the broker; where clients connect."""
     command = [sys.executable, "-m", "tui.cli", "proxy", "--upstream", BROKER]
-    command += ["--listen", f"127.0.0.1:{PROXY}"]
+    command += ["--listen", f"127.0.0.1:{PROXY}", "--port-base", str(PROXY)]
     for fault in faults:
         command += ["--fault", fault]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=sys.stderr)
@@ -188,19 +188,24 @@ def batch(count: int, producer: tuple[int, int, int]) -> bytes:
 # --- scenarios ----------------------------------------------------------------------------------
 
 
-@scenario(PROXY)
+@scenario(PROXY, PROXY + 1)
 def stale_leader(cluster: KRaftCluster) -> None:
     """A client that repeats a Fetch after NOT_LEADER_OR_FOLLOWER and never asks for metadata."""
     topics("leaders")
     fetch = "api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 6"
     with proxied(fetch), closing(Raw(PROXY, "stubborn")) as raw:
-        asked = [{"topic": "leaders", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}]
+        asked = [
+            {
+                "topic": "leaders",
+                "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}],
+            }
+        ]
         for _ in range(8):
             raw.ask("Fetch", 4, replica_id=-1, max_wait_ms=10, min_bytes=0, topics=asked)
             time.sleep(0.05)
 
 
-@scenario(PROXY)
+@scenario(PROXY, PROXY + 1)
 def leader_moved(cluster: KRaftCluster) -> None:
     """A producer that meets one such error and asks for metadata."""
     topics("moved")
@@ -210,7 +215,7 @@ def leader_moved(cluster: KRaftCluster) -> None:
         out.flush(20)
 
 
-@scenario(PROXY)
+@scenario(PROXY, PROXY + 1)
 def lost_answers(cluster: KRaftCluster) -> None:
     """A producer without idempotence whose first answer is lost: it gives up and sends again."""
     topics("lost")
@@ -224,13 +229,14 @@ def lost_answers(cluster: KRaftCluster) -> None:
 def stopped_broker(cluster: KRaftCluster) -> None:
     """A broker that stands still for some seconds: slow answers, and one after its client left."""
     topics("stopped")
-    raws = [Raw(PORT, f"patient-{n}") for n in range(3)]
+    raws = [Raw(PORT, "patient") for _ in range(3)]
     late = Raw(PORT, "hasty")
     process = cluster.nodes[0].process
     assert process is not None
     for raw in (*raws, late):
         raw.ask("ApiVersions", 2)
     os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(0.5)  # until all of its threads stand
     try:
         asked = {"topics": [{"name": "stopped"}], "allow_auto_topic_creation": False}
         for raw in (*raws, late):
@@ -246,23 +252,24 @@ def stopped_broker(cluster: KRaftCluster) -> None:
         raw.close()
 
 
-@scenario(PROXY)
+@scenario(PROXY, PROXY + 1)
 def black_hole(cluster: KRaftCluster) -> None:
-    """A request that stays without an answer for longer than clients wait."""
-    with proxied("api == Metadata -> black-hole"):
-        raw = Raw(PROXY, "waiting")
-        raw.ask("ApiVersions", 2)
-        raw.ids += 1
-        raw.socket.sendall(request("Metadata", 8, raw.ids, raw.name, topics=None))
-        other = Raw(PROXY, "witness")
-        for _ in range(32):
-            other.ask("ApiVersions", 2)
-            time.sleep(1)
-        # The capture ends before the connections do.
-        LATER.extend((raw, other))
+    """A request that stays without an answer for longer than clients wait; the capture ends before
+    the connections do."""
+    UNTIL_LATER.enter_context(proxied("api == Metadata -> black-hole"))
+    raw = UNTIL_LATER.enter_context(closing(Raw(PROXY, "waiting")))
+    raw.ask("ApiVersions", 2)
+    raw.ids += 1
+    raw.socket.sendall(request("Metadata", 8, raw.ids, raw.name, topics=None))
+    other = UNTIL_LATER.enter_context(closing(Raw(PROXY, "witness")))
+    for _ in range(8):
+        other.ask("ApiVersions", 2)
+        time.sleep(4)
+    other.ask("ApiVersions", 2)
 
 
-LATER: list[Raw] = []
+UNTIL_LATER = ExitStack()
+"""What is to be closed when nobody captures any longer."""
 
 
 @scenario()
@@ -290,7 +297,7 @@ def eager_fetches(cluster: KRaftCluster) -> None:
     topics("empty")
     client = consumer("eager", "eager-group", fetch_wait_max_ms=1, fetch_error_backoff_ms=0)
     client.assign([TopicPartition("empty", 0, 0)])
-    read(client, 1, 4)
+    read(client, 1, 3)
     client.close()
 
 
@@ -442,11 +449,16 @@ def denied(cluster: KRaftCluster) -> None:
 
 @scenario()
 def sequences(cluster: KRaftCluster) -> None:
-    """An idempotent producer that leaves a batch out, and repeats one."""
+    """A producer that asks for an id without a pause until it gets one (an error storm); then it
+    repeats a batch, and leaves one out."""
     topics("sequences")
     with closing(Raw(PORT, "gappy")) as raw:
-        answer = raw.ask("InitProducerId", 1, transactional_id=None, transaction_timeout_ms=60000)
-        number, epoch = struct.unpack_from(">qh", answer, 10)
+        error = 14
+        while error:  # COORDINATOR_LOAD_IN_PROGRESS at first
+            asked = {"transactional_id": None, "transaction_timeout_ms": 60000}
+            error, number, epoch = struct.unpack_from(
+                ">hqh", raw.ask("InitProducerId", 1, **asked), 8
+            )
         for sequence in (0, 2, 2, 9):
             data = batch(2, (number, epoch, sequence))
             sent = [{"name": "sequences", "partition_data": [{"index": 0, "records": data}]}]
@@ -491,7 +503,7 @@ def open_transaction(cluster: KRaftCluster) -> None:
     out.abort_transaction(10)
 
 
-@scenario(PROXY)
+@scenario(PROXY, PROXY + 1)
 def wrong_checksum(cluster: KRaftCluster) -> None:
     """A batch that is damaged on its way."""
     topics("damaged")
@@ -568,11 +580,16 @@ def wrong_answers(cluster: KRaftCluster) -> None:
 def throttled(cluster: KRaftCluster) -> None:
     """A producer with a quota far below what it sends."""
     topics("quota")
-    cluster.tool(
-        "kafka.admin.ConfigCommand", "--bootstrap-server", "127.0.0.1:9094", "--alter",
-        "--entity-type", "clients", "--entity-name", "greedy",
-        "--add-config", "producer_byte_rate=1000",
-    )  # fmt: skip
+    entity = [{"entity_type": "client-id", "entity_name": "greedy"}]
+    limits = [{"key": "producer_byte_rate", "value": 1000.0, "remove": False}]
+    with closing(Raw(9094, "admin")) as raw:
+        raw.ask(
+            "AlterClientQuotas",
+            0,
+            entries=[{"entity": entity, "ops": limits}],
+            validate_only=False,
+        )
+    time.sleep(1)
     out = producer("greedy", compression_type="none")
     for _ in range(6):
         out.produce("quota", bytes(3000))
@@ -594,6 +611,39 @@ def healthy(cluster: KRaftCluster) -> None:
     client.close()
 
 
+@scenario(PORT, 9)
+def wrong_address(cluster: KRaftCluster) -> None:
+    """A broker that advertises a port on which nobody listens."""
+    client = producer("misled", message_timeout_ms=4000)
+    client.produce("anything", b"x")
+    client.flush(6)
+
+
+@scenario(SASL)
+def plain_to_tls(cluster: KRaftCluster) -> None:
+    """A client without TLS on a TLS listener."""
+    for _ in range(2):
+        with closing(Raw(SASL, "plain")) as raw:
+            raw.ask("ApiVersions", 2)
+
+
+ADVERTISED = ",".join(
+    f"{name}://127.0.0.1:{port}"
+    for name, port in (("PLAINTEXT", 9), ("INTERNAL", 9094), ("SASL_PLAINTEXT", SASL))
+)
+SETTINGS: dict[str, dict[str, str]] = {
+    "wrong-address": {"advertised.listeners": ADVERTISED},
+    "plain-to-tls": {
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SSL"
+        ),
+        "listener.name.sasl_plaintext.ssl.keystore.type": "PEM",
+        "listener.name.sasl_plaintext.ssl.keystore.location": str(HOME / "key.pem"),
+    },
+}
+"""Scenarios that need a broker of their own."""
+
+
 # --- making -------------------------------------------------------------------------------------
 
 LARGE = 20_000
@@ -606,9 +656,7 @@ def make(name: str, cluster: KRaftCluster, folder: Path) -> None:
     raw = folder / f"{name}.pcap"
     with sniff(raw, ports):
         function(cluster)
-    for each in LATER:
-        each.close()
-    LATER.clear()
+    UNTIL_LATER.close()
     data = raw.read_bytes()
     for suffix in (".pcap", ".pcap.gz"):
         (TARGET / f"{name}{suffix}").unlink(missing_ok=True)
@@ -621,20 +669,45 @@ def make(name: str, cluster: KRaftCluster, folder: Path) -> None:
     print(f"{target.name}: {target.stat().st_size} bytes", flush=True)
 
 
-def main(names: list[str]) -> None:
-    """Make all of them, or those named."""
-    TARGET.mkdir(exist_ok=True)
+def keystore() -> None:
+    """A key and its certificate for a TLS listener."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    key, cert = HOME / "key", HOME / "cert"
+    words = "openssl req -x509 -newkey rsa:2048 -nodes -days 9999 -subj /CN=localhost"
+    subprocess.run(
+        [*words.split(), "-keyout", str(key), "-out", str(cert)],
+        check=True,
+        capture_output=True,
+    )
+    (HOME / "key.pem").write_bytes(key.read_bytes() + cert.read_bytes())
+
+
+def run(names: list[str], settings: dict[str, str]) -> None:
+    """Make captures with one broker."""
     shutil.rmtree(HOME, ignore_errors=True)
-    settings = {"auto.create.topics.enable": "false", "broker.rack": "a"}
+    keystore()
+    settings = {"auto.create.topics.enable": "false", "broker.rack": "a", **settings}
     with (
         tempfile.TemporaryDirectory() as folder,
         KRaftCluster("4.4.0", 1, HOME, base_port=PORT, settings=settings) as cluster,
     ):
-        for name in names or SCENARIOS:
+        for name in names:
             try:
                 make(name, cluster, Path(folder))
             except Exception as error:  # the others are to be made all the same
                 print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def main(names: list[str]) -> None:
+    """Make all of them, or those named."""
+    TARGET.mkdir(exist_ok=True)
+    wanted = names or list(SCENARIOS)
+    common = [name for name in wanted if name not in SETTINGS]
+    if common:
+        run(common, {})
+    for name in wanted:
+        if name in SETTINGS:
+            run([name], SETTINGS[name])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,157 @@
+"""Each detector on traffic that shows the trouble for real, and on traffic that does not.
+
+`tests/interop/make_findings.py` made the captures; their README says how.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from analyzer.filter import compile_filter
+from analyzer.findings import Finding, Findings, mentions
+from analyzer.model import Exchange
+from analyzer.offline import open_capture
+from analyzer.rows import Row, row_of
+
+HERE = Path(__file__).parents[1] / "captures"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+
+TROUBLE = {
+    "black-hole": {"no-answer-yet"},
+    "commit-storm": {"commit-storm"},
+    "denied": {"denied"},
+    "eager-fetches": {"eager-fetches"},
+    "expired-member": {"rebalance-expired"},
+    "far-racks": {"reads-across-racks"},
+    "fenced-member": {"rebalance-fenced"},
+    "fenced-producer": {"producer-fenced", "transaction-aborted"},
+    "hot-partition": {"hot-partition"},
+    "leader-moved": {"leader-moved"},
+    "lost-answers": {"unanswered", "batch-twice"},
+    "odd-commits": {"commit-back", "commit-beyond"},
+    "old-versions": {"no-api-versions", "version-refused"},
+    "open-transaction": {"consumer-at-stable"},
+    "out-of-range": {"offset-out-of-range"},
+    "plain-to-tls": {"plain-to-tls"},
+    "security": {
+        "http-to-kafka",
+        "sasl-failed",
+        "sasl-mechanism",
+        "sasl-missing",
+        "tls-to-plain",
+    },
+    "sequences": {"error-storm", "sequence-refused", "sequence-repeated"},
+    "short-connections": {"short-connections"},
+    "silent-consumer": {"rebalance-poll", "redelivered"},
+    "stale-leader": {"leader-stale-metadata"},
+    "stopped-broker": {"late-answer", "slow-answers"},
+    "throttled": {"throttled"},
+    "tiny-batches": {"tiny-batches"},
+    "too-large": {"message-too-large"},
+    "unknown-topic": {"lookup-storm", "unknown-topic"},
+    "wrong-address": {"address-unreachable"},
+    "wrong-answers": {"answer-to-nothing"},
+    "wrong-checksum": {"batch-damaged"},
+}
+"""Capture -> rules that must be there."""
+
+KNOWN: dict[str, set[str]] = {
+    "aiokafka": set(),
+    "cluster": set(),
+    "demo": {"sasl-failed"},
+    "java-codecs": set(),
+    "kafka-python": set(),
+    "librdkafka": set(),
+    "rebalance": set(),
+    "transactions": set(),
+    "java-old": {"breaks-on-upgrade"},
+    "sasl": {"sasl-failed", "short-connections"},
+    "sasl-old": {"breaks-on-upgrade"},
+}
+"""Sample -> errors and warnings that are right: a wrong password on purpose, an old library."""
+
+
+@cache
+def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
+    found = Findings()
+    with open_capture([path]) as capture:
+        capture.watch = found.saw
+        exchanges = list(capture.exchanges())
+        names = capture.context.names
+        pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
+    for row, exchange in pairs:
+        found.add(row, exchange)
+    return found.told(names), pairs
+
+
+def capture_of(name: str, folder: Path = HERE) -> Path:
+    return next(folder.glob(f"{name}.pcap*"))
+
+
+@pytest.mark.parametrize("name", sorted(TROUBLE))
+def test_trouble_is_found(name: str) -> None:
+    findings, _ = judged(capture_of(name))
+    assert TROUBLE[name] <= {finding.name for finding in findings}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(HERE.glob("*.pcap*")), *sorted(SAMPLES.glob("*.pcap*"))],
+    ids=lambda path: path.name,
+)
+def test_evidence_selects_exchanges(path: Path) -> None:
+    findings, pairs = judged(path)
+    for finding in findings:
+        wanted = compile_filter(finding.filter)
+        selected = [row.number for row, exchange in pairs if wanted(row, exchange)]
+        assert selected, finding
+        assert len(selected) < len(pairs) or len(pairs) < 200, finding
+
+
+def serious(path: Path) -> set[str]:
+    return {f.name for f in judged(path)[0] if f.severity in ("error", "warning")}
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_healthy_traffic_is_silent(name: str) -> None:
+    assert serious(capture_of(name, SAMPLES)) == KNOWN[name]
+
+
+def test_a_healthy_group_and_producer_are_not_even_noted() -> None:
+    findings, _ = judged(capture_of("healthy"))
+    assert {finding.severity for finding in findings} <= {"chat"}
+
+
+def test_sentences_are_for_people() -> None:
+    for path in sorted(HERE.glob("*.pcap*")):
+        for finding in judged(path)[0]:
+            assert finding.text.isprintable()
+            assert "None" not in finding.text
+            assert not finding.text.endswith(".")
+
+
+def test_an_exchange_knows_the_findings_that_mention_it() -> None:
+    findings, pairs = judged(capture_of("too-large"))
+    told = {row.number: {f.name for f in mentions(findings, row, each)} for row, each in pairs}
+    failed = next(row.number for row, _ in pairs if row.errors)
+    assert "message-too-large" in told[failed]
+    assert any("message-too-large" not in names for names in told.values())
+
+
+def test_numbers_in_sentences() -> None:
+    texts = {
+        name: next(f.text for f in judged(capture_of(capture))[0] if f.name == name)
+        for capture, name in (
+            ("odd-commits", "commit-beyond"),
+            ("out-of-range", "offset-out-of-range"),
+            ("expired-member", "rebalance-expired"),
+            ("hot-partition", "hot-partition"),
+        )
+    }
+    assert "skipped 30 records" in texts["commit-beyond"]
+    assert "went on at 0 (earliest): 500 offsets back" in texts["offset-out-of-range"]
+    assert "killed: no heartbeat for 6" in texts["rebalance-expired"]
+    assert "an even share of 4 partitions is 25 %" in texts["hot-partition"]

@@ -1,0 +1,187 @@
+"""The delivery audit on traffic of groups: real captures, and histories made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.offline import open_capture
+from analyzer.rows import row_of
+from analyzer.statistics.cluster import Cluster
+from analyzer.statistics.delivery import Delivery
+from analyzer.statistics.delivery_audit import Audit
+from analyzer.statistics.delivery_parts import APART, Periods
+from analyzer.statistics.delivery_plans import (
+    Subscriber,
+    assignment,
+    by_range,
+    by_round_robin,
+    judge,
+    subscribers,
+)
+from analyzer.statistics.groups import Groups
+
+HERE = Path(__file__).parents[1] / "captures"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+
+
+def audit_of(path: Path) -> Audit:
+    delivery, groups, cluster = Delivery(), Groups(), Cluster()
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            row = row_of(exchange, capture.context.names)
+            for each in (delivery, groups, cluster):
+                each.add(row, exchange)  # type: ignore[attr-defined]
+        return Audit(delivery, groups, cluster, capture.context.names)
+
+
+def line_of(audit: Audit, topic: str, number: int = 0) -> dict[str, Any]:
+    return next(
+        line for line in audit.partitions() if (line["topic"], line["partition"]) == (topic, number)
+    )
+
+
+def test_offsets_of_a_healthy_group() -> None:
+    audit = audit_of(HERE / "healthy.pcap")
+    lines = audit.partitions("well-group")
+    assert [line["lag"] for line in lines] == [0, 0]
+    assert sum(line["committed"] for line in lines) == 40
+    assert all(line["fetched"] == line["end"] == line["committed"] for line in lines)
+    assert audit.events("well-group") == []
+
+
+def test_commits_that_skip_and_go_back() -> None:
+    audit = audit_of(HERE / "odd-commits.pcap")
+    line = line_of(audit, "commits")
+    assert (line["fetched"], line["committed"], line["beyond"], line["back"]) == (20, 50, 30, 5)
+    assert [event["kind"] for event in audit.events()] == ["back", "beyond"]
+
+
+def test_a_group_without_commits_reads_again_after_a_rebalance() -> None:
+    audit = audit_of(SAMPLES / "rebalance.pcap")
+    java = line_of(audit, "java-4.4.0.group", 1)
+    assert (java["again"], java["committed"]) == (0, 12)
+    other = line_of(audit, "librdkafka.group", 1)
+    assert (other["again"], other["commits"]) == (24, 0)
+    assert "no commit" in other["remarks"]
+    assert {event["kind"] for event in audit.events()} == {"again"}
+
+
+def test_lag_over_time_never_grows_in_a_group_that_reads_everything() -> None:
+    audit = audit_of(SAMPLES / "rebalance.pcap")
+    lags = [line["lag"] for line in audit.lags("java-4.4.0.group.group")]
+    assert lags
+    assert all(lag >= 0 for lag in lags)
+    assert lags[-1] == 0
+
+
+def test_the_plans_of_leaders_are_those_of_their_assignor() -> None:
+    audit = audit_of(SAMPLES / "rebalance.pcap")
+    plans = audit.plans()
+    assert {plan["assignor"] for plan in plans} == {"range"}
+    assert all("range" in plan["like"] for plan in plans)
+    assert all(not plan["unassigned"] and not plan["twice"] for plan in plans)
+
+
+def test_pauses_are_held_against_the_limit_of_the_group() -> None:
+    audit = audit_of(HERE / "silent-consumer.pcap.gz")
+    (pause,) = [event for event in audit.events() if event["kind"] == "pause"]
+    assert "its max.poll.interval of 6 s" in pause["text"]
+
+
+A = Subscriber("a", "", ("t", "u"))
+B = Subscriber("b", "", ("t", "u"))
+COUNTS = {"t": 3, "u": 3}
+
+
+def test_range_gives_the_first_members_more_of_each_topic() -> None:
+    given = by_range([A, B], COUNTS)
+    assert given["a"] == {("t", 0), ("t", 1), ("u", 0), ("u", 1)}
+    assert given["b"] == {("t", 2), ("u", 2)}
+
+
+def test_round_robin_deals_in_turn() -> None:
+    given = by_round_robin([A, B], COUNTS)
+    assert given["a"] == {("t", 0), ("t", 2), ("u", 1)}
+    assert given["b"] == {("t", 1), ("u", 0), ("u", 2)}
+
+
+def test_round_robin_passes_over_those_who_do_not_subscribe() -> None:
+    given = by_round_robin([A, Subscriber("b", "", ("u",))], COUNTS)
+    assert given["a"] >= {("t", 0), ("t", 1), ("t", 2)}
+
+
+def test_static_members_come_first_by_their_instance() -> None:
+    found = subscribers((("a", "", ("t",)), ("z", "i1", ("t",)), ("y", "i2", ("t",))))
+    assert [each.id for each in found] == ["z", "y", "a"]
+
+
+def test_a_sticky_assignment_moves_only_what_balance_needs() -> None:
+    before = {"a": {("t", n) for n in range(4)}}
+    members = [Subscriber("a", "", ("t",)), Subscriber("b", "", ("t",))]
+    good = {"a": {("t", 0), ("t", 3)}, "b": {("t", 1), ("t", 2)}}
+    judged = judge(good, members, {"t": 4}, before)
+    assert judged.like == ("sticky",)
+    assert (judged.moved, judged.spare) == (2, 0)
+    swapped = judge({"a": good["b"], "b": good["a"]}, members, {"t": 4}, good)
+    assert (swapped.moved, swapped.spare) == (4, 4)
+    assert "sticky" not in swapped.like
+
+
+def test_partitions_of_two_members_and_of_none() -> None:
+    given = {"a": {("t", 0)}, "b": {("t", 0)}}
+    judged = judge(given, [A, B], {"t": 2, "u": 0}, None)
+    assert judged.twice == (("t", 0),)
+    assert judged.unassigned == (("t", 1),)
+
+
+def test_unknown_counts_make_nobody_guilty() -> None:
+    judged = judge({"a": {("t", 0)}, "b": set()}, [A, B], {}, None)
+    assert judged.unassigned == ()
+    assert judged.like == ()
+
+
+def test_an_assignment_is_read_from_the_state() -> None:
+    assert assignment((("a", (("t", (0, 2)),)),)) == {"a": {("t", 0), ("t", 2)}}
+
+
+@pytest.mark.parametrize("assignor", [by_range, by_round_robin])
+@given(
+    members=st.dictionaries(
+        st.text("abc", min_size=1, max_size=3),
+        st.frozensets(st.sampled_from("tuv"), min_size=1),
+        min_size=1,
+        max_size=5,
+    ),
+    counts=st.fixed_dictionaries({name: st.integers(0, 7) for name in "tuv"}),
+)
+def test_every_partition_of_a_subscribed_topic_has_one_owner(
+    assignor: Any, members: dict[str, frozenset[str]], counts: dict[str, int]
+) -> None:
+    found = [Subscriber(name, "", tuple(sorted(topics))) for name, topics in members.items()]
+    found.sort(key=lambda member: member.id)
+    given = assignor(found, counts)
+    owned = sorted(place for places in given.values() for place in places)
+    topics = {topic for member in found for topic in member.topics}
+    assert owned == sorted((topic, n) for topic in topics for n in range(counts[topic]))
+    for member in found:
+        assert {topic for topic, _ in given[member.id]} <= set(member.topics)
+
+
+@given(
+    polls=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), max_size=30),
+    data=st.data(),
+)
+def test_periods_do_not_depend_on_order(polls: list[tuple[int, int]], data: st.DataObject) -> None:
+    second = APART // 2
+    one, two = Periods(), Periods()
+    for begin, length in polls:
+        one.add(begin * second, (begin + length) * second)
+    for begin, length in data.draw(st.permutations(polls)):
+        two.add(begin * second, (begin + length) * second)
+    assert one.dump() == two.dump()
+    assert all(end - begin > APART for begin, end in one.pauses())
