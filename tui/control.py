@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -25,7 +25,7 @@ class Control(Protocol):
     async def ask(self, do: str, **words: Any) -> dict[str, Any]:
         """The answer to a request; `ControlError` with a sentence."""
 
-    def states(self) -> AsyncIterator[dict[str, Any]]:
+    def states(self) -> AsyncGenerator[dict[str, Any], None]:
         """All about it: now, once a second, and when something changes; `ControlError` at its
         end."""
 
@@ -71,7 +71,7 @@ class SocketControl:
             raise ValueError("its answer is no object")
         return answer
 
-    async def states(self) -> AsyncIterator[dict[str, Any]]:
+    async def states(self) -> AsyncGenerator[dict[str, Any], None]:
         """All about it: now, once a second, and when something changes; `ControlError` at its
         end."""
         writer = None
@@ -87,14 +87,18 @@ class SocketControl:
             raise ControlError(f"the proxy does not answer: {error}") from error
         finally:
             if writer is not None:
-                writer.close()
+                await _closed(writer)
 
     async def close(self) -> None:
         """Leave it alone; it goes on."""
         writer, self._writer, self._reader = self._writer, None, None
         if writer is not None:
-            writer.close()
-            try:
-                await writer.wait_closed()
-            except OSError:
-                pass  # it left first
+            await _closed(writer)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    try:
+        await writer.wait_closed()
+    except OSError:
+        pass  # the other side left first

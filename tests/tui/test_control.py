@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class FakeProxy:
             }
         ]
 
-    async def states(self) -> AsyncIterator[dict[str, Any]]:
+    async def states(self) -> AsyncGenerator[dict[str, Any], None]:
         while True:
             self.changed.clear()
             yield {
@@ -233,17 +234,22 @@ def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:
     """Run `ask` against a server that sends these answers."""
     heard: list[bytes] = []
 
+    over: list[asyncio.Task[None] | None] = []
+
     async def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        over.append(asyncio.current_task())
         while line := await reader.readline():
             heard.append(line)
             writer.write(answers.pop(0))
         writer.close()
+        await writer.wait_closed()
 
     async def main() -> None:
         async with await asyncio.start_unix_server(on_client, path):
             control = SocketControl(path)
             await ask(control)
             await control.close()
+            await asyncio.gather(*filter(None, over))
 
     asyncio.run(main())
     return heard
@@ -251,10 +257,10 @@ def serve(answers: list[bytes], path: Path, ask: Any) -> list[bytes]:
 
 def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
     async def ask(control: SocketControl) -> None:
-        states = control.states()
-        assert (await anext(states))["held"] == []
-        with pytest.raises(ControlError, match="does not answer"):
-            await anext(states)
+        async with aclosing(control.states()) as states:
+            assert (await anext(states))["held"] == []
+            with pytest.raises(ControlError, match="does not answer"):
+                await anext(states)
 
     lines = b'{"ok":true}\n{"event":"notice"}\n{"event":"state","held":[]}\n{\n'
     assert serve([lines], tmp_path / "proxy.sock", ask) == [b'{"do":"watch"}\n']

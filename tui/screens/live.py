@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -139,9 +140,10 @@ class LiveBoard(Board):
     async def _watch(self, control: Control) -> None:
         while True:
             try:
-                async for state in control.states():
-                    self.problem = ""
-                    self._take(state, (await control.ask("connections"))["connections"])
+                async with aclosing(control.states()) as states:
+                    async for state in states:
+                        self.problem = ""
+                        self._take(state, (await control.ask("connections"))["connections"])
             except ControlError as error:
                 self.problem = str(error)
                 self.held, self.rules, self.connections = [], [], []
