@@ -110,7 +110,8 @@ def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
     def trouble() -> None:
         try:
             time.sleep(3)  # the journey is under way
-            leader = admin_of(cluster).list_topics(topic, 30).topics[topic].partitions[0].leader
+            admin = admin_of(cluster)  # its futures fail when it is gone
+            leader = admin.list_topics(topic, 30).topics[topic].partitions[0].leader
             (node,) = (each for each in cluster.nodes if each.number == leader)
             node.stop()  # leaders move to the others
             time.sleep(2)
@@ -118,7 +119,7 @@ def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
             node.wait(("INTERNAL", "CONTROLLER"))  # probes of the others would count as visits
             time.sleep(3)  # it has caught up
             # Leaders move back while all brokers live: they tell where to.
-            admin_of(cluster).elect_leaders(ElectionType.PREFERRED, None).result(30)
+            admin.elect_leaders(ElectionType.PREFERRED, None).result(30)
         except BaseException as failure:
             failures.append(failure)
 

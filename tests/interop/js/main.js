@@ -194,7 +194,9 @@ async function administer(a) {
   try {
     const topics = (a.topics || "").split(",").filter(Boolean);
     if (topics.length) {
-      await admin.createTopics({ topics: topics.map((topic) => ({ topic, numPartitions: 2 })) });
+      // It waits for leaders badly: a broker that does not know the topic yet is an error to it.
+      const made = topics.map((topic) => ({ topic, numPartitions: 2 }));
+      await admin.createTopics({ topics: made, waitForLeaders: false });
     }
     const result = { topics: (await admin.listTopics()).length, cluster: await admin.describeCluster() };
     if (a.describe) {
