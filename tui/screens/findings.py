@@ -72,7 +72,11 @@ class FindingsBoard(ChartedBoard):
         counts = dict.fromkeys(ROLES, 0)
         for line in self.sheet.lines:
             counts[line["severity"]] = counts.get(line["severity"], 0) + 1
-        words = [f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items() if count]
+        words = [
+            f"{count} {word}{'s' * (count != 1 and word != 'chat')}"
+            for word, count in counts.items()
+            if count
+        ]
         return "   ".join(words)
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
