@@ -18,6 +18,9 @@ STAR: Final = b"*"
 _MAGIC_2_KEPT: Final = 21
 """Offset of the attributes: what the checksum covers begins here."""
 
+_MAGIC_END: Final = 17
+"""Offset, size, checksum or leader epoch, and the magic, in all formats."""
+
 
 def redacted_records(data: bytes, *, keys: bool = False, names: bool = False) -> bytes:
     """A records field without values; without keys when `keys`, without names of headers when
@@ -34,7 +37,7 @@ def _field(data: bytes, keys: bool, names: bool, depth: int) -> bytes:
         for batch in batches(data):
             end = batch.at + batch.size
             if isinstance(batch, Partial):
-                out.append(STAR * batch.size)
+                out.append(_partial(data[batch.at : batch.at + batch.size]))
             elif batch.magic == 2:
                 out.append(_batch(data, batch, keys, names))
             else:
@@ -43,6 +46,12 @@ def _field(data: bytes, keys: bool, names: bool, depth: int) -> bytes:
         pass
     out.append(STAR * (len(data) - end))
     return b"".join(out)
+
+
+def _partial(data: bytes) -> bytes:
+    """The cut last batch of a Fetch: clients look as far as its magic and do without it."""
+    kept = _MAGIC_END if len(data) >= _MAGIC_END and data[_MAGIC_END - 1] <= 2 else 0
+    return data[:kept] + STAR * (len(data) - kept)
 
 
 def _batch(data: bytes, batch: Batch, keys: bool, names: bool) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -33,7 +35,8 @@ BUSY = 3
     show_default=True,
     help="original: captured answers come after the captured time.",
 )
-def serve(wish: Wish, listen: str, pace: str) -> int:
+@click.option("--until-eof", is_flag=True, hidden=True)
+def serve(wish: Wish, listen: str, pace: str, until_eof: bool) -> int:
     """The capture becomes a broker: real clients, of any language, connect and get its topics,
     records
     and answers.
@@ -63,12 +66,20 @@ def serve(wish: Wish, listen: str, pace: str) -> int:
         if not model.asked:
             click.echo("kafkascope: there is nothing to serve", err=True)
             return damaged or BUSY
-        code = asyncio.run(_serve(model, library, host.strip("[]"), int(port), wish, pace))
+        code = asyncio.run(
+            _serve(model, library, host.strip("[]"), int(port), wish, pace, until_eof)
+        )
     return code or damaged
 
 
 async def _serve(
-    model: Model, library: Library, host: str, port: int, wish: Wish, pace: str
+    model: Model,
+    library: Library,
+    host: str,
+    port: int,
+    wish: Wish,
+    pace: str,
+    until_eof: bool,
 ) -> int:
     from proxy.serve.broker import Broker
     from proxy.serve.server import Server
@@ -95,7 +106,16 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
+    if until_eof:
+        # Whoever started us holds our stdin: when it is gone, we go.
+        loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
     await stop.wait()
     await server.stop()
     told(f"{server.requests} requests answered")
     return 0
+
+
+def _read_stdin(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 1 << 16):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        stop.set()

@@ -1,0 +1,478 @@
+"""Kafka traffic in tests: `kafka_proxy`, `kafka_capture`, `kafka_replay_broker`.
+
+All of it is done by `kafkascope` as a child process, from this environment or another one; here are
+only pipes, JSON lines and assertions. Every wait has a limit, every child ends with us.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["Capture", "KafkascopeError", "Proxy", "ReplayBroker"]
+
+START_S = 30.0
+ANSWER_S = 15.0
+READ_S = 120.0
+END_S = 10.0
+SEVERITIES = ("error", "warning", "note", "chat")
+_FAILED = pytest.StashKey[bool]()
+
+
+class KafkascopeError(Exception):
+    """kafkascope is not there, did not start, or refused what it was asked."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--kafkascope and --kafkascope-dir."""
+    group = parser.getgroup("kafkascope")
+    group.addoption("--kafkascope", metavar="COMMAND", help="How to run kafkascope [from PATH].")
+    group.addoption(
+        "--kafkascope-dir", metavar="DIR", help="Where captures of failed tests are kept."
+    )
+
+
+def _command(config: pytest.Config) -> list[str]:
+    wished = config.getoption("--kafkascope") or os.environ.get("KAFKASCOPE")
+    if wished:
+        return [wished] if Path(wished).exists() else shlex.split(wished)
+    beside = Path(sys.executable).with_name("kafkascope")
+    found = str(beside) if beside.exists() else shutil.which("kafkascope")
+    if found is None:
+        raise KafkascopeError(
+            "there is no kafkascope: install it, or tell where it is"
+            " (--kafkascope COMMAND, or KAFKASCOPE in the environment)"
+        )
+    return [found]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Remember whether the test failed: then its captures are kept."""
+    outcome: Any = yield
+    if outcome.get_result().failed:
+        item.stash[_FAILED] = True
+
+
+# --- children
+
+
+class _Child:
+    """A kafkascope that runs beside the test; ends when its stdin does, or is told to."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self._lines: deque[str] = deque(maxlen=200)
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # ctrl+c is for pytest, which then ends us in order
+            )
+        except OSError as error:
+            raise KafkascopeError(f"{self._command[0]}: {error.strerror or error}") from None
+        self._first: list[str] = []
+        self._told = threading.Event()
+        self._readers = [
+            threading.Thread(target=self._read, args=(pipe, out), daemon=True)
+            for pipe, out in ((self._process.stderr, False), (self._process.stdout, True))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, pipe: Any, out: bool) -> None:
+        for line in pipe:
+            if not out:
+                self._lines.append(line.rstrip())
+                if " bootstrap.servers " not in line:
+                    continue
+                line = line.rpartition(" ")[2]
+            if not self._first:
+                self._first.append(line.strip())
+                self._told.set()
+        if out:
+            self._told.set()  # it is over: nobody has to wait for an address any more
+
+    @property
+    def said(self) -> str:
+        """The last lines of its stderr."""
+        return "\n".join(self._lines)
+
+    def address(self) -> str:
+        """HOST:PORT, when it serves."""
+        if not self._told.wait(START_S) or not self._first:
+            self.stop()
+            raise KafkascopeError(f"kafkascope did not start:\n{self.said}")
+        return self._first[0]
+
+    def stop(self) -> None:
+        """End it, in order if possible; returns when it is gone."""
+        process = self._process
+        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+            if process.poll() is not None:
+                break
+            process.send_signal(how)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_S)
+        for reader in self._readers:
+            reader.join(END_S)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+class _Control:
+    """The control socket of a proxy: a line goes in, a line comes back (docs/control.md)."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(ANSWER_S)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            raise KafkascopeError(f"the proxy's control socket: {error}") from None
+        self._file = self._socket.makefile("rb")
+
+    def ask(self, do: str, **members: Any) -> dict[str, Any]:
+        """The answer; `KafkascopeError` with the proxy's reason."""
+        question = {"do": do, **{k: v for k, v in members.items() if v is not None}}
+        try:
+            self._socket.sendall(json.dumps(question).encode() + b"\n")
+            line = self._file.readline()
+        except OSError as error:
+            raise KafkascopeError(f"{do}: the proxy does not answer ({error})") from None
+        if not line:
+            raise KafkascopeError(f"{do}: the proxy is gone")
+        answer: dict[str, Any] = json.loads(line)
+        if not answer.get("ok"):
+            raise KafkascopeError(f"{do}: {answer.get('error', 'refused')}")
+        return answer
+
+    def close(self) -> None:
+        """Hang up."""
+        self._file.close()
+        self._socket.close()
+
+
+# --- what tests hold
+
+
+class Capture:
+    """Traffic in a file, and what has to be true of it; `path` opens in Wireshark, too."""
+
+    def __init__(self, command: Sequence[str], path: Path) -> None:
+        self._command = list(command)
+        self.path = path
+
+    def _flush(self) -> None:
+        """What passed is in the file."""
+
+    def _lines(self, *arguments: str) -> list[dict[str, Any]]:
+        self._flush()
+        if not self.path.exists():
+            return []
+        command = [*self._command, *arguments[:1], str(self.path), "--json", "-q", *arguments[1:]]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=READ_S)
+        except subprocess.TimeoutExpired:
+            raise KafkascopeError(f"{shlex.join(command)}: no end after {READ_S:.0f} s") from None
+        if done.returncode == 2 or (done.returncode > 2 and not done.stdout):
+            raise KafkascopeError(f"{shlex.join(command)}:\n{done.stderr.strip()}")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def exchanges(self, where: str = "") -> list[dict[str, Any]]:
+        """Requests with their answers, as `kafkascope ls --json` tells them; `where` is a display
+        filter such as `api == Produce and error != 0`."""
+        return self._lines("ls", *(("-Y", where) if where else ()))
+
+    def findings(self, severity: str = "chat") -> list[dict[str, Any]]:
+        """What `kafkascope check` found, of that severity or worse."""
+        wanted = _severities(severity)
+        told = self._lines("check", "--fail-on", "never")
+        return [each for each in told if each["severity"] in wanted]
+
+    def assert_request(
+        self,
+        *,
+        api: str | None = None,
+        version: int | None = None,
+        client: str | None = None,
+        where: str = "",
+        count: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Such a request was sent (exactly `count` times); gives the exchanges."""
+        __tracebackhide__ = True
+        known = {"api": api, "api_version": version, "client_id": client}
+        wanted = {name: value for name, value in known.items() if value is not None}
+        seen = self.exchanges(where)
+        found = [e for e in seen if all(e[name] == value for name, value in wanted.items())]
+        if found and count in (None, len(found)):
+            return found
+        what = ", ".join([*(f"{k}={v}" for k, v in wanted.items()), *([where] if where else [])])
+        how = "no request" if not found else f"{len(found)} requests, not {count},"
+        raise AssertionError(f"{how} with {what or 'anything'}; there were {_census(seen)}")
+
+    def assert_no_errors(self, allow: Sequence[str] = ()) -> None:
+        """No answer had an error, except those named in `allow`."""
+        __tracebackhide__ = True
+        bad = []
+        for each in self.exchanges():
+            names = [_error_name(error) for error in each["errors"]]
+            rest = [name for name in names if name not in allow]
+            if rest:
+                bad.append(f"{_line(each)}: {', '.join(sorted(set(rest)))}")
+        if bad:
+            raise AssertionError("errors were answered:\n" + "\n".join(bad[:20]))
+
+    def assert_no_findings(self, severity: str = "warning", allow: Sequence[str] = ()) -> None:
+        """`kafkascope check` finds nothing that bad, except the rules named in `allow`."""
+        __tracebackhide__ = True
+        bad = [each for each in self.findings(severity) if each["name"] not in allow]
+        if bad:
+            told = [f"{each['severity']} {each['name']}: {each['text']}" for each in bad]
+            raise AssertionError("\n".join(told))
+
+    def assert_versions(self, **versions: int | range | Sequence[int]) -> None:
+        """Each named API was used, and only in these versions: Produce=range(9, 13), Fetch=12."""
+        __tracebackhide__ = True
+        used: dict[str, set[int]] = {}
+        for each in self.exchanges():
+            used.setdefault(each["api"], set()).add(each["api_version"])
+        bad = []
+        for api, allowed in versions.items():
+            wanted = {allowed} if isinstance(allowed, int) else set(allowed)
+            if not used.get(api):
+                bad.append(f"{api} was not used")
+            elif used[api] - wanted:
+                bad.append(f"{api} was used in version {sorted(used[api] - wanted)}")
+        if bad:
+            raise AssertionError("; ".join(bad))
+
+    def assert_versions_at_most(self, **versions: int) -> None:
+        """The named APIs were used up to these versions, if at all: Fetch=12."""
+        __tracebackhide__ = True
+        for each in self.exchanges():
+            if each["api_version"] > versions.get(each["api"], each["api_version"]):
+                raise AssertionError(f"{_line(each)} is newer than v{versions[each['api']]}")
+
+
+class Proxy(Capture):
+    """A proxy before a broker. Clients connect to `bootstrap`; all they say is captured."""
+
+    def __init__(
+        self, command: Sequence[str], upstream: str, path: Path, arguments: Sequence[str]
+    ) -> None:
+        super().__init__(command, path)
+        self._folder = Path(tempfile.mkdtemp(prefix="kafkascope-"))  # socket paths must be short
+        control = self._folder / "control.sock"
+        self._control: _Control | None = None
+        self._child = _Child(
+            [
+                *(*command, "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0"),
+                *("--quiet", "--until-eof", "--grace", "1s", "--overwrite"),
+                *("-w", str(path), "--control", str(control), *arguments),
+            ]
+        )
+        try:
+            self.bootstrap = self._child.address()
+            self._control = _Control(control)
+        except KafkascopeError:
+            self.stop()
+            raise
+
+    def ask(self, do: str, **members: Any) -> dict[str, Any]:
+        """Anything that docs/control.md of kafkascope knows."""
+        if self._control is None:
+            raise KafkascopeError(f"{do}: the proxy has been stopped")
+        return self._control.ask(do, **members)
+
+    def _flush(self) -> None:
+        if self._control is not None:
+            self.ask("flush")
+
+    def add_rule(self, rule: str, name: str | None = None) -> str:
+        """A fault, as for `--fault`: `api == Fetch -> delay 200ms once`; gives its name."""
+        told = self.ask("fault", rule=rule, name=name)["rule"]
+        return str(told["name"])
+
+    def remove_rule(self, name: str) -> None:
+        """It fires no more."""
+        self.ask("remove", name=name)
+
+    def rules(self) -> list[dict[str, Any]]:
+        """All rules, each with how often it `matched` and `fired`."""
+        found: list[dict[str, Any]] = self.ask("rules")["rules"]
+        return found
+
+    def clear(self) -> None:
+        """All rules are gone."""
+        self.ask("clear")
+
+    def hold(self, where: str) -> None:
+        """Hold what matches the filter until it is released."""
+        self.ask("hold", filter=where)
+
+    def held(self, count: int = 1, timeout: float = 10.0) -> list[dict[str, Any]]:
+        """What is held, oldest first, as soon as there are `count`."""
+        end = time.monotonic() + timeout
+        while True:
+            found: list[dict[str, Any]] = self.ask("held")["held"]
+            if len(found) >= count:
+                return found
+            if time.monotonic() > end:
+                raise AssertionError(f"{len(found)} frames are held, not {count}")
+            time.sleep(0.02)
+
+    def release(self, number: int | str = "all") -> None:
+        """Let held frames go on."""
+        self.ask("release", number=number)
+
+    def drop(self, number: int) -> None:
+        """The held frame never arrives."""
+        self.ask("drop", number=number)
+
+    def stop(self) -> None:
+        """End the proxy; the capture is complete then."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        self._child.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class ReplayBroker:
+    """A capture that answers as a broker does. Clients connect to `bootstrap`."""
+
+    def __init__(self, command: Sequence[str], path: Path, arguments: Sequence[str]) -> None:
+        listen = ("--listen", "127.0.0.1:0", "--until-eof")
+        self._child = _Child([*command, "serve", str(path), *listen, *arguments])
+        self.bootstrap = self._child.address()
+
+    @property
+    def said(self) -> str:
+        """What it could not answer, and other remarks."""
+        return self._child.said
+
+    def stop(self) -> None:
+        """End it."""
+        self._child.stop()
+
+
+# --- fixtures
+
+
+@pytest.fixture
+def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Proxy]]:
+    """`kafka_proxy("broker:9092", faults=[...], hold=FILTER, arguments=[...])` starts a proxy. Its
+    capture is kept, and its path printed, when the test fails."""
+    command = _command(request.config)
+    running: list[Proxy] = []
+
+    def start(
+        upstream: str,
+        *,
+        faults: Sequence[str] = (),
+        hold: str | None = None,
+        arguments: Sequence[str] = (),
+    ) -> Proxy:
+        path = tmp_path / f"kafka-{len(running) + 1}.pcapng"
+        more = [part for rule in faults for part in ("--fault", rule)]
+        more += ["--hold", hold] if hold else []
+        running.append(Proxy(command, upstream, path, [*more, *arguments]))
+        return running[-1]
+
+    yield start
+    for proxy in running:
+        proxy.stop()
+    _keep(request, [proxy.path for proxy in running])
+
+
+@pytest.fixture
+def kafka_capture(request: pytest.FixtureRequest, kafka_proxy: Callable[..., Proxy]) -> Proxy:
+    """The traffic of this test: a proxy before the broker that your fixture `kafka_bootstrap`, or
+    KAFKA_BOOTSTRAP in the environment, names."""
+    try:
+        upstream = str(request.getfixturevalue("kafka_bootstrap"))
+    except pytest.FixtureLookupError:
+        upstream = os.environ.get("KAFKA_BOOTSTRAP", "")
+    if not upstream:
+        raise KafkascopeError(
+            "which broker? Define a fixture kafka_bootstrap, or set KAFKA_BOOTSTRAP to HOST:PORT"
+        )
+    return kafka_proxy(upstream)
+
+
+@pytest.fixture
+def kafka_replay_broker(
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[..., ReplayBroker]]:
+    """`kafka_replay_broker(path)` makes a capture answer as a broker."""
+    command = _command(request.config)
+    running: list[ReplayBroker] = []
+
+    def start(path: str | os.PathLike[str], *arguments: str) -> ReplayBroker:
+        running.append(ReplayBroker(command, Path(path), arguments))
+        return running[-1]
+
+    yield start
+    for broker in running:
+        broker.stop()
+
+
+def _keep(request: pytest.FixtureRequest, paths: Sequence[Path]) -> None:
+    if not request.node.stash.get(_FAILED, False):
+        return
+    folder = request.config.getoption("--kafkascope-dir")
+    kept = []
+    for path in paths:
+        if not path.exists():
+            continue
+        if folder:
+            name = re.sub(r"[^\w.-]+", "_", request.node.nodeid)
+            target = Path(folder) / f"{name}-{path.name}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path = Path(shutil.copy2(path, target))
+        kept.append(str(path))
+    if kept:
+        print(f"kafkascope: the traffic of this test is in {', '.join(kept)}")
+
+
+def _severities(severity: str) -> tuple[str, ...]:
+    if severity not in SEVERITIES:
+        raise ValueError(f"{severity!r} is none of {', '.join(SEVERITIES)}")
+    return SEVERITIES[: SEVERITIES.index(severity) + 1]
+
+
+def _error_name(error: Any) -> str:
+    return str(error.get("name", error) if isinstance(error, dict) else error)
+
+
+def _line(each: dict[str, Any]) -> str:
+    return f"{each['api']} v{each['api_version']} of {each['client_id']} (number {each['number']})"
+
+
+def _census(seen: Sequence[dict[str, Any]]) -> str:
+    counts = Counter(f"{each['api']} v{each['api_version']}" for each in seen)
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none at all"
