@@ -297,7 +297,7 @@ def eager_fetches(cluster: KRaftCluster) -> None:
     topics("empty")
     client = consumer("eager", "eager-group", fetch_wait_max_ms=1, fetch_error_backoff_ms=0)
     client.assign([TopicPartition("empty", 0, 0)])
-    read(client, 1, 3)
+    read(client, 1, 1.8)
     client.close()
 
 

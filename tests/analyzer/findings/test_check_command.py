@@ -1,0 +1,122 @@
+"""`kafkascope check` and `delivery` as users run them: text, JSON, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from analyzer.findings import RULES
+from tui.cli import main
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+LARGE = str(CAPTURES / "too-large.pcap")
+RACKS = str(CAPTURES / "far-racks.pcap")
+HEALTHY = str(CAPTURES / "healthy.pcap")
+COMMITS = str(CAPTURES / "odd-commits.pcap")
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+def test_a_finding_is_a_block_of_text() -> None:
+    done = run("check", LARGE)
+    assert done.exit_code == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("error: 1 batch of generous for topic small was refused")
+    assert lines[1].startswith("    message-too-large, 1 x, ")
+    assert lines[2].startswith('    see: -Y \'client == "generous" and api == Produce')
+    assert lines[3].startswith("    do: Raise max.message.bytes")
+    assert lines[4] == "    more: kafkascope errors MESSAGE_TOO_LARGE"
+    assert done.stderr == "kafkascope: 1 error\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ((HEALTHY,), 0),
+        ((RACKS,), 0),
+        ((RACKS, "--fail-on", "note"), 1),
+        ((LARGE, "--fail-on", "error"), 1),
+        ((LARGE, "--fail-on", "never"), 0),
+        ((LARGE, "--ignore", "message-too-large"), 0),
+        ((LARGE, "--rule", "slow-answers"), 0),
+        ((LARGE, "-Y", "api == ApiVersions"), 0),
+        ((LARGE, "--rule", "no-such-rule"), 2),
+        ((LARGE, "-Y", "topik == x"), 2),
+        (("no-such-file.pcap",), 3),
+    ],
+)
+def test_exit_codes(args: tuple[str, ...], code: int) -> None:
+    assert run("check", *args).exit_code == code
+
+
+def test_damage_is_said_by_the_exit_code(tmp_path: Path) -> None:
+    for source, code in ((HEALTHY, 4), (COMMITS, 1)):
+        cut = tmp_path / "cut.pcap"
+        cut.write_bytes(Path(source).read_bytes()[:-7])
+        assert run("check", str(cut)).exit_code == code
+
+
+def test_json_has_one_object_a_line() -> None:
+    (line,) = run("check", LARGE, "--json").stdout.splitlines()
+    found = json.loads(line)
+    assert (found["schema"], found["name"], found["severity"]) == (
+        "finding/1",
+        "message-too-large",
+        "error",
+    )
+    assert found["count"] == 1
+    assert "client=generous" in found["entities"]
+
+
+def test_the_filter_of_a_finding_is_for_ls() -> None:
+    (line,) = run("check", LARGE, "--json").stdout.splitlines()
+    listed = run("ls", LARGE, "-Y", json.loads(line)["filter"]).stdout.splitlines()
+    assert len(listed) == 2
+    assert "MESSAGE_TOO_LARGE" in listed[1]
+
+
+def test_rules_are_listed() -> None:
+    lines = run("check", "--rules").stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == list(RULES)
+
+
+def test_an_unknown_rule_has_a_neighbour() -> None:
+    done = run("check", LARGE, "--rule", "message-to-large")
+    assert "did you mean message-too-large?" in done.stderr
+
+
+def test_delivery_of_a_group() -> None:
+    done = run("delivery", COMMITS, "odd-group", "--json")
+    assert done.exit_code == 0
+    objects = [json.loads(line) for line in done.stdout.splitlines()]
+    schemas = [each["schema"] for each in objects]
+    assert schemas[0] == "delivery-partition/1"
+    assert {"delivery-event/1", "delivery-plan/1"} <= set(schemas)
+    assert objects[0]["beyond"] == 30
+
+
+def test_lag_over_time_as_a_table() -> None:
+    done = run("delivery", HEALTHY, "--lag", "--format", "csv")
+    head, *rows = done.stdout.splitlines()
+    assert head == "group,time,topic,partition,fetched,committed,end,lag"
+    assert rows[-1].endswith(",0")
+
+
+def test_a_group_that_is_not_there() -> None:
+    done = run("delivery", HEALTHY, "nobody")
+    assert done.exit_code == 0
+    assert 'no traffic of a group "nobody"' in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_page_of_findings_is_as_the_code_says() -> None:
+    import runpy
+
+    root = Path(__file__).parents[3]
+    page = runpy.run_path(str(root / "docs" / "print_findings.py"))["page"]()
+    assert (root / "docs" / "findings.md").read_text() == page

@@ -1,0 +1,307 @@
+"""Detectors whose trouble no small cluster shows: on exchanges made by hand, next to the same
+without the trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from analyzer.context import Context
+from analyzer.filter import compile_filter
+from analyzer.findings import Finding, Findings
+from analyzer.rows import row_of
+from captures.model import Closed, Opened, StreamEvent
+from tests.analyzer.batches import batch
+from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.statistics.test_groups import Members
+from tests.analyzer.wire import CLIENT, MS, START, Wire, framed, request, response, told
+
+SECOND = 1000 * MS
+
+
+def found(wires: Iterable[Wire]) -> dict[str, Finding]:
+    """Rule -> finding; every evidence filter is tried."""
+    events: list[StreamEvent] = [event for wire in wires for event in wire.events]
+    findings, context = Findings(), Context()
+    pairs = [(row_of(each, context.names), each) for each in told(events, context)]
+    for event in events:
+        if isinstance(event, Opened | Closed):
+            findings.saw(event)
+    for row, exchange in pairs:
+        findings.add(row, exchange)
+    out = {finding.name: finding for finding in findings.told(context.names)}
+    for finding in out.values():
+        wanted = compile_filter(finding.filter)
+        assert any(wanted(row, exchange) for row, exchange in pairs), finding
+    return out
+
+
+def asking(*nodes: tuple[int, str, int], times: int = 1) -> Wire:
+    wire = Wire()
+    for number in range(1, times + 1):
+        wire.client(request("Metadata", 12, number))
+        wire.broker(response("Metadata", 12, number, **metadata(*nodes)))
+    return wire
+
+
+# --- addresses ----------------------------------------------------------------------------------
+
+
+def test_a_loopback_address_for_a_client_elsewhere() -> None:
+    finding = found([asking((1, "127.0.0.1", 9092))])["address-loopback"]
+    assert finding.text == (
+        "node 1 is advertised as 127.0.0.1:9092 to app at 10.0.0.4, which will connect to itself"
+    )
+    assert finding.severity == "error"
+
+
+def test_no_address_at_all() -> None:
+    assert "address-unspecified" in found([asking((1, "0.0.0.0", 9092))])
+
+
+def test_a_private_address_for_a_public_client() -> None:
+    wire = asking((1, "10.9.9.9", 9092))
+    wire.connection.a = CLIENT._replace(host="8.8.4.4")
+    assert "address-private" in found([wire])
+
+
+def test_addresses_that_a_client_never_used() -> None:
+    finding = found([asking((1, "kafka-1", 9192), times=4)])["address-never-used"]
+    assert "asked for metadata 4 times, was told kafka-1:9192" in finding.text
+
+
+def test_good_addresses_are_no_finding() -> None:
+    assert not any(name.startswith("address") for name in found([asking((1, "10.0.1.2", 9092))]))
+
+
+# --- connections and bytes ----------------------------------------------------------------------
+
+
+def test_bytes_that_are_no_kafka() -> None:
+    wire = Wire().client(b"\0\0\0\0 hello")
+    assert "not-kafka" in found([wire.close("broker"), asking((1, "10.0.1.2", 9092))])
+
+
+def test_tls_that_is_answered_is_only_opaque() -> None:
+    hello = b"\x16\x03\x01\x00\x05hello"
+    wire = Wire(number=1).client(hello).broker(hello)
+    wire.connection.bytes = [10, 10]
+    names = found([wire.close("client")])
+    assert "tls-opaque" in names
+    assert "tls-to-plain" not in names
+
+
+def test_a_body_that_does_not_fit() -> None:
+    whole = request("Heartbeat", 3, 1, group_id="g", member_id="m")
+    names = found([Wire().client(framed(whole[4:-3])).broker(response("Heartbeat", 3, 1))])
+    assert "undecodable" in names
+
+
+def test_surplus_is_a_note() -> None:
+    whole = request("Heartbeat", 3, 1, group_id="g", member_id="m")
+    finding = found([Wire().client(framed(whole[4:] + b"abc")).broker(response("Heartbeat", 3, 1))])
+    assert finding["surplus"].severity == "note"
+    assert "3 bytes behind the end" in finding["surplus"].text
+
+
+def test_bytes_that_the_capture_lacks() -> None:
+    wire = asking((1, "10.0.1.2", 9092))
+    wire.connection.gap_bytes = [0, 5000]
+    assert found([wire])["capture-gaps"].text.startswith("5.0 KB of 1 connection ")
+
+
+def test_a_capture_that_starts_in_the_middle() -> None:
+    wire = Wire(handshake=False)
+    wire.client(request("Metadata", 12, 1))
+    wire.broker(response("Metadata", 12, 1, **metadata((1, "10.0.1.2", 9092))))
+    assert "capture-midstream" in found([wire])
+
+
+def test_segments_that_were_sent_again() -> None:
+    wire = asking((1, "10.0.1.2", 9092))
+    wire.connection.retransmissions = [10, 20]
+    wire.connection.bytes = [100, 100]
+    assert "30 segments of app" in found([wire])["network-loss"].text
+
+
+def test_a_network_that_is_far_away() -> None:
+    wire = asking((1, "10.0.1.2", 9092))
+    wire.connection.handshake_ns = 80 * MS
+    assert "takes 80 ms" in found([wire])["network-far"].text
+
+
+# --- groups -------------------------------------------------------------------------------------
+
+
+def test_a_consumer_that_did_not_poll_says_so() -> None:
+    group = Members()
+    group.join("a", 0, 1, ("a", "b"))
+    group.join("b", 0.1, 1)
+    group.leave("b", 10, "consumer poll timeout has expired.")
+    group.join("a", 11, 2, ("a",))
+    finding = found(group.wires.values())["rebalance-poll"]
+    assert finding.severity == "warning"
+    assert "consumer poll timeout has expired" in finding.text
+
+
+def test_a_group_that_rebalances_again_and_again() -> None:
+    group = Members()
+    for generation in range(1, 7):
+        at = 10 * generation
+        group.join("a", at, generation, ("a", "b"), reason="rejoin")
+        group.join("b", at + 0.1, generation)
+    finding = found(group.wires.values())["rebalance-often"]
+    assert finding.text.startswith("group g rebalanced 5 times in 40 s with 2 members")
+
+
+def test_members_that_come_and_go_are_no_trouble() -> None:
+    group = Members()
+    group.join("a", 0, 1, ("a",))
+    group.join("b", 5, 2, asked_id="")
+    group.join("a", 5.1, 2, ("a", "b"))
+    group.leave("b", 9)
+    group.join("a", 9.2, 3, ("a",))
+    assert not any(name.startswith("rebalance") for name in found(group.wires.values()))
+
+
+def test_a_rebalance_that_takes_long() -> None:
+    group = Members()
+    group.join("a", 0, 1, ("a", "b"), takes=25)
+    group.join("b", 24, 1)
+    finding = found(group.wires.values())["rebalance-slow"]
+    assert "stood still for 25 s" in finding.text
+    assert "b was last to join" in finding.text
+
+
+def test_partitions_that_two_members_hold() -> None:
+    topic = bytes(15) + b"\7"
+    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0]}]}
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["t"], given=given)
+    assert "owned-twice" in found(group.wires.values())
+
+
+def test_partitions_that_are_handed_over_have_one_owner() -> None:
+    topic = bytes(15) + b"\7"
+    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0]}]}
+    none: dict[str, Any] = {"topic_partitions": []}
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
+    group.epoch("a", 1, 1, 2, given=none)
+    group.epoch("b", 2, 0, 2, subscribed_topic_names=["t"], given=given)
+    assert "owned-twice" not in found(group.wires.values())
+
+
+# --- consumers ----------------------------------------------------------------------------------
+
+
+def reading(ends: list[int], step: float, *, commits: bool) -> list[Wire]:
+    """A consumer that reads 10 records in each step while the end moves on."""
+    wire, other = Wire(), Wire(number=1)
+    for place, end in enumerate(ends):
+        at = 10 * place
+        wire.time_ns = START + int(place * step * SECOND)
+        other.time_ns = wire.time_ns + 10 * MS
+        part = {
+            "partition": 0,
+            "current_leader_epoch": -1,
+            "fetch_offset": at,
+            "log_start_offset": -1,
+            "partition_max_bytes": 1000,
+        }
+        asked = request("Fetch", 11, place, topics=[{"topic": "t", "partitions": [part]}])
+        data = {
+            "partition_index": 0,
+            "error_code": 0,
+            "high_watermark": end,
+            "last_stable_offset": end,
+            "log_start_offset": 0,
+            "aborted_transactions": None,
+            "preferred_read_replica": -1,
+            "records": batch([(None, b"v")] * 10, base_offset=at),
+        }
+        answer = {"error_code": 0, "responses": [{"topic": "t", "partitions": [data]}]}
+        wire.client(asked).broker(response("Fetch", 11, place, **answer))
+        if commits:
+            row = {
+                "partition_index": 0,
+                "committed_offset": at + 10,
+                "committed_leader_epoch": -1,
+                "committed_metadata": "",
+            }
+            topics = [{"name": "t", "partitions": [row]}]
+            body = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 1}
+            other.client(request("OffsetCommit", 8, place, **body, topics=topics))
+            ok = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]
+            other.broker(response("OffsetCommit", 8, place, topics=ok))
+        else:
+            body = {"group_id": "g", "member_id": "m", "generation_id": 1}
+            other.client(request("Heartbeat", 4, place, **body))
+            other.broker(response("Heartbeat", 4, place, error_code=0))
+    return [wire, other]
+
+
+def test_a_group_that_falls_behind() -> None:
+    behind = found(reading([20, 2_000, 9_000, 20_000], 1, commits=True))["consumer-behind"]
+    assert behind.text.startswith("group g fell behind from ")
+    assert "t-0" in behind.text
+
+
+def test_a_group_that_keeps_up_is_no_trouble() -> None:
+    names = found(reading([10, 20, 30, 40], 1, commits=True))
+    assert not any(name.startswith(("consumer", "commit")) for name in names)
+
+
+def test_a_group_that_never_commits() -> None:
+    names = found(reading([10, 20, 30, 40, 50], 20, commits=False))
+    assert "committed nothing" in names["consumer-uncommitted"].text
+
+
+def test_a_consumer_that_falls_silent_in_its_group() -> None:
+    names = found(reading([10, 20], 100, commits=True))
+    assert "did not fetch for 100.0 s" in names["consumer-silent"].text
+
+
+# --- producers ----------------------------------------------------------------------------------
+
+
+def producing(sequences: list[int], seconds: float = 0) -> list[Wire]:
+    wire = Wire()
+    for place, sequence in enumerate(sequences, 1):
+        data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
+        topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
+        wire.client(request("Produce", 7, place, acks=-1, topic_data=topics))
+        part = {
+            "index": 0,
+            "error_code": 0,
+            "base_offset": 2 * place,
+            "log_append_time_ms": -1,
+            "log_start_offset": 0,
+        }
+        answer = [{"name": "t", "partition_responses": [part]}]
+        wire.broker(response("Produce", 7, place, responses=answer))
+        wire.time_ns += int(seconds * SECOND)
+    return [wire]
+
+
+def test_sequences_that_are_missing() -> None:
+    finding = found(producing([0, 2, 6]))["sequence-gap"]
+    assert finding.text.startswith("2 sequence numbers of producer 7")
+
+
+def test_sequences_without_a_gap() -> None:
+    assert not any(name.startswith("sequence") for name in found(producing([0, 2, 4])))
+
+
+def test_a_transaction_that_nobody_ends() -> None:
+    wire = Wire()
+    asked = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}
+    topics = [{"name": "t", "partitions": [0]}]
+    old = {f"v3_and_below_{name}": value for name, value in asked.items()}
+    wire.client(request("AddPartitionsToTxn", 3, 1, **old, v3_and_below_topics=topics))
+    wire.broker(response("AddPartitionsToTxn", 3, 1))
+    wire.time_ns += 90 * SECOND
+    wire.client(request("Metadata", 12, 2))
+    wire.broker(response("Metadata", 12, 2, **metadata((1, "10.0.1.2", 9092))))
+    assert "is open for 90 s" in found([wire])["transaction-hanging"].text
