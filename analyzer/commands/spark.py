@@ -104,7 +104,7 @@ def spark(
     if chosen == "plain":
         return run(None)
     # A batch of --follow is small.
-    return _on_spark(run, () if follow else inputs, **spark_options)
+    return _on_spark(run, () if follow else inputs, quiet=quiet, **spark_options)
 
 
 class _How(NamedTuple):
@@ -199,9 +199,11 @@ def _on_spark(
     settings: tuple[str, ...],
     spark_ui: bool,
     debug: bool,
+    quiet: bool,
 ) -> int:
     from analyzer.pipeline.places import listed, size_of
     from analyzer.spark.engine import Spark
+    from analyzer.spark.progress import shown
     from analyzer.spark.session import session, spoken
 
     pairs = dict(_setting(text) for text in settings)
@@ -215,7 +217,8 @@ def _on_spark(
         settings=pairs,
     ) as spark_session:
         try:
-            return run(Spark(spark_session, tasks))
+            with shown(spark_session, size, quiet=quiet):
+                return run(Spark(spark_session, tasks))
         except Exception as error:
             told = None if debug else spoken(error)
             if told is None:

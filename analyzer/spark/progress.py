@@ -1,0 +1,62 @@
+"""One line on a terminal: which stage runs, how far it is, how long it will take."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+EVERY_S: Final = 0.5
+
+
+@contextlib.contextmanager
+def shown(session: Any, size: int, *, quiet: bool) -> Iterator[None]:
+    """Show progress on stderr while the body runs, when that is a terminal. `size`: bytes of the
+    captures."""
+    context = None if quiet or not sys.stderr.isatty() else _context(session)
+    if context is None:
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_watch, args=(context.statusTracker(), size, done))
+    thread.daemon = True
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _context(session: Any) -> Any:
+    """None with Spark Connect, which has no status to ask for."""
+    return getattr(session, "_sc", None)
+
+
+def _watch(tracker: Any, size: int, done: threading.Event) -> None:
+    begun: dict[int, float] = {}
+    while not done.wait(EVERY_S):
+        stages = tracker.getActiveStageIds()
+        found = [info for info in map(tracker.getStageInfo, stages) if info is not None]
+        if not found:
+            continue
+        stage = max(found, key=lambda info: info.numTasks)
+        now = time.monotonic()
+        took = now - begun.setdefault(stage.stageId, now)
+        sys.stderr.write("\r\x1b[K" + line_of(stage, took, size))
+        sys.stderr.flush()
+
+
+def line_of(stage: Any, took: float, size: int) -> str:
+    """What is said of a stage: tasks, rate and time left, once the first tasks are done."""
+    part = stage.numCompletedTasks / stage.numTasks if stage.numTasks else 0
+    text = f"stage {stage.stageId}: {stage.numCompletedTasks} of {stage.numTasks} tasks"
+    if part and took > 1:
+        rate = part * size / took / 1e6
+        text += f", {rate:.0f} MB/s, {took * (1 / part - 1):.0f} s left"
+    return text
