@@ -16,10 +16,9 @@ from tui.numbers import ProcessNumbers
 IMAGES = Path(__file__).parent / "images"
 SIZE = (132, 36)
 PICTURES: dict[str, Sequence[str]] = {
-    "findings": ("7",),
+    "findings": ("7", "g"),
     "exchanges": ("e", "e", "e", "r"),
     "groups": ("5",),
-    "clients": ("3",),
 }
 
 

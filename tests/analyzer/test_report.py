@@ -130,8 +130,8 @@ def hostile(tmp_path: Path) -> Path:
     name = (EVIL + "`|\x1b[31m\n").encode()
     topic = struct.pack(">h", len(name)) + name
     body = struct.pack(">i", 1) + topic
-    request = struct.pack(">hhih", 3, 1, 7, len(name)) + name + body
-    answer = struct.pack(">i", 7) + struct.pack(">iihi", 1, 1, len(name), 0)[:8]
+    client = EVIL.encode()
+    request = struct.pack(">hhih", 3, 1, 7, len(client)) + client + body
     answer = struct.pack(">ii", 7, 1) + struct.pack(">ih", 1, len(name)) + name
     answer += struct.pack(">ihi", 9092, -1, 1) + struct.pack(">i", 1)
     answer += struct.pack(">h", 3) + topic + b"\0" + struct.pack(">i", 0)

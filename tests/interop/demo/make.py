@@ -201,6 +201,7 @@ def main() -> None:
             play.java("legacy-export", "0.10.2.2")
             play.java("mailer", "2.4.1")
             play.warm_up()
+            time.sleep(3)  # what was said before the capture is over
             write_script(play, cluster)
             try:
                 with sniff(capture, PORTS, BRIDGE):

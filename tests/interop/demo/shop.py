@@ -83,7 +83,7 @@ def prepare(cluster: ShopCluster) -> None:
         for name, config in TOPICS.items()
     ]
     for future in admin.create_topics(topics).values():
-        future.result(30)
+        future.result(90)
     cluster.tool(
         "kafka.admin.ConfigCommand",
         *("--bootstrap-server", cluster.bootstrap(), "--alter"),
