@@ -30,6 +30,7 @@ LEFT_OVER: Final = 400
 SINCE_MARK: Final = "m"
 RELATIVE: Final = ("d", "dd", SINCE_MARK)
 """Time formats that the list counts itself."""
+OVERVIEW: Final = 2
 EVERY: Final = 1.0
 """Seconds between two overviews of a list that grows."""
 
@@ -79,7 +80,7 @@ class ExchangeList(Lines):
                 times.saw(session.times[0])
             usual = columns_of((), times)
             # Shorter, so that the result has room.
-            room = width - EDGE
+            room = width - EDGE - OVERVIEW
             if self.extra:
                 added = columns_of((*self.extra, "result"), times)[:-1]
                 usual[-1:-1] = added
@@ -137,6 +138,10 @@ class ExchangeList(Lines):
         delta = 0 if since is None else time_ns - since
         seconds, rest = divmod(abs(delta), 1_000_000_000)
         return f"{'-' if delta < 0 else ''}{seconds}.{rest // 1000:06d}"
+
+    def _strip(self, line: int, width: int) -> Strip:
+        # The overview has the edge, with a blank in front of it.
+        return super()._strip(line, max(1, width - OVERVIEW)).adjust_cell_length(width)
 
     # --- the overview -----------------------------------------------------------------------
 

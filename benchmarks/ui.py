@@ -1,0 +1,200 @@
+"""The terminal UI on a million exchanges: `python benchmarks/ui.py --exchanges 1000000`.
+
+Prints what design targets ask for: first rows, indexing, keys while loading and idle, the detail of
+a row, filters, sorting, memory. The UI runs with Textual's headless driver, which does everything
+but write to a terminal; the reader is the real child process. With termshark installed, the same
+file is opened there in the same run, in tmux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
+
+import generate
+
+SIZE = (160, 50)
+
+
+def make(path: Path, exchanges: int) -> None:
+    """Small messages in turn, on 20 connections."""
+    generate.TEXT = b"kafkascope" * 400
+    truth = generate.Truth()
+    records = generate.batch(random.Random(7), 0, 0, truth, generate.START_NS)[:400]
+    records = b"\0" * 8 + len(records[12:]).to_bytes(4, "big") + records[12:]
+    now = generate.START_NS
+    with path.open("wb") as out:
+        import struct
+
+        out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
+        connections = [generate.Tcp(out, n, 1448, truth) for n in range(20)]
+        for connection in connections:
+            connection.open(now)
+            now += 10_000
+        for turn in range(exchanges):
+            connection = connections[turn % 20]
+            form = generate.produce if turn % 2 else generate.fetch
+            ask, answer = form(turn, records)
+            now = connection.send(0, ask, now) + 200_000
+            now = connection.send(1, answer, now) + 50_000
+
+
+def memory(pid: int) -> int:
+    """Resident megabytes."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) // 1024
+    return 0
+
+
+async def latencies(app: Any, pilot: Any, step: Callable[[], Any], times: int) -> list[float]:
+    """Milliseconds from an action until it is drawn."""
+    found = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        done = step()
+        if isinstance(done, Awaitable):
+            await done
+        app.screen._compositor.render_strips()
+        await asyncio.sleep(0)
+        found.append(1000 * (time.perf_counter() - begun))
+        await asyncio.sleep(0.02)
+    return found
+
+
+def told(name: str, found: list[float]) -> None:
+    """p50 and p95."""
+    found.sort()
+    p95 = found[min(len(found) - 1, int(0.95 * len(found)))]
+    print(f"{name:<44} p50 {statistics.median(found):8.1f} ms   p95 {p95:8.1f} ms", flush=True)
+
+
+async def measure(path: Path, exchanges: int) -> None:
+    """Open the file and use it."""
+    from tui.app import ScopeApp
+    from tui.feed import ProcessFeed
+    from tui.sorting import Order
+    from tui.view import View
+
+    begun = time.perf_counter()
+    feed = ProcessFeed([str(path)])
+    app = ScopeApp(feed, path.name)
+    async with app.run_test(size=SIZE) as pilot:
+        while not len(feed.store):
+            await asyncio.sleep(0.005)
+        app.screen._compositor.render_strips()
+        print(f"{'first rows':<44} {time.perf_counter() - begun:8.2f} s", flush=True)
+        loading: list[float] = []
+        while not feed.store.progress.done:
+            loading += await latencies(app, pilot, lambda: app.list.action_move(1), 5)
+            loading += await latencies(app, pilot, lambda: app.list.action_page(1), 1)
+            await asyncio.sleep(0.2)
+        print(f"{'all indexed':<44} {time.perf_counter() - begun:8.2f} s", flush=True)
+        assert len(feed.store) == exchanges, (len(feed.store), feed.store.progress)
+        child = memory(feed._process.pid) if feed._process.poll() is None else 0
+        if loading:
+            told("keys while loading", loading)
+        told("cursor, idle", await latencies(app, pilot, lambda: app.list.action_move(1), 60))
+        told("page, idle", await latencies(app, pilot, lambda: app.list.action_page(1), 40))
+        rng = random.Random(3)
+        jump = lambda: app.list.move_to(rng.randrange(exchanges))  # noqa: E731
+        told("jump, idle", await latencies(app, pilot, jump, 30))
+
+        async def select() -> None:
+            app.list.move_to(rng.randrange(exchanges))
+            app.look()
+            while app.decoding:
+                await asyncio.sleep(0.001)
+
+        told("select a row: detail and bytes", await latencies(app, pilot, select, 30))
+        for text in ("api == Produce", 'latency > 1ms and client == "orders-svc"', "error != 0"):
+            View(feed.store, text).advance(60)  # loads numpy
+            begun = time.perf_counter()
+            view = View(feed.store, text)
+            while view.behind:
+                view.advance(60)
+            spent = 1000 * (time.perf_counter() - begun)
+            print(f"{'filter ' + text:<44} {spent:12.1f} ms   {len(view):,} rows", flush=True)
+        for name in ("latency", "client", "number"):
+            view = View(feed.store)
+            begun = time.perf_counter()
+            view.sort(Order(name, True))
+            spent = 1000 * (time.perf_counter() - begun)
+            print(f"{'sort by ' + name:<44} {spent:12.1f} ms", flush=True)
+        from tui.masks import bad, with_text
+
+        for name, mask in (
+            ("next error", lambda: bad(feed.store)),
+            ("find a text", lambda: with_text(feed.store, "nowhere")),
+        ):
+            begun = time.perf_counter()
+            mask()
+            spent = 1000 * (time.perf_counter() - begun)
+            print(f"{name:<44} {spent:12.1f} ms", flush=True)
+        print(f"{'memory of the UI, of the reader':<44} {memory(os.getpid()):8} MB {child:6} MB")
+    feed.close()
+
+
+def termshark(path: Path, patience: float) -> None:
+    """Until the last packet is there."""
+    if shutil.which("termshark") is None or shutil.which("tmux") is None:
+        print("termshark or tmux is not installed: no ratio")
+        return
+    tmux = ["tmux", "-L", f"bench{os.getpid()}", "-f", "/dev/null"]
+    begun = time.perf_counter()
+    command = f"env -u COLUMNS -u LINES TERM=xterm-256color termshark -r {path}"
+    subprocess.run([*tmux, "new-session", "-d", "-x", "160", "-y", "50", command], check=True)
+    first = 0.0
+    try:
+        while time.perf_counter() - begun < patience:
+            shown = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True)
+            if not first and "TCP" in shown.stdout:
+                first = time.perf_counter() - begun
+                print(f"{'termshark: first rows':<44} {first:8.2f} s", flush=True)
+            if first and "Loading" not in shown.stdout and "%" not in shown.stdout:
+                spent = time.perf_counter() - begun
+                print(f"{'termshark: all there':<44} {spent:8.2f} s", flush=True)
+                return
+            time.sleep(0.1)
+        print(f"termshark: not done after {patience:.0f} s")
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def main() -> None:
+    """Make, measure, compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--exchanges", type=int, default=1_000_000)
+    parser.add_argument("--capture", type=Path, help="made before by this script")
+    parser.add_argument("--termshark", type=float, default=0, metavar="SECONDS")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = options.capture or Path(folder) / "ui.pcap"
+        if not path.exists():
+            make(path, options.exchanges)
+        print(
+            f"{options.exchanges:,} exchanges, {path.stat().st_size / 1e6:.0f} MB, "
+            f"load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
+        asyncio.run(measure(path, options.exchanges))
+        if options.termshark:
+            termshark(path, options.termshark)
+
+
+if __name__ == "__main__":
+    main()
