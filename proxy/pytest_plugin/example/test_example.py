@@ -1,3 +1,4 @@
+# ruff: noqa: D103
 """A client under test, its traffic, and what has to be true of it."""
 
 import os
