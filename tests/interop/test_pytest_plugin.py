@@ -1,0 +1,145 @@
+"""pytest-kafkascope: its example with a real broker, what a failure leaves, a bare environment."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLUGIN = ROOT / "proxy" / "pytest_plugin"
+SAMPLES = ROOT / "captures" / "samples"
+KAFKASCOPE = Path(sys.executable).with_name("kafkascope")
+
+RAW = '''
+import socket
+
+
+def api_versions(bootstrap, client=b"raw"):
+    """An ApiVersions request, version 0, and its answer."""
+    host, _, port = bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as link:
+        request = bytes([0, 18, 0, 0, 0, 0, 0, 7, 0, len(client)]) + client
+        link.sendall(len(request).to_bytes(4, "big") + request)
+        answer = b""
+        while len(answer) < 4 or len(answer) < 4 + int.from_bytes(answer[:4], "big"):
+            data = link.recv(65536)
+            assert data
+            answer += data
+    return answer
+
+
+def test_passes(kafka_proxy, kafka_replay_broker):
+    proxy = kafka_proxy(kafka_replay_broker(SAMPLE).bootstrap)
+    assert api_versions(proxy.bootstrap)[4:8] == bytes([0, 0, 0, 7])
+    proxy.assert_request(api="ApiVersions", version=0, client="raw", count=1)
+    proxy.assert_no_errors()
+    proxy.assert_no_findings("error")
+    proxy.assert_versions(ApiVersions=0)
+    proxy.assert_versions_at_most(ApiVersions=0, Fetch=3)
+    try:
+        proxy.assert_request(api="Fetch")
+    except AssertionError as error:
+        assert "1 ApiVersions v0" in str(error)
+    else:
+        raise RuntimeError("it found a Fetch")
+    try:
+        proxy.add_rule("nonsense")
+    except Exception as error:
+        assert "KafkascopeError" in type(error).__name__
+    else:
+        raise RuntimeError("it took nonsense")
+
+
+def test_fails(kafka_proxy, kafka_replay_broker):
+    proxy = kafka_proxy(kafka_replay_broker(SAMPLE).bootstrap)
+    api_versions(proxy.bootstrap)
+    proxy.assert_versions(Produce=9)
+'''
+
+
+def run(
+    tests: Path, *arguments: str, python: str = sys.executable, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """pytest in a process of its own, with the plugin and nothing of this project's setup."""
+    command = [python, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-c", os.devnull]
+    command += ["--rootdir", str(tests.parent), str(tests), *arguments]
+    env = {**os.environ, **environment}
+    return subprocess.run(
+        command, cwd=tests.parent, env=env, capture_output=True, text=True, timeout=240
+    )
+
+
+def written(folder: Path) -> Path:
+    path = folder / "test_raw.py"
+    path.write_text(f"SAMPLE = {str(SAMPLES / 'librdkafka.pcap')!r}\n{RAW}")
+    return path
+
+
+def listed(path: Path) -> str:
+    done = subprocess.run([KAFKASCOPE, "ls", str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def left_behind(mark: Path) -> list[str]:
+    """Command lines of processes that mention a folder of this test."""
+    lines = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(place.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in lines if str(mark) in line]
+
+
+def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) -> None:
+    done = run(
+        written(tmp_path),
+        *("-p", "pytest_kafkascope", "--kafkascope-dir", str(tmp_path / "kept")),
+        *("--basetemp", str(tmp_path / "base")),
+        PYTHONPATH=str(PLUGIN),
+        KAFKASCOPE=str(KAFKASCOPE),
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "Produce was not used" in done.stdout
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert "test_fails" in kept.name
+    assert str(kept) in done.stdout
+    assert "ApiVersions v0" in listed(kept)
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.interop
+def test_its_wheel_and_pytest_are_enough(tmp_path: Path) -> None:
+    """In an environment with nothing else, it drives kafkascope in this one."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    wheel = ["wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path / "dist")]
+    subprocess.run([*pip, *wheel, str(PLUGIN)], check=True, timeout=120)
+    (built,) = (tmp_path / "dist").iterdir()
+    venv.create(tmp_path / "bare", with_pip=False)
+    python = str(tmp_path / "bare" / "bin" / "python")
+    install = ["--python", python, "install", str(built)]
+    subprocess.run([*pip, *install], check=True, timeout=180)
+    probe = "import importlib.util as u; print([u.find_spec(n) for n in ('analyzer', 'proxy')])"
+    seen = subprocess.run([python, "-c", probe], cwd=tmp_path, capture_output=True, text=True)
+    assert seen.stdout.strip() == "[None, None]"
+    done = run(written(tmp_path), "--kafkascope", str(KAFKASCOPE), python=python)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.interop
+def test_the_example_passes_against_a_real_broker_and_a_capture(brokers, tmp_path: Path) -> None:
+    done = run(
+        PLUGIN / "example",
+        *("-p", "pytest_kafkascope", "--basetemp", str(tmp_path / "base")),
+        PYTHONPATH=str(PLUGIN),
+        KAFKASCOPE=str(KAFKASCOPE),
+        KAFKA_BOOTSTRAP=brokers("4.4.0").bootstrap(),
+        KAFKA_EXAMPLE_CAPTURE=str(SAMPLES / "librdkafka.pcap"),
+        KAFKA_EXAMPLE_TOPIC="librdkafka.none",
+    )
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert left_behind(tmp_path) == []
