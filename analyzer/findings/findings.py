@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.filter import compile_filter
@@ -124,10 +125,13 @@ class Findings:
         return new
 
 
+_compiled = lru_cache(maxsize=1024)(compile_filter)
+
+
 def mentions(findings: Iterable[Finding], row: Row, exchange: Exchange) -> list[Finding]:
     """Those whose evidence holds an exchange."""
     return [
         finding
         for finding in findings
-        if finding.filter and compile_filter(finding.filter)(row, exchange)
+        if finding.filter and _compiled(finding.filter)(row, exchange)
     ]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 MOST_NAMED: Final = 4
+MAX_FILTER: Final = 8_000
+MAX_TEXT: Final = 1_000
+"""Characters."""
 
 __all__ = ["Client", "View", "all_of", "duration", "listed", "plural", "size"]
 
@@ -159,10 +162,13 @@ class View:
                 first_ns = seen.first[0] if first_ns is None else first_ns
                 number = seen.first[1] if number is None else number
             last_ns = seen.last_ns if last_ns is None else last_ns
+        if len(where) > MAX_FILTER:
+            # Names can be as long as 32 KB; the first exchange has to do.
+            where = "" if number is None else f"number == {number}"
         return Finding(
             rule.name,
             severity or rule.severity,
-            text,
+            text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…",
             1 if count is None else count,
             first_ns,
             last_ns,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from analyzer.context import Context
 from analyzer.filter import compile_filter
 from analyzer.findings import Finding, Findings
@@ -128,6 +130,20 @@ def test_a_network_that_is_far_away() -> None:
     wire = asking((1, "10.0.1.2", 9092))
     wire.connection.handshake_ns = 80 * MS
     assert "takes 80 ms" in found([wire])["network-far"].text
+
+
+@pytest.mark.parametrize("name", ['a"b\\c', "line\nfeed", "tab\t\\", "ü€", "x" * 30_000, "{1..2}"])
+def test_odd_names_stay_inside_their_filters(name: str) -> None:
+    wire = Wire()
+    for number in range(1, 61):
+        asked = [{"topic_id": bytes(16), "name": name[:200]}]
+        wire.client(request("Metadata", 12, number, name, topics=asked))
+        answer = metadata((1, "127.0.0.1", 9092))
+        answer["topics"][0] |= {"error_code": 3, "name": name[:200]}
+        wire.broker(response("Metadata", 12, number, **answer))
+    names = found([wire])
+    assert {"lookup-storm", "unknown-topic"} <= names.keys()
+    assert all(len(finding.text) <= 1_000 for finding in names.values())
 
 
 # --- groups -------------------------------------------------------------------------------------
