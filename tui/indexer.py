@@ -36,15 +36,10 @@ class Indexer:
     def __init__(self, options: dict[str, Any]) -> None:
         from analyzer.session import Session
         from analyzer.session_deltas import Growth
-        from captures.spool import Spool
 
         self._results: int = options["results"]
         self._commands: int = options["commands"]
-        self.spool = Spool(descriptor=options["spool"])
-        if options.get("output"):
-            from captures.tee import Tee
-
-            self.spool = Tee(options["output"], descriptor=options["spool"])
+        self.spool = _spool(options)
         self._limit: int = options.get("limit", 0)
         self.capture = _opened(options, self.spool)
         self.session = Session(self.capture.context, self.capture.source.read)
@@ -155,6 +150,17 @@ class Indexer:
                 # The main thread waits for packets that may never come.
                 self.end(rest=True)
                 os._exit(0)
+
+
+def _spool(options: dict[str, Any]) -> Spool:
+    from captures.spool import Spool
+
+    # One object for a descriptor: the first that goes would close it for the other.
+    if not options.get("output"):
+        return Spool(descriptor=options["spool"])
+    from captures.tee import Tee
+
+    return Tee(options["output"], descriptor=options["spool"])
 
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -107,4 +108,26 @@ def test_a_reader_that_dies_leaves_its_rows() -> None:
         assert len(found) >= 20
     finally:
         os.close(theirs)
+        feed.close()
+
+
+def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_path: Path) -> None:
+    sample = (SAMPLES / "demo.pcap").read_bytes()
+    path = tmp_path / "kept.pcap"
+    ours, theirs = os.pipe()
+    feed = ProcessFeed(["-"], stdin=ours, output=str(path), limit=100)
+    os.close(ours)
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb") as pipe:
+            pipe.write(sample)
+
+    threading.Thread(target=write, daemon=True).start()
+    try:
+        found = read_all(feed)
+        assert path.read_bytes() == sample
+        assert found.progress.ring
+        assert len(found) + found.session.dropped == 336
+        assert found.session.exchange(len(found) - 1).connection
+    finally:
         feed.close()
