@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import statistics
 import struct
@@ -462,6 +463,8 @@ def main() -> None:
     if given.soak:
         soak(int(given.soak_bytes))
         return
+    # Whoever stops us stops what we started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = list(VARIANTS)
     if given.no_rivals:
         names = [name for name in names if name not in RIVALS]
