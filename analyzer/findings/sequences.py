@@ -168,7 +168,7 @@ class Sequences(Detector):
                 self.rule("transaction-aborted"),
                 f"{plural(len(found), 'transaction')} of {safe(name)} "
                 f"{'was' if len(found) == 1 else 'were'} aborted, with "
-                f"{sum(int(str(each['records'])) for each in found)} records",
+                f"{plural(sum(int(str(each['records'])) for each in found), 'record')}",
                 f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
                 count=len(found),
                 first_ns=int(str(found[0]["begin"])),
