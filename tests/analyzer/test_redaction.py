@@ -61,6 +61,20 @@ def test_message_sets_too(magic, codec):
     assert [row.offset for row in found] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("magic", range(3))
+def test_a_cut_last_batch_keeps_what_clients_look_at_and_nothing_else(magic):
+    whole = encode_batch(RECORDS) if magic == 2 else encode_message_set(magic, RECORDS[:1])
+    cut = whole[:-2]
+    out = redacted_records(whole + cut)
+    assert len(out) == len(whole + cut)
+    assert b"value" not in out
+    assert out[len(whole) :] == cut[:17] + b"*" * (len(cut) - 17)
+    last = [*batches(out)][-1]
+    assert isinstance(last, Partial)
+    garbage = cut[:12] + b"secrets and text"
+    assert redacted_records(garbage) == b"*" * len(garbage)
+
+
 def test_a_batch_that_cannot_be_opened_keeps_nothing():
     data = bytearray(encode_batch(RECORDS, codec=4))
     data[70] ^= 0xFF

@@ -1,9 +1,12 @@
 """pytest-kafkascope: its example with a real broker, what a failure leaves, a bare environment."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,6 +113,43 @@ def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) 
     assert str(kept) in done.stdout
     assert "ApiVersions v0" in listed(kept)
     assert left_behind(tmp_path) == []
+
+
+ENDLESS = """
+import pathlib, time
+
+
+def test_waits(kafka_proxy, kafka_replay_broker):
+    kafka_proxy(kafka_replay_broker(SAMPLE).bootstrap)
+    pathlib.Path(READY).write_text("")
+    time.sleep(300)
+"""
+
+
+def test_children_end_when_pytest_is_killed(tmp_path: Path) -> None:
+    # The capture's path is how its children are known.
+    sample = Path(shutil.copy(SAMPLES / "librdkafka.pcap", tmp_path / "traffic.pcap"))
+    ready = tmp_path / "ready"
+    test = tmp_path / "test_endless.py"
+    test.write_text(f"SAMPLE, READY = {str(sample)!r}, {str(ready)!r}\n{ENDLESS}")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
+    command += ["-p", "pytest_kafkascope", "--basetemp", str(tmp_path / "base"), str(test)]
+    env = {**os.environ, "PYTHONPATH": str(PLUGIN), "KAFKASCOPE": str(KAFKASCOPE)}
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL) as process:
+        assert until(ready.exists), "it did not start"
+        assert len(left_behind(tmp_path)) == 3
+        process.kill()
+    assert until(lambda: not left_behind(tmp_path)), left_behind(tmp_path)
+
+
+def until(true: Callable[[], bool], seconds: float = 90.0) -> bool:
+    """Whether it becomes true in time."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
 
 
 @pytest.mark.interop
