@@ -48,6 +48,10 @@ def test_exchanges_come_back_as_they_were(path: Path) -> None:
             for side in ("request", "response"):
                 was, now = getattr(exchange, side), getattr(again, side)
                 assert (was is None) == (now is None)
+                if exchange.state == "opaque" and was is not None:
+                    # Of bytes that are no Kafka only a sample was held, from the first byte on.
+                    assert was.frame.parts == now.frame.parts
+                    continue
                 assert was is None or (was.frame, was.body) == (now.frame, now.body)
             assert again.fetch_session == exchange.fetch_session
             names = first.context.names
