@@ -68,8 +68,7 @@ class Split:
         values = list(values)
         values[6] = bytes.fromhex(values[6])
         values[9] = tuple(
-            Interface._make((*each[:6], int(each[6]), int(each[7]), each[8]))
-            for each in values[9]
+            Interface._make((*each[:6], int(each[6]), int(each[7]), each[8])) for each in values[9]
         )
         return cls(*values)
 

@@ -33,7 +33,7 @@ def export(wish: Wish, full: bool, table: Table) -> int:
     form = _form(wish)
     if wish.columns or wish.fields or wish.sort or wish.top:
         raise click.UsageError("--columns, -T, --sort and -n belong to ls")
-    if full and (form != "jsonl" or table == "records"):
+    if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with -o FILE.jsonl")
     with Reading(wish) as reading:

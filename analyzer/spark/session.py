@@ -39,6 +39,12 @@ DEFAULTS: Final = {
     "spark.task.maxFailures": "4",
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
+ADJUSTED: Final = (
+    "spark.sql.session.timeZone",
+    "spark.sql.parquet.outputTimestampType",
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.execution.arrow.maxBytesPerBatch",
+)
 LOCAL: Final = {
     "spark.driver.memory": "1g",
     "spark.driver.host": LOOPBACK,
@@ -117,6 +123,7 @@ def session(
 
     active = SparkSession.getActiveSession()
     if active is not None:
+        _adjust(active)
         yield active
         return
     parent = temporary or tempfile.gettempdir()
@@ -159,11 +166,18 @@ def _remote(url: str, settings: dict[str, str]) -> Iterator[Any]:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     try:
+        _adjust(spark)
         with tempfile.TemporaryDirectory() as folder:
             spark.addArtifacts(str(write_zip(Path(folder) / ZIP)), pyfile=True)
             yield spark
     finally:
         spark.stop()
+
+
+def _adjust(spark: Any) -> None:
+    """What the tables' types and our memory ask of a session that somebody else started."""
+    for name in ADJUSTED:
+        spark.conf.set(name, DEFAULTS[name])
 
 
 def _start(folder: Path, master: str | None, ui: bool, settings: dict[str, str]) -> Any:

@@ -127,8 +127,8 @@ def test_the_youngest_file_of_a_folder_is_not_taken(tmp_path: Path) -> None:
 FIELDS = {
     "Connection": "a b bytes duplicates first_ns gap_bytes handshake handshake_ns"
     " interface_comment keep_alives last_ns number out_of_order packets retransmissions",
-    "Half": "ack calm closed connection deadline_ns direction fin flow held leap next offset other queued_ns"
-    " reset_ns stray top track trouble_at trouble_ns trouble_offset waiting",
+    "Half": "ack calm closed connection deadline_ns direction fin flow held leap next offset other"
+    " queued_ns reset_ns stray top track trouble_at trouble_ns trouble_offset waiting",
     "Track": "connection halves opened over packet settling syn_ns weight",
     "FrameBuffer": "_blocks _cut _first_ns _hunt _kept _last_ns _offset _parts _passed _total"
     " sense",

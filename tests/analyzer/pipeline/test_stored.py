@@ -1,0 +1,130 @@
+"""Tables in the place of captures; and `export` to Parquet."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from analyzer.pipeline.schemas import EXCHANGES, RECORDS
+from tests.analyzer.pipeline.kit import made
+from tui.cli import main
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+COMMANDS = (
+    ("stats", "apis"),
+    ("stats", "latency", "--by", "api,client"),
+    ("stats", "errors"),
+    ("stats", "topics"),
+    ("stats", "partitions"),
+    ("stats", "connections"),
+    ("stats", "sizes"),
+    ("stats", "rates"),
+    ("clients",),
+    ("clients", "--for", "4.0"),
+    ("groups",),
+    ("groups", "--rebalances"),
+    ("cluster",),
+    ("producers", "--transactions"),
+)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+NUMBERS = {"number", "slowest", "largest"}
+"""Numbers of exchanges: tables count by the time of the first byte over all files."""
+
+
+def lines_of(result: Result) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    return [{k: v for k, v in line.items() if k not in NUMBERS} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("stored")
+    made([str(SAMPLES)], out)
+    return out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_commands_say_the_same_of_tables(words: tuple[str, ...], tables: Path) -> None:
+    theirs = run(*words, str(SAMPLES), "--json")
+    ours = run(*words, str(tables), "--json")
+    assert ours.exit_code == theirs.exit_code == 0
+    assert lines_of(ours) == lines_of(theirs)
+    assert ours.stdout
+
+
+def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
+    assert (
+        "only captures can be filtered" in run("stats", "apis", str(tables), "-Y", "error").output
+    )
+    listing = run("ls", str(tables))
+    assert listing.exit_code == 3
+    assert "holds tables" in listing.output
+    every = run("stats", "rates", str(tables), "--every", "10s")
+    assert every.exit_code == 3
+    assert "widths" in every.output
+
+
+def test_damage_goes_with_the_tables(tmp_path: Path) -> None:
+    """Exit code 4 and the same sentence; a row says where; all else is complete."""
+    whole = (SAMPLES / "demo.pcap").read_bytes()
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(whole[: len(whole) * 2 // 3 + 1])
+    cut = tmp_path / "cut.pcap.gz"
+    cut.write_bytes(gzip.compress((SAMPLES / "sasl.pcap").read_bytes())[:-2000])
+    out = tmp_path / "out"
+    made_by = run("spark", str(bad), str(cut), "-o", str(out))
+    assert made_by.exit_code == 4
+    assert made_by.stderr.count("cut short") == 2
+    assert run("spark", str(bad), "-o", str(tmp_path / "strict"), "--strict").exit_code == 1
+    stated = run("stats", "apis", str(out))
+    assert stated.exit_code == 4
+    assert stated.stderr.count("cut short") == 2
+    rows: list[dict[str, Any]] = []
+    for path in (out / "diagnostics").glob("*/*.parquet"):
+        rows += pq.ParquetFile(path).read().to_pylist()
+    damage = [row for row in rows if row["code"] == "damaged"]
+    assert len(damage) == 2
+    assert any(row["record_offset"] and str(bad) in row["message"] for row in damage)
+
+
+def test_a_missing_input_is_said_with_3(tmp_path: Path) -> None:
+    found = run("spark", str(tmp_path / "none.pcap"), "-o", str(tmp_path / "out"))
+    assert found.exit_code == 3
+    assert "no such file" in found.stderr
+
+
+def test_export_to_parquet(tmp_path: Path) -> None:
+    source = str(SAMPLES / "demo.pcap")
+    lines = tmp_path / "x.jsonl"
+    run("export", source, "-o", str(lines))
+    expected = [json.loads(line) for line in lines.read_text().splitlines()]
+    path = tmp_path / "x.parquet"
+    assert run("export", source, "-o", str(path), "--full").exit_code == 0
+    read = pq.ParquetFile(path).read()
+    assert read.schema.equals(EXCHANGES.schema)
+    rows = read.to_pylist()
+    for name in ("exchange_id", "number", "topics", "implied_topics", "latency_ns", "state"):
+        assert [row[name] for row in rows] == [row[name] for row in expected], name
+    assert all(json.loads(row["request_json"]) for row in rows if row["request_json"])
+    assert run("export", source, "-o", str(path), "--table", "records").exit_code == 0
+    assert pq.ParquetFile(path).read().schema.equals(RECORDS.schema)
+
+
+def test_a_second_run_is_in_the_place_of_the_first(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first, _ = made([str(SAMPLES / "demo.pcap")], out)
+    made([str(SAMPLES / "sasl.pcap")], out)
+    again, _ = made([str(SAMPLES / "demo.pcap")], out)
+    assert again == first
+    assert len(list((out / "_manifest").iterdir())) == 1
