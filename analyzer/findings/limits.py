@@ -54,7 +54,7 @@ LIMITS: Final[dict[str, Limit]] = {
         50, "per second", "below, single records are all that there is to send, and cost little"
     ),
     "fetches.rate": Limit(50, "per second", "on one connection: a long poll asks twice a second"),
-    "fetches.least": Limit(500, "count", "fewer say nothing about a habit"),
+    "fetches.least": Limit(300, "count", "fewer say nothing about a habit"),
     "commits.rate": Limit(
         10, "per second", "each is a write to a compacted, replicated topic; every 5 s is usual"
     ),
