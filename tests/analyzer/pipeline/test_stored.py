@@ -116,7 +116,8 @@ def test_export_to_parquet(tmp_path: Path) -> None:
     rows = read.to_pylist()
     for name in ("exchange_id", "number", "topics", "implied_topics", "latency_ns", "state"):
         assert [row[name] for row in rows] == [row[name] for row in expected], name
-    assert all(json.loads(row["request_json"]) for row in rows if row["request_json"])
+    bodies = [json.loads(row["request_json"]) for row in rows if row["request_json"]]
+    assert any(bodies)
     assert run("export", source, "-o", str(path), "--table", "records").exit_code == 0
     assert pq.ParquetFile(path).read().schema.equals(RECORDS.schema)
 
