@@ -52,6 +52,7 @@ caption{text-align:left;font-weight:600;padding:.6rem 0 .2rem}
 th,td{padding:.22rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{position:sticky;top:0;background:var(--bg)}.r{text-align:right;
 font-variant-numeric:tabular-nums;white-space:nowrap}td{overflow-wrap:break-word;max-width:34rem}
+td code{overflow-wrap:normal;white-space:nowrap}
 tr.breaks td,td.breaks{color:var(--bad);font-weight:600}
 figure{margin:.8rem 0;break-inside:avoid}figcaption{color:var(--dim);font-size:.85rem}
 svg.chart{width:100%;height:auto;max-height:42rem}svg .t{font:12px system-ui,sans-serif;
@@ -102,7 +103,7 @@ def _range(facts: Facts) -> str:
         return "no exchanges"
     span = (facts.last_ns or facts.first_ns) - facts.first_ns
     only = f"; only {facts.filter_text}" if facts.filter_text else ""
-    return f"{iso_ns(facts.first_ns)}, {duration(span)}{only}"
+    return f"{iso_ns(facts.first_ns)}, {duration(span)}{only}; all times are UTC"
 
 
 def key_numbers(facts: Facts) -> list[tuple[str, str]]:
@@ -139,7 +140,7 @@ def _contents(parts: Iterable[Section]) -> str:
 
 
 def _findings(facts: Facts) -> str:
-    times = Times("a")
+    times = Times("u")
     out = ['<section id="findings"><h2>Findings</h2>']
     if not facts.found:
         out.append("<p>Nothing was found that is worth a remark.</p>")

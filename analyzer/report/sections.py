@@ -69,7 +69,7 @@ class Section:
 
 def sections(facts: Facts, release: str) -> list[Section]:
     """All sections that have something to tell."""
-    times = Times("a")
+    times = Times("u")
     if facts.first_ns is not None:
         times.saw(facts.first_ns)
     where = _where(facts)
