@@ -19,14 +19,14 @@ SOAK_PYTHON ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/pyt
 PYTEST := $(BIN)/python -m pytest
 QUICK := -n 2 -m "not interop and not soak"
 
-.PHONY: help setup demo test quick interop check fmt lint type fuzz soak bench docs golden samples wheel lock clean
+.PHONY: help setup demo test quick interop check fmt lint type fuzz soak bench docs golden samples wheel spark-package lock clean
 
 help: setup
 	@echo
 	@echo 'make demo      look at the shipped capture; without a terminal, list some of it'
 	@echo 'make test      all tests (real brokers come from Maven; without Java and Maven these are skipped)'
 	@echo 'make check     format, lint, types, import arrows and the quick tests'
-	@echo 'more:          fmt lint type quick interop fuzz soak bench docs golden samples wheel lock clean'
+	@echo 'more:          fmt lint type quick interop fuzz soak bench docs golden samples wheel spark-package lock clean'
 
 setup: $(READY)
 
@@ -92,6 +92,10 @@ golden: setup docs
 # Real brokers and clients, captured again: needs Java, Maven and the right to run tcpdump.
 samples: setup
 	$(BIN)/python -m tests.interop.make_samples
+
+# What spark-submit needs: our code and its dependencies in one archive.
+spark-package: setup
+	$(BIN)/python -m analyzer.spark.package dist
 
 wheel: setup
 	rm -rf dist

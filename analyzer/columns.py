@@ -110,7 +110,8 @@ class Frames:
         # Views must be gone before the columns grow: what is returned is a copy.
         ends = np.frombuffer(self._ends, dtype=np.uint64)[numbers - self.dropped]
         places = (ends - np.uint64(self._packed_from)) // np.uint64(_PART.size)
-        return np.frombuffer(self._packed, dtype=kinds)["packet"][places].astype(np.int64)
+        packets: NDArray[np.int64] = np.frombuffer(self._packed, dtype=kinds)["packet"][places]
+        return packets.astype(np.int64)
 
     def get(self, number: int, read: Read) -> Frame:
         """The frame with its bytes, read again."""

@@ -226,7 +226,7 @@ class Session:
         self.dropped += count
         for remarks in (self._remarks, self._fetch_sessions):
             for key in [key for key in remarks if key < self.dropped]:
-                del remarks[key]  # type: ignore[attr-defined]
+                del remarks[key]
         self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
         kept = [n for column in (self._request, self._response) for n in column if n != NONE]
         self._frames.drop(min(kept, default=len(self._frames) + self._frames.dropped))

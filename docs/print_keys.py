@@ -1,5 +1,4 @@
-"""Writes docs/keys.md: `python docs/print_keys.py > docs/keys.md`. The tables are those that bind
-the keys."""
+"""Writes docs/keys.md from the tables that bind the keys."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from tui.keys import KEYS, MOVES, Key
 from tui.screens import SCREENS, board_class
 from tui.screens.board import BOARD_KEYS
 
+TARGET: Final = Path(__file__).parent / "keys.md"
 WIDTH: Final = 130
 HEAD: Final = """# Keys of the terminal UI
 """
@@ -65,4 +65,4 @@ def _table(keys: Iterable[Key]) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(markdown(), end="")
+    TARGET.write_text(markdown())
