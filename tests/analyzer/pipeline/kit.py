@@ -37,7 +37,7 @@ class Apart:
 
 def tables(out: Path) -> dict[str, list[Any]]:
     """All rows of all tables but `splits`, sorted; without the state of findings, whose ages of
-    lost requests go by the last packet that was read of a connection, and that depends on blocks."""
+    lost requests go by the last packet read of a connection, and that depends on blocks."""
     found = {}
     for name, table in TABLES.items():
         if name in SPLIT_TABLES:
