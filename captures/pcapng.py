@@ -131,11 +131,16 @@ class Pcapng:
         return int(self._one(buffer, at + 4)[0]) if at + 8 <= end else 12
 
     def _complaint(self, size: int, captured: int, interface: int) -> str:
+        # What the length alone tells comes first: with a small buffer it is all that is there.
+        if size & 3 or size < 12:
+            return f"a block with the impossible length {size}"
+        if size < 32:
+            return f"a packet block of {size} bytes"
+        if size > MAX_RECORD:
+            return f"a block of {size} bytes"
         known = len(self.interfaces) - self.first
         if interface >= known:
             return f"a packet of interface {interface}, but only {known} are described"
-        if size & 3 or size > MAX_RECORD:
-            return f"a packet block with the impossible length {size}"
         return f"a packet of {captured} bytes in a block of {size}"
 
     def _section_order(self, buffer: bytearray, at: int) -> bool:
