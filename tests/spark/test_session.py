@@ -47,8 +47,13 @@ def test_folders_of_dead_runs_are_swept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, "other"])
 
 
-def test_the_disk_is_looked_at_before_the_shuffle(tmp_path: Path) -> None:
+def test_the_disk_is_looked_at_before_the_shuffle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     need("java")
+    sql = pytest.importorskip("pyspark.sql")
+    # Other tests of this process may have left theirs running, which would be taken as it is.
+    monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
     found = session.session(temporary=str(tmp_path), shuffle_bytes=1 << 60)
     with pytest.raises(CaptureError, match="--temp-dir"), found:
         pass
