@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.detect import KAFKA_PORTS
 from analyzer.nodes import NodeAddresses
+from analyzer.phases import STATEFUL
 from analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Context:
         """Ports that the user says are Kafka's."""
         self.bodies = bodies
         """Whether bodies are decoded at once; without, only headers and what the state needs."""
+        self.stateful = STATEFUL
+        """Keys of the APIs whose bodies the state needs."""
         self.brokers: set[Endpoint] = set()
         """Endpoints that answered as Kafka in this session."""
         self.fingerprints: list[bytes] = []

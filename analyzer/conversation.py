@@ -73,6 +73,12 @@ class Conversation:
         self.connection = connection
         self.client = client
         """Direction in which the requests go."""
+        self._ends: tuple[Endpoint, Endpoint] = (connection.a, connection.b)
+        """Client and broker."""
+        if client:
+            self._ends = (connection.b, connection.a)
+        self._known = False
+        """It answered, and the context knows that."""
         self._context = context
         self._sense = RequestSense()
         self._sense.lenient = True
@@ -107,23 +113,24 @@ class Conversation:
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """The exchanges that this event completes."""
-        match event:
-            case Chunk():
-                if event.direction == self.client:
-                    self._take_requests(self._requests.feed(event))
-                    if self._early:
-                        self._retry(event.pieces[-1].time_ns)
-                else:
-                    self._take_responses(self._responses.feed(event))
-            case Gap():
-                if event.direction == self.client:
-                    self._take_requests(self._requests.gap(event))
-                else:
-                    self._hole = True
-                    self._take_responses(self._responses.gap(event))
-            case Closed():
-                self._close(event)
-        out, self._out = self._out, []
+        if type(event) is Chunk:
+            if event.direction == self.client:
+                self._take_requests(self._requests.feed(event))
+                if self._early:
+                    self._retry(event.pieces[-1].time_ns)
+            else:
+                self._take_responses(self._responses.feed(event))
+        elif isinstance(event, Gap):
+            if event.direction == self.client:
+                self._take_requests(self._requests.gap(event))
+            else:
+                self._hole = True
+                self._take_responses(self._responses.gap(event))
+        elif isinstance(event, Closed):
+            self._close(event)
+        out = self._out
+        if out:
+            self._out = []
         return out
 
     def _close(self, event: Closed) -> None:
@@ -158,9 +165,10 @@ class Conversation:
 
     def _take_requests(self, units: list[Unit]) -> None:
         for unit in units:
-            if isinstance(unit, Frame):
+            if type(unit) is Frame:
                 self._request(unit)
             else:
+                assert isinstance(unit, Skipped)
                 self._skip(unit)
         if self._requests.partial and self._reserved is None and self._half is None:
             self._reserved = self._context.next_number()
@@ -174,7 +182,7 @@ class Conversation:
         if half is not None:
             self._complete(half, frame)
             return
-        if self.phases.is_token(frame):
+        if (self.phases.tokens or not frame.offset) and self.phases.is_token(frame):
             self._token(frame)
             return
         header = self._header_of(frame.payload)
@@ -203,15 +211,17 @@ class Conversation:
         pending.id = self._context.identify(self.connection, self.client, frame)
         if self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
-        if self._context.bodies or header.api_key in STATEFUL:
-            pending.decoded, pending.undecoded = dissect_request(frame, header)
-        else:
+        if self._context.bodies or header.api_key in self._context.stateful:
+            decoded, pending.undecoded = dissect_request(frame, header)
+            if decoded is not None:
+                pending.decoded = decoded
+                self._learn(decoded)
+                if header.api_key in fetch_sessions.KEYS:
+                    pending.session = self._fetching.request(header.api_key, decoded.body)
+        elif frame.cut:
             pending.undecoded = cut_of(frame, "request")
-        self._learn(pending.decoded)
         self.phases.saw_request(header, pending.decoded)
         pending.software = self.phases.software
-        if header.api_key in fetch_sessions.KEYS and pending.decoded is not None:
-            pending.session = self._fetching.request(header.api_key, pending.decoded.body)
         if pending.answer is not None:
             self._answered(pending, pending.answer)
         elif header.api_key == PRODUCE and acks_of(frame.payload, header, pending.decoded) == 0:
@@ -237,9 +247,10 @@ class Conversation:
 
     def _take_responses(self, units: list[Unit]) -> None:
         for unit in units:
-            if isinstance(unit, Frame):
+            if type(unit) is Frame:
                 self._response(unit)
             else:
+                assert isinstance(unit, Skipped)
                 self._hole = True
                 self._skip(unit)
 
@@ -310,7 +321,9 @@ class Conversation:
             self._hole = False
             for missed in self._in_flight.before(pending.number):
                 self._unanswered(missed, IN_A_GAP)
-        self._context.brokers.add(self._endpoints()[1])
+        if not self._known:
+            self._known = True
+            self._context.brokers.add(self._ends[1])
         self._tell(pending, "answered", frame)
 
     # --- raw SASL tokens
@@ -330,12 +343,6 @@ class Conversation:
         self._tell(pending, "answered", frame)
 
     # --- telling
-
-    def _endpoints(self) -> tuple[Endpoint, Endpoint]:
-        connection = self.connection
-        if self.client == 0:
-            return connection.a, connection.b
-        return connection.b, connection.a
 
     def _learn(self, decoded: Decoded | None) -> None:
         if decoded is not None:
@@ -367,29 +374,31 @@ class Conversation:
         notes = pending.notes
         if self._skipped or (asked and asked.note) or (decoded and decoded.note):
             notes += self._notes(("request", asked), ("response", decoded))
-        client, broker = self._endpoints()
+        client, broker = self._ends
+        phases = self.phases
+        # By position: this is done for every exchange.
         self._out.append(
             Exchange(
-                number=pending.number,
-                id=pending.id,
-                state=state,
-                connection=self.connection,
-                client=client,
-                broker=broker,
-                api_key=None if header is None else header.api_key,
-                api=pending.api,
-                api_version=None if header is None else header.api_version,
-                correlation_id=None if header is None else header.correlation_id,
-                client_id=self.phases.client_id if header is None else header.client_id,
-                request=request,
-                response=response,
-                software=pending.software,
-                user=self.phases.user,
-                mechanism=self.phases.mechanism,
-                reason=reason,
-                undecoded=undecoded,
-                notes=notes,
-                fetch_session=pending.session,
+                pending.number,
+                pending.id,
+                state,
+                self.connection,
+                client,
+                broker,
+                None if header is None else header.api_key,
+                pending.api,
+                None if header is None else header.api_version,
+                None if header is None else header.correlation_id,
+                phases.client_id if header is None else header.client_id,
+                request,
+                response,
+                pending.software,
+                phases.user,
+                phases.mechanism,
+                reason,
+                undecoded,
+                notes,
+                pending.session,
             )
         )
 
@@ -398,8 +407,8 @@ class Conversation:
     ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
         """The body of an answer, after the state has learned from it."""
         header = pending.header
-        if header is None or not (self._context.bodies or header.api_key in STATEFUL):
-            return None, cut_of(answer, "response")
+        if header is None or not (self._context.bodies or header.api_key in self._context.stateful):
+            return None, cut_of(answer, "response") if answer.cut else ()
         decoded, undecoded = dissect_response(answer, header)
         if decoded is not None:
             self._learn(decoded)
@@ -431,7 +440,7 @@ class Conversation:
         reason: str,
         undecoded: tuple[Undecoded, ...],
     ) -> None:
-        client, broker = self._endpoints()
+        client, broker = self._ends
         if response is not None:
             direction, frame, number = 1 - self.client, response.frame, self._context.next_number()
         else:

@@ -43,17 +43,19 @@ class Conversations:
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """The exchanges that this event completes."""
-        connection = event.connection
-        number = connection.number
-        try:
-            current = self._open[number]
-        except KeyError:
-            current = self._open[number] = Undecided(connection, self.context)
-        if current is None:
-            out: list[Exchange] = []
-        elif isinstance(current, Conversation):
+        number = event.connection.number
+        current = self._open.get(number)
+        if type(current) is Conversation:
             out = current.feed(event)
+            if type(event) is Closed:
+                self._forget(number, event)
+            return out
+        if current is None and number not in self._open:
+            current = self._open[number] = Undecided(event.connection, self.context)
+        if current is None:
+            out = []
         else:
+            assert isinstance(current, Undecided)
             out = self._decide(current, event)
         if isinstance(event, Closed):
             self._forget(number, event)

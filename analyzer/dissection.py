@@ -11,7 +11,7 @@ from typing import Final
 from analyzer.model import Frame, Side, Undecoded
 from dissectors.errors import DissectError
 from dissectors.layout import Layout, StructWire
-from dissectors.reader import REFUSALS, reader
+from dissectors.reader import REFUSALS, Reader, reader
 from dissectors.registry import (
     APIS,
     Decoded,
@@ -83,13 +83,15 @@ def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, .
 
 
 @cache
-def _acks_layout(version: int) -> Layout:
-    """A Produce request up to its acks: what the header of a cut frame still tells."""
+def _acks_reader(version: int) -> Reader | None:
+    """Of a Produce request up to its acks: what the header of a cut frame still tells."""
+    if version not in APIS[PRODUCE].versions:
+        return None
     whole = layout_of("ProduceRequest", version)
     slots = whole.body.slots
     names = [slot.name for slot in slots]
     wire = StructWire(slots[: names.index("acks") + 1], (), flexible=False, nullable=False)
-    return Layout(whole.message, version, wire)
+    return reader(Layout(whole.message, version, wire))
 
 
 def acks_of(payload: bytes, header: RequestHeader, decoded: Decoded | None) -> int | None:
@@ -97,10 +99,11 @@ def acks_of(payload: bytes, header: RequestHeader, decoded: Decoded | None) -> i
     if decoded is not None:
         acks: int = decoded.body["acks"]
         return acks
-    if header.api_version not in APIS[PRODUCE].versions:
+    read = _acks_reader(header.api_version)
+    if read is None:
         return None
     try:
-        body, _ = reader(_acks_layout(header.api_version))(payload, header.end)
+        body, _ = read(payload, header.end)
     except REFUSALS:
         return None
     return body["acks"]  # type: ignore[no-any-return]

@@ -12,6 +12,7 @@ Sans-I/O; knows nothing of connections, apart from what a `Sense` tells it about
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Final, NamedTuple
 
 from analyzer.model import Cut, Frame, Part
@@ -39,6 +40,11 @@ class Skipped(NamedTuple):
 Unit = Frame | Skipped
 
 _SIZE = struct.Struct(">i")
+_size_at = _SIZE.unpack_from
+
+_frame = partial(tuple.__new__, Frame)
+"""`Frame` from a tuple without a Python frame; so `_part`."""
+_part = partial(tuple.__new__, Part)
 
 
 class FrameBuffer:
@@ -108,7 +114,16 @@ class FrameBuffer:
         """The frames that end with these bytes."""
         out: list[Unit] = []
         if self._hunt is None:
-            self._follow(chunk.data, chunk.offset, chunk.pieces, out)
+            data, pieces = chunk.data, chunk.pieces
+            size = len(data)
+            if size >= 4 and not self._passed and len(pieces) == 1:
+                (length,) = _size_at(data)
+                if length == size - 4:
+                    # By far the most: one small frame in a packet of its own.
+                    _, now, packet, file, at = pieces[0]
+                    parts = (_part((file, at, size, packet)),)
+                    return [_frame((data[4:], chunk.offset, length, now, now, parts, ""))]
+            self._follow(data, chunk.offset, pieces, out)
         else:
             self._hunt.add(chunk.data, chunk.offset, chunk.pieces)
         if self._hunt is not None:

@@ -14,7 +14,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from analyzer.context import Context
 from analyzer.conversations import Conversations
-from analyzer.internal import learn_from_log
+from analyzer.internal import FETCH, learn_from_log
 from analyzer.model import Exchange
 from analyzer.session import Session
 from captures import CutShort, Source, Spool, open_inputs, streams
@@ -78,7 +78,8 @@ class Capture:
                 if self.watch is not None and isinstance(event, Opened | Closed):
                     self.watch(event)
                 for exchange in feed(event):
-                    learn_from_log(exchange, names)
+                    if exchange.api_key == FETCH:
+                        learn_from_log(exchange, names)
                     yield exchange
         except CutShort as error:
             self.damage = error

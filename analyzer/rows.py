@@ -42,7 +42,7 @@ class RowError(NamedTuple):
     """The broker's own text, where the response has one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # as `Exchange`: not frozen, though nobody changes it
 class Row:
     """One exchange in a line. Lists keep the order of the wire, each value once."""
 

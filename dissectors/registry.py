@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from dissectors.errors import DissectError, Malformed, Truncated, UnknownApi, UnknownVersion
@@ -180,9 +180,13 @@ class RequestHeader(NamedTuple):
 
 
 _FIXED = struct.Struct(">hhi")
+_WITH_LENGTH = struct.Struct(">hhih")
+_header = partial(tuple.__new__, RequestHeader)
+"""`RequestHeader` from a tuple without a Python frame."""
 _SHORT = struct.Struct(">h")
 
 
+@lru_cache(4096)
 def request_header_version(key: int, version: int) -> int:
     """0 for ControlledShutdown 0, 2 for flexible versions, else 1; 1 for what we do not know."""
     if key == CONTROLLED_SHUTDOWN and version == 0:
@@ -203,6 +207,23 @@ def read_request_header(data: bytes, at: int = 0) -> RequestHeader:
 
     `Truncated` or `Malformed` when not even that is there.
     """
+    try:
+        key, version, correlation_id, length = _WITH_LENGTH.unpack_from(data, at)
+    except struct.error:
+        return _odd_header(data, at)
+    kind = request_header_version(key, version)
+    stop = at + 10 + length
+    if kind and length >= 0 and stop <= len(data):
+        client_id = data[at + 10 : stop].decode("utf-8", "surrogateescape")
+        if kind == 1:
+            return _header((key, version, correlation_id, client_id, [], stop))
+        if stop < len(data) and not data[stop]:
+            return _header((key, version, correlation_id, client_id, [], stop + 1))
+    return _odd_header(data, at)
+
+
+def _odd_header(data: bytes, at: int) -> RequestHeader:
+    """The header step by step: short, without a client id, with tags, or wrong."""
     try:
         key, version, correlation_id = _FIXED.unpack_from(data, at)
     except struct.error:
