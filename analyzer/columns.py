@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from array import array
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from analyzer.model import Cut, Frame, Part
@@ -20,6 +21,8 @@ T = TypeVar("T", bound=Hashable)
 
 CUTS: Final[tuple[Cut, ...]] = ("", "gap", "end", "too-large")
 
+_CUT: Final = {cut: number for number, cut in enumerate(CUTS)}
+
 _PART = struct.Struct("<HQIQ")
 
 
@@ -31,15 +34,30 @@ class Table(Generic[T]):
     def __init__(self) -> None:
         self.values: list[T] = []
         """By number; filters look at these first, rows only have the numbers."""
-        self._numbers: dict[T, int] = {}
+        self._numbers: _Numbers[T] = _Numbers(self.values)
 
     def number(self, value: T) -> int:
         """The number of a value; a new one for a new value."""
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self.values)
-            self.values.append(value)
-        return found
+        return self._numbers[value]
+
+    def numbers(self, values: Iterable[T]) -> Iterable[int]:
+        """The numbers of values."""
+        return map(self._numbers.__getitem__, values)
+
+
+class _Numbers(dict[T, int]):
+    """Numbers by value; who asks for a new value makes one."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: list[T]) -> None:
+        super().__init__()
+        self._values = values
+
+    def __missing__(self, value: T) -> int:
+        number = self[value] = len(self._values)
+        self._values.append(value)
+        return number
 
 
 class Frames:
@@ -76,18 +94,36 @@ class Frames:
         self._packed_from = self._ends[0]
         self.dropped += count
 
-    def add(self, frame: Frame) -> int:
-        """Keep a frame; its number."""
-        self._offsets.append(frame.offset)
-        self._sizes.append(frame.size)
-        self._first.append(frame.first_ns)
-        self._last.append(frame.last_ns)
-        self._cuts.append(CUTS.index(frame.cut))
+    def extend(self, frames: Sequence[Frame | None]) -> array[int]:
+        """Keep frames; their numbers, -1 where there is none."""
+        first = self.dropped + len(self._sizes)
+        known = [frame for frame in frames if frame is not None]
+        if len(known) == len(frames):
+            numbers = array("q", range(first, first + len(known)))
+        else:
+            count = itertools.count(first)
+            numbers = array("q", [-1 if frame is None else next(count) for frame in frames])
+        if not known:
+            return numbers
+        _, offsets, sizes, firsts, lasts, places, cuts = zip(*known, strict=True)
+        self._offsets.extend(array("q", offsets))
+        self._sizes.extend(array("q", sizes))
+        self._first.extend(array("q", firsts))
+        self._last.extend(array("q", lasts))
+        self._cuts.extend([_CUT[cut] for cut in cuts])
         pack = _PART.pack
-        for file, at, size, packet in frame.parts:
-            self._packed += pack(max(file, 0), at, size, packet)
-        self._ends.append(self._packed_from + len(self._packed))
-        return self.dropped + len(self._sizes) - 1
+        packed = [
+            pack(file if file > 0 else 0, at, size, packet)
+            for parts in places
+            for file, at, size, packet in parts
+        ]
+        begin = self._packed_from + len(self._packed)
+        counts = [_PART.size * len(parts) for parts in places]
+        ends = itertools.accumulate(counts, initial=begin)
+        next(ends)
+        self._ends.extend(array("Q", ends))
+        self._packed += b"".join(packed)
+        return numbers
 
     def parts(self, number: int) -> tuple[Part, ...]:
         """Where the bytes of a frame stand, size field included."""

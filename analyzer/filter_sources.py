@@ -14,7 +14,7 @@ import numpy as np
 
 from analyzer.filter_getters import SOUGHT, Values, removals
 from analyzer.rows import is_flexible, late_names
-from analyzer.session import NO_ACKS, NO_ID, NONE, STATES
+from analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
 
 if TYPE_CHECKING:
     from analyzer.filter_vectors import Bools, Numbers

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.columns import Frames, Read, Table
 from analyzer.dissection import dissect_request, dissect_response
-from analyzer.model import Exchange, Note, Request, Response, State, Undecoded
+from analyzer.model import Exchange, Note, Request, Response, Undecoded
 from analyzer.rows import Row, row_of
+from analyzer.session_packing import (
+    NO_ID,
+    NONE,
+    ROW_COLUMNS,
+    STATES,
+    TABLE_COLUMNS,
+    pack_bodies,
+    pack_heads,
+)
 from dissectors.errors import DissectError
 from dissectors.registry import RequestHeader, read_request_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -25,42 +34,6 @@ if TYPE_CHECKING:
     from analyzer.context import Context
     from analyzer.fetch_sessions import FetchSession
     from captures.model import Connection
-
-STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
-NONE: Final = -1
-"""In a column of numbers: there is none. Correlation ids may be -1, so they have another."""
-NO_ID: Final = -(2**40)
-NO_ACKS: Final = -(2**20)
-
-TABLE_COLUMNS: Final = (
-    ("api", "apis"),
-    ("client_id", "client_ids"),
-    ("software", "softwares"),
-    ("user", "users"),
-    ("mechanism", "mechanisms"),
-    ("reason", "reasons"),
-    ("topics", "topic_lists"),
-    ("groups", "group_lists"),
-    ("errors", "error_lists"),
-    ("tops", "top_lists"),
-    ("implied", "implied_lists"),
-    ("topic_ids", "topic_id_lists"),
-    ("partitions", "partition_lists"),
-    ("members", "member_lists"),
-    ("generations", "generation_lists"),
-    ("producer_ids", "producer_id_lists"),
-    ("producer_epochs", "producer_epoch_lists"),
-    ("txns", "txn_lists"),
-    ("codecs", "codec_lists"),
-)
-"""Columns of numbers, and the tables that say what these stand for."""
-ROW_COLUMNS: Final = (
-    *("numbers", "times", "states", "connection", "client_side", "api_keys", "versions"),
-    *("correlation_ids", "acks", "batches", "request_bytes", "response_bytes", "latencies"),
-    *("waits", "throttles", "records", "_request", "_response"),
-    *(column for column, _ in TABLE_COLUMNS),
-)
-"""All columns with one number a row."""
 
 _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 
@@ -136,6 +109,12 @@ class Session:
         self._response = array("q")
         self._remarks: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Most exchanges have none."""
+        self._hints: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
+        """The same as far as headers tell, for rows whose bodies were not read yet."""
+        self._told = 0
+        """Rows that came, those that went again included."""
+        self._filled = 0
+        """The same of those whose bodies were read."""
         self._fetch_sessions: dict[int, FetchSession] = {}
         """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
         self._index = array("q")
@@ -143,6 +122,8 @@ class Session:
         self._index_from = 0
         self._late: dict[int, int] = {}
         """The same of exchanges that took so long that the others of their time are gone."""
+        self._indexed = 0
+        """Rows that it knows, those that went again included."""
         self._connection_index: dict[int, int] = {}
         self.dropped = 0
         """Rows that were here before the first one: see `drop`."""
@@ -150,67 +131,49 @@ class Session:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def filled(self) -> int:
+        """Rows whose bodies were read, from the first on: the columns of bodies are as long."""
+        return len(self.errors)
+
     def add(self, exchange: Exchange, row: Row | None = None) -> int:
         """Take an exchange in; its index. `row` saves making it once more."""
         if row is None:
             row = row_of(exchange, self.context.names)
-        index = len(self.numbers)
-        self.numbers.append(exchange.number)
-        self.times.append(row.time_ns)
-        self.states.append(STATES.index(exchange.state))
-        self.connection.append(self._connection(exchange.connection))
-        self.client_side.append(0 if exchange.client == exchange.connection.a else 1)
-        self.api_keys.append(_or_none(exchange.api_key))
-        self.versions.append(_or_none(exchange.api_version))
-        id_ = exchange.correlation_id
-        self.correlation_ids.append(NO_ID if id_ is None else id_)
-        self.api.append(self.apis.number(exchange.api))
-        self.client_id.append(self.client_ids.number(exchange.client_id))
-        self.software.append(self.softwares.number(exchange.software))
-        self.user.append(self.users.number(exchange.user))
-        self.mechanism.append(self.mechanisms.number(exchange.mechanism))
-        self.reason.append(self.reasons.number(exchange.reason))
-        self.topics.append(self.topic_lists.number(row.topics))
-        self.groups.append(self.group_lists.number(row.groups))
-        self.errors.append(self.error_lists.number(tuple(e.code for e in row.errors)))
-        self.tops.append(self.top_lists.number(tuple(e.code for e in row.errors if e.top)))
-        self.implied.append(self.implied_lists.number(row.implied_topics))
-        self.topic_ids.append(self.topic_id_lists.number(row.topic_ids))
-        self.partitions.append(self.partition_lists.number(row.partitions))
-        self.members.append(self.member_lists.number(row.members))
-        self.generations.append(self.generation_lists.number(row.generations))
-        self.producer_ids.append(self.producer_id_lists.number(row.producer_ids))
-        self.producer_epochs.append(self.producer_epoch_lists.number(row.producer_epochs))
-        self.txns.append(self.txn_lists.number(row.transactional_ids))
-        self.codecs.append(self.codec_lists.number(row.codecs))
-        self.acks.append(NO_ACKS if row.acks is None else row.acks)
-        self.batches.append(_or_none(row.batches))
-        self.request_bytes.append(_or_none(row.request_bytes))
-        self.response_bytes.append(_or_none(row.response_bytes))
-        self.latencies.append(_or_none(row.latency_ns))
-        self.waits.append(row.wait_ns)
-        self.throttles.append(row.throttle_ms)
-        self.records.append(_or_none(row.records))
-        self._ids += bytes.fromhex(exchange.id)
-        request, response = exchange.request, exchange.response
-        self._request.append(NONE if request is None else self._frames.add(request.frame))
-        self._response.append(NONE if response is None else self._frames.add(response.frame))
-        if exchange.undecoded or exchange.notes:
-            self._remarks[self.dropped + index] = (exchange.undecoded, exchange.notes)
-        if exchange.fetch_session is not None:
-            self._fetch_sessions[self.dropped + index] = exchange.fetch_session
-        self._place(exchange.number, index)
-        return index
+        self.extend([exchange], [row])
+        self.fill([exchange], [row])
+        return len(self.numbers) - 1
 
-    def _place(self, number: int, index: int) -> None:
-        """Note where an exchange is, by its number."""
-        at = number - self._index_from
-        while len(self._index) <= at:
-            self._index.append(NONE)
-        if at >= 0:
-            self._index[at] = self.dropped + index
-        else:
-            self._late[number] = self.dropped + index
+    def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row] = ()) -> None:
+        """Take exchanges in as far as their headers tell; `fill` has to follow."""
+        pack_heads(self, exchanges, rows)
+        for key, exchange in enumerate(exchanges, self._told):
+            if exchange.undecoded or exchange.notes:
+                self._hints[key] = (exchange.undecoded, exchange.notes)
+        self._told += len(exchanges)
+
+    def fill(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
+        """What the bodies of the next exchanges tell that were taken in without."""
+        pack_bodies(self, rows)
+        for key, exchange in enumerate(exchanges, self._filled):
+            if exchange.undecoded or exchange.notes:
+                self._remarks[key] = (exchange.undecoded, exchange.notes)
+            if exchange.fetch_session is not None:
+                self._fetch_sessions[key] = exchange.fetch_session
+        self._filled += len(exchanges)
+
+    def _index_rows(self) -> None:
+        """Note where the rows are that came since, by the numbers of exchanges."""
+        index, begin = self._index, self._indexed - self.dropped
+        for row, number in enumerate(self.numbers[begin:], self._indexed):
+            at = number - self._index_from
+            if at < 0:
+                self._late[number] = row
+                continue
+            if at >= len(index):
+                index.extend([NONE] * (at + 1 - len(index)))
+            index[at] = row
+        self._indexed = self.dropped + len(self.numbers)
 
     def drop(self, count: int) -> None:
         """Forget the oldest rows, and what of the tables only they have. Does the same to equal
@@ -218,13 +181,14 @@ class Session:
         count = min(count, len(self))
         if count <= 0:
             return
+        self._index_rows()
         for name in ROW_COLUMNS:
             del getattr(self, name)[:count]
         del self._ids[: 8 * count]
         for column, table in TABLE_COLUMNS:
             self._compact(column, table)
         self.dropped += count
-        for remarks in (self._remarks, self._fetch_sessions):
+        for remarks in (self._remarks, self._hints, self._fetch_sessions):
             for key in [key for key in remarks if key < self.dropped]:
                 del remarks[key]
         self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
@@ -248,7 +212,8 @@ class Session:
         """Ids of rows begin..end, eight bytes each."""
         return bytes(self._ids[8 * begin : None if end is None else 8 * end])
 
-    def _connection(self, connection: Connection) -> int:
+    def connection_number(self, connection: Connection) -> int:
+        """Its index in `connections`."""
         found = self._connection_index.get(connection.number)
         if found is None:
             found = self._connection_index[connection.number] = len(self.connections)
@@ -257,6 +222,8 @@ class Session:
 
     def index_of(self, number: int) -> int | None:
         """The index of an exchange by its number."""
+        if self._indexed < self.dropped + len(self.numbers):
+            self._index_rows()
         at = number - self._index_from
         if at < 0:
             found = self._late.get(number, NONE)
@@ -274,7 +241,7 @@ class Session:
         ends = (connection.a, connection.b)
         key, version = self.api_keys[index], self.versions[index]
         id_ = self.correlation_ids[index]
-        undecoded, notes = self._remarks.get(self.dropped + index, _NOTHING)
+        undecoded, notes = self._remarked(index)
         header, request = self._request_of(index)
         return Exchange(
             number=self.numbers[index],
@@ -306,7 +273,12 @@ class Session:
 
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
         """Bytes of it that could not be decoded."""
-        return self._remarks.get(self.dropped + index, _NOTHING)[0]
+        return self._remarked(index)[0]
+
+    def _remarked(self, index: int) -> tuple[tuple[Undecoded, ...], tuple[Note, ...]]:
+        key = self.dropped + index
+        known = self._remarks if index < self.filled else self._hints
+        return known.get(key, _NOTHING)
 
     def remarked(self) -> Iterable[int]:
         """The indexes of exchanges with undecoded bytes or notes."""
@@ -343,7 +315,3 @@ class Session:
         if header is None:
             return Response(frame, None if id_ == NO_ID else id_, None)
         return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
-
-
-def _or_none(value: int | None) -> int:
-    return NONE if value is None else value

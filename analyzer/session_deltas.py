@@ -16,9 +16,9 @@ from analyzer.session import Session
 Delta: TypeAlias = dict[str, Any]
 
 _DERIVED: Final = frozenset({"_index", "_late", "_connection_index"})
+"""Made again by whoever applies: their entries do not come in order."""
 SHARE: Final = 4
 """When there are too many rows, one in so many goes: the oldest ones."""
-"""Made again by `apply`: their entries do not come in order."""
 
 
 class Growth:
@@ -88,7 +88,7 @@ def _tail(entries: dict[Any, Any], count: int) -> list[tuple[Any, Any]]:
 def apply(delta: Delta, session: Session) -> None:
     """Grow a session by what was taken of another one."""
     session.drop(delta.get("drop", 0))
-    begun = len(session)
+    begun, filled = len(session), session.filled
     for topic_id, topic in delta["names"]:
         session.context.names.learn(topic_id, topic)
     for name, new in delta.items():
@@ -107,5 +107,6 @@ def apply(delta: Delta, session: Session) -> None:
             column.update(new)
         else:
             column += new
-    for at in range(begun, len(session)):
-        session._place(session.numbers[at], at)
+    session._told += len(session) - begun
+    session._filled += session.filled - filled
+    session._index_rows()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analyzer.filter_bind import Bound, cost
 from analyzer.model import State, Undecoded
 from analyzer.rows import RowError, is_flexible, late_names, row_of
-from analyzer.session import NO_ACKS, NO_ID, NONE, STATES
+from analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analyzer.render_cells import duration
-from analyzer.session import NONE
+from analyzer.session_packing import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

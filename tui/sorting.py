@@ -10,7 +10,7 @@ import numpy as np
 from analyzer.filter_bind import resolve
 from analyzer.filter_sources import LISTS, NUMBERS, Slice, Told
 from analyzer.render_list import LARGEST_FIRST, SORTED_DOWN
-from analyzer.session import STATES
+from analyzer.session_packing import STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from captures.model import Packet
 
 BAD_STATES: Final = frozenset({2, 4})
-"""Indexes in `analyzer.session.STATES` of lost and orphan."""
+"""Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
 
 
 class Texts:
