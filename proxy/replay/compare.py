@@ -1,25 +1,21 @@
 """Is an answer the same as the captured one? In structure and meaning; what differs between two
 runs or two clusters by its nature is declared here and in the declarations (`volatile`).
 
-Records are not compared answer by answer, for a broker may give them in other portions: per
-partition, what was fetched then and what is fetched now. Sans-I/O.
+Records are compared by partition over the whole replay (`streams`). Sans-I/O.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from analyzer.diff import Difference, differences
-from dissectors.errors import DissectError
 from dissectors.layout import Layout
 from dissectors.reader import Body
-from dissectors.records import CONTROL, Partial, batches, open_batch
 from dissectors.registry import APIS
+from proxy.replay.streams import Streams
 
 MASKED: Final[dict[str, str]] = {
     "high_watermark": "the log's end moves with whoever else writes",
@@ -55,8 +51,6 @@ OTHERS: Final = {
 }
 """API -> what a target may have more of than the capture's cluster had."""
 
-RECORDS_KEPT: Final = 1_000_000
-"""Of both sides together."""
 _INDEX: Final = re.compile(r"\[[^\]]*\]")
 _LABEL: Final = re.compile(r"\[([^\]]*)\]\Z")
 
@@ -103,6 +97,9 @@ class Comparison:
             self.streams.add(captured, live)
             if not self.strict:
                 captured, live = _errors_only(captured), _errors_only(live)
+        if captured == live:
+            self.same += 1
+            return []
         versions = _versions(captured, live) if api == "ApiVersions" else []
         if versions or api == "ApiVersions":
             captured, live = ({**body, "api_keys": []} for body in (captured, live))
@@ -130,7 +127,8 @@ class Comparison:
         """The differences, the most frequent first; those of records last."""
         for key, seen in sorted(self.findings.items(), key=lambda each: -each[1].count):
             yield Finding(*key, seen.count, seen.exchange)
-        yield from self.streams.findings()
+        for where, then, now in self.streams.differences():
+            yield Finding("Fetch", -1, where, then, now, 1, 0)
 
 
 def _masked(api: str, difference: Difference) -> bool:
@@ -181,60 +179,3 @@ def _errors_only(body: Body) -> Body:
         if parts:
             kept.append({**topic, "partitions": parts})
     return {**body, "responses": kept}
-
-
-class Streams:
-    """What was fetched of each partition, then and now: offset -> hash of key, value, headers."""
-
-    def __init__(self, topic_name: Callable[[bytes], str | None]) -> None:
-        self._topic_name = topic_name
-        self._then: dict[tuple[Any, int], dict[int, bytes]] = {}
-        self._now: dict[tuple[Any, int], dict[int, bytes]] = {}
-        self._left = RECORDS_KEPT
-        self.unreadable: Counter[str] = Counter()
-
-    def add(self, captured: Body, live: Body) -> None:
-        """Take the records of two answers in."""
-        for streams, body in ((self._then, captured), (self._now, live)):
-            for topic in body["responses"]:
-                name = topic.get("topic") or bytes(topic.get("topic_id", b""))
-                for part in topic["partitions"]:
-                    if part["records"]:
-                        place = (name, part["partition_index"])
-                        self._take(streams.setdefault(place, {}), part["records"])
-
-    def _take(self, stream: dict[int, bytes], data: bytes) -> None:
-        try:
-            for batch in batches(data):
-                if isinstance(batch, Partial):
-                    continue
-                if batch.magic == 2 and batch.attributes & CONTROL:
-                    continue
-                opened = open_batch(data, batch)
-                for record in opened.records:
-                    if self._left <= 0:
-                        return
-                    self._left -= record.offset not in stream
-                    text = repr((record.key, record.value, tuple(record.headers)))
-                    stream[record.offset] = blake2b(text.encode(), digest_size=8).digest()
-                if opened.error is not None:
-                    self.unreadable[str(opened.error)] += 1
-        except DissectError as error:
-            self.unreadable[str(error)] += 1
-
-    def findings(self) -> Iterator[Finding]:
-        """One for each partition whose records are not the same."""
-        for place in sorted({*self._then, *self._now}, key=str):
-            then, now = self._then.get(place, {}), self._now.get(place, {})
-            name = place[0]
-            if not isinstance(name, str):
-                name = self._topic_name(name) or name.hex()
-            where = f"{name}-{place[1]}"
-            other = sum(1 for offset in then.keys() & now.keys() if then[offset] != now[offset])
-            missing = len(then.keys() - now.keys())
-            if other:
-                texts = f"{len(then)} records", f"{other} of them with other contents"
-                yield Finding("Fetch", -1, f"records of {where}", *texts, 1, 0)
-            if missing:
-                texts = f"{len(then)} records", f"{len(then) - missing} of them fetched"
-                yield Finding("Fetch", -1, f"records of {where}", *texts, 1, 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from typing import Final, NamedTuple
+from collections import deque
+from typing import Final, NamedTuple, cast
 
 from dissectors.reader import Body
 from dissectors.registry import (
@@ -19,6 +20,8 @@ from proxy.replay.sasl import Credentials, Refused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
 MAX_RESPONSE: Final = 256 << 20
+BUFFER: Final = 256 << 10
+CLOSE_SECONDS: Final = 5.0
 _SIZE: Final = struct.Struct(">i")
 OWN: Final = 0x4000_0000
 """Where correlation ids of requests of our own begin: captured ones keep theirs."""
@@ -37,30 +40,38 @@ class PeerError(Exception):
     """The peer cannot be reached, refuses, or went away; one line for people."""
 
 
-class Peer:
+class Peer(asyncio.BufferedProtocol):
     """An open connection; `open` makes one."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reach: Reach
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, reach: Reach) -> None:
         self._reach = reach
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._limits: deque[tuple[float, int, asyncio.Future[bytes]]] = deque()
+        """When each has to be here; all wait equally long, so the first is the earliest."""
+        self._timer: asyncio.TimerHandle | None = None
         self._own = OWN
-        self._task = asyncio.create_task(self._read())
+        self._buffer = memoryview(bytearray(BUFFER))
+        self._rest = b""
+        """The beginning of an answer that is not whole."""
+        self._large: bytearray | None = None
+        """An answer that is larger than the buffer; of it `_have` bytes are here."""
+        self._have = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._gone = asyncio.Event()
         self.closed = False
 
     @classmethod
     async def open(cls, host: str, port: int, reach: Reach) -> Peer:
         """Connect and authenticate; `PeerError`."""
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(reach.timeout):
                 name = host if reach.tls is not None else None
-                streams = await asyncio.open_connection(
-                    host, port, ssl=reach.tls, server_hostname=name, limit=1 << 20
+                _, peer = await loop.create_connection(
+                    lambda: cls(reach), host, port, ssl=reach.tls, server_hostname=name
                 )
-                peer = cls(*streams, reach)
                 try:
                     await peer._authenticate()
                 except BaseException:
@@ -71,6 +82,64 @@ class Peer:
             raise PeerError(f"{host}:{port} does not answer in {reach.timeout:g} s") from None
         except OSError as error:
             raise PeerError(f"{host}:{port}: {error.strerror or error}") from None
+
+    # --- protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Connected."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go: into the answer itself when that is a large one."""
+        if self._large is not None:
+            return memoryview(self._large)[self._have :]
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take answers out of what came."""
+        if self._large is not None:
+            self._have += nbytes
+            if self._have == len(self._large):
+                whole, self._large = self._large, None
+                self._answer(bytes(whole))
+            return
+        data = self._rest + self._buffer[:nbytes]
+        at, end = 0, len(data)
+        while end - at >= _SIZE.size:
+            (size,) = _SIZE.unpack_from(data, at)
+            if not 4 <= size <= MAX_RESPONSE:
+                self._end(f"the broker announces an answer of {size} bytes")
+                return
+            if at + 4 + size > end:
+                if size > BUFFER:
+                    self._have = end - at - 4
+                    self._large = bytearray(size)
+                    self._large[: self._have] = data[at + 4 :]
+                    at = end
+                break
+            self._answer(data[at + 4 : at + 4 + size])
+            at += 4 + size
+        self._rest = data[at:]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._end("the broker closed the connection")
+        self._gone.set()
+
+    def pause_writing(self) -> None:
+        """Unsent bytes pile up."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """They were sent."""
+        self._room.set()
+
+    def _answer(self, payload: bytes) -> None:
+        future = self._waiting.pop(_SIZE.unpack_from(payload)[0], None)
+        if future is not None and not future.done():
+            future.set_result(payload)
+
+    # --- requests
 
     async def _authenticate(self) -> None:
         credentials = self._reach.credentials
@@ -115,7 +184,7 @@ class Peer:
         """Send a request that gets no answer."""
         if self.closed:
             raise PeerError("the broker closed the connection")
-        self._writer.write(_SIZE.pack(len(payload)) + payload)
+        self._transport.write(_SIZE.pack(len(payload)) + payload)
 
     def send(self, correlation_id: int, payload: bytes) -> asyncio.Future[bytes]:
         """Send a request; the future is its answer's payload, or `PeerError`."""
@@ -128,55 +197,53 @@ class Peer:
             future.set_exception(PeerError("the broker closed the connection"))
             return future
         self._waiting[correlation_id] = future
-        self._writer.write(_SIZE.pack(len(payload)) + payload)
-        handle = loop.call_later(self._reach.timeout, self._late, correlation_id, future)
-        future.add_done_callback(lambda _: handle.cancel())
+        self._transport.write(_SIZE.pack(len(payload)) + payload)
+        self._limits.append((loop.time() + self._reach.timeout, correlation_id, future))
+        if self._timer is None:
+            self._timer = loop.call_later(self._reach.timeout, self._look)
         return future
+
+    def _look(self) -> None:
+        """Give up what waits for too long; look again when the next one has to be here."""
+        loop = asyncio.get_running_loop()
+        self._timer = None
+        limits = self._limits
+        while limits and (limits[0][2].done() or limits[0][0] <= loop.time()):
+            _, correlation_id, future = limits.popleft()
+            if not future.done():
+                self._waiting.pop(correlation_id, None)
+                future.set_exception(PeerError(f"no answer in {self._reach.timeout:g} s"))
+        if limits:
+            self._timer = loop.call_at(limits[0][0], self._look)
 
     async def drain(self) -> None:
         """Wait while the broker does not read."""
+        if self._room.is_set():
+            return
         try:
             async with asyncio.timeout(self._reach.timeout):
-                await self._writer.drain()
-        except (TimeoutError, OSError):
+                await self._room.wait()
+        except TimeoutError:
             self._end("the broker does not read")
-
-    def _late(self, correlation_id: int, future: asyncio.Future[bytes]) -> None:
-        self._waiting.pop(correlation_id, None)
-        if not future.done():
-            future.set_exception(PeerError(f"no answer in {self._reach.timeout:g} s"))
-
-    async def _read(self) -> None:
-        why = "the broker closed the connection"
-        try:
-            while True:
-                (size,) = _SIZE.unpack(await self._reader.readexactly(4))
-                if not 4 <= size <= MAX_RESPONSE:
-                    why = f"the broker announces an answer of {size} bytes"
-                    break
-                payload = await self._reader.readexactly(size)
-                future = self._waiting.pop(_SIZE.unpack_from(payload)[0], None)
-                if future is not None and not future.done():
-                    future.set_result(payload)
-        except (asyncio.IncompleteReadError, OSError):
-            pass
-        self._end(why)
 
     def _end(self, why: str) -> None:
         self.closed = True
+        self._room.set()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._limits.clear()
         waiting, self._waiting = self._waiting, {}
         for future in waiting.values():
             if not future.done():
                 future.set_exception(PeerError(why))
-        self._writer.close()
+        self._transport.close()
 
     async def close(self) -> None:
         """Close; what waits for an answer fails."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
         self._end("closed")
         try:
-            async with asyncio.timeout(5):
-                await self._writer.wait_closed()
-        except (TimeoutError, OSError, ssl.SSLError):
-            pass
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._gone.wait()
+        except TimeoutError:
+            self._transport.abort()

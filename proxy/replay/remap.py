@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from dissectors.errors import DissectError
-from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire
+from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
 from dissectors.reader import Body
-from dissectors.record_writer import with_right_crc
-from dissectors.records import Partial, batches
+from dissectors.records import Partial, batches, crc_of
 from dissectors.values import Uuid
-from dissectors.walk import changed, leaves
+from proxy.replay.picks import Picks
 
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
 """Of a group: what JoinGroup or ConsumerGroupHeartbeat told."""
@@ -27,9 +26,15 @@ INSTANCES: Final = frozenset({"group_instance_id", "instance_id", "process_id"})
 """Ids of members that clients choose themselves: they stay."""
 BROKER_RESOURCES: Final = frozenset({4, 8})
 """Types of config resources whose name is a node id: broker, broker logger."""
+PREFIXED: Final = frozenset({"groupId", "transactionalId", "coordinatorKey"})
+KINDS: Final = PREFIXED | {"memberId", "clusterId", "resourceName", "producerId", "brokerId"}
+"""Marks of fields that another cluster calls otherwise."""
+SWITCH: Final = "allow_auto_topic_creation"
 _PRODUCER: Final = struct.Struct(">qh")
 _PRODUCER_AT: Final = 43
 """Of producer id and epoch in a magic 2 batch."""
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
 
 
 class Pair(NamedTuple):
@@ -118,24 +123,22 @@ class Remap:
     # --- requests
 
     def request(self, layout: Layout, body: Body) -> Body:
-        """A captured request as the peer is to get it."""
-        group = _first_group(layout, body)
+        """A captured request as the peer is to get it; the same object when that is no other."""
+        group = next(_GROUPS.values(layout, body), "")
         name = layout.message.name
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
             return self._to_live(name, slot, value, around, group)
 
-        return changed(layout, body, change)
+        return _TO_LIVE.changed(layout, body, change)
 
     def _to_live(
         self, message: str, slot: Slot, value: Any, around: Mapping[str, Any], group: str
     ) -> Any:
         field = slot.field
         kind = field.entity or field.subject
-        if kind in ("groupId", "transactionalId"):
+        if kind in PREFIXED:
             return self.prefix + value if value else value
-        if kind == "coordinatorKey":
-            return self.prefix + value
         if kind == "memberId" and slot.name not in INSTANCES:
             return self.members.live(value)
         if kind == "clusterId":
@@ -156,7 +159,7 @@ class Remap:
             return -1
         if message == "ApiVersionsRequest" and slot.name == "node_id":
             return -1 if value < 0 else self.nodes.live(value)
-        if message == "MetadataRequest" and slot.name == "allow_auto_topic_creation":
+        if message == "MetadataRequest" and slot.name == SWITCH:
             return value and self.writes
         if kind == "brokerId" and slot.name != "replica_id":
             return self.nodes.live(value)
@@ -166,29 +169,34 @@ class Remap:
 
     def _records(self, data: bytes) -> bytes:
         """Batches of the producer that the peer knows."""
-        out = data
+        out: bytearray | None = None
         try:
             for batch in batches(data):
                 if isinstance(batch, Partial) or batch.magic != 2 or batch.producer_id < 0:
                     continue
-                found = self.producers.live(batch.producer_id, batch.producer_epoch)
-                at = batch.at + _PRODUCER_AT
-                out = out[:at] + _PRODUCER.pack(*found) + out[at + _PRODUCER.size :]
-                out = with_right_crc(out, batch)
+                known = batch.producer_id, batch.producer_epoch
+                found = self.producers.live(*known)
+                if found == known:
+                    continue
+                if out is None:
+                    out = bytearray(data)
+                _PRODUCER.pack_into(out, batch.at + _PRODUCER_AT, *found)
+                whole = bytes(out[batch.at : batch.at + batch.size])
+                _CRC.pack_into(out, batch.at + _CRC_AT, crc_of(whole, batch._replace(at=0)))
         except DissectError:
             pass
-        return out
+        return data if out is None else bytes(out)
 
     # --- answers
 
     def response(self, layout: Layout, body: Body) -> Body:
-        """A live answer in the capture's terms."""
+        """A live answer in the capture's terms; the same object when those are no other."""
         message = layout.message.name
 
         def change(slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
             return self._to_captured(message, slot, value, around)
 
-        return changed(layout, body, change)
+        return _TO_CAPTURED.changed(layout, body, change)
 
     def _to_captured(self, message: str, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
         kind = slot.field.entity or slot.field.subject
@@ -238,34 +246,34 @@ class Remap:
 
 
 def _holds_records(slot: Slot) -> bool:
-    wire = slot.wire
-    while isinstance(wire, ArrayWire):
-        wire = wire.element
+    wire = _innermost(slot.wire)
     return isinstance(wire, BytesWire) and wire.records
 
 
-def _first_group(layout: Layout, body: Body) -> str:
-    """The group that a request is about; empty when it is about none."""
-    for leaf in leaves(layout, body):
-        if leaf.slot.field.entity == "groupId" and isinstance(leaf.value, str):
-            return leaf.value
-        if isinstance(leaf.slot.wire, BytesWire):
-            continue
-    return ""
+def _innermost(wire: Wire) -> Wire:
+    while isinstance(wire, ArrayWire):
+        wire = wire.element
+    return wire
 
 
-def topic_ids_in(layout: Layout) -> bool:
-    """Whether a message names topics by id."""
-    return _uses_ids(layout.body)
+def _is_topic_id(slot: Slot) -> bool:
+    return isinstance(_innermost(slot.wire), UuidWire) and slot.name == "topic_id"
 
 
-def _uses_ids(wire: Any) -> bool:
-    if isinstance(wire, ArrayWire):
-        return _uses_ids(wire.element)
-    slots = getattr(wire, "slots", None)
-    if slots is None:
-        return False
-    return any(
-        (isinstance(slot.wire, UuidWire) and slot.name == "topic_id") or _uses_ids(slot.wire)
-        for slot in slots
+def _goes_to_live(slot: Slot) -> bool:
+    return (
+        (slot.field.entity or slot.field.subject) in KINDS
+        or slot.name in GENERATIONS | UNCHECKED | {"node_id", SWITCH}
+        or slot.name.endswith("producer_epoch")
+        or _is_topic_id(slot)
+        or _holds_records(slot)
     )
+
+
+def _goes_to_captured(slot: Slot) -> bool:
+    return (slot.field.entity or slot.field.subject) in KINDS or _is_topic_id(slot)
+
+
+_TO_LIVE: Final = Picks(_goes_to_live)
+_TO_CAPTURED: Final = Picks(_goes_to_captured)
+_GROUPS: Final = Picks(lambda slot: slot.field.entity == "groupId")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from analyzer.fetch_sessions import FETCH
 from dissectors.errors import DissectError
@@ -15,6 +15,7 @@ from dissectors.registry import Decoded, decode_response, write_layout
 from proxy.replay import split
 from proxy.replay.cluster import Cluster
 from proxy.replay.compare import Comparison
+from proxy.replay.outcome import Latency, Outcome
 from proxy.replay.peer import Peer, PeerError, Reach
 from proxy.replay.plan import Plan, Step
 from proxy.replay.remap import Remap
@@ -34,28 +35,6 @@ PAUSE: Final = 0.25
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 IN_FLIGHT: Final = 1_000
 """Requests without an answer yet, over all connections."""
-
-
-class Latency(NamedTuple):
-    """Of one exchange, in nanoseconds."""
-
-    api: str
-    then_ns: int
-    now_ns: int
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of a replay."""
-
-    comparison: Comparison
-    sent: int = 0
-    unanswered: int = 0
-    unserved: int = 0
-    """Not sent, for the peer lacks the version."""
-    settled: int = 0
-    """Answers whose error in the capture was one that passes."""
-    latencies: list[Latency] = field(default_factory=list)
 
 
 class Replay:
@@ -91,7 +70,10 @@ class Replay:
         self._prefix = 0
         """So many answers, by their rank, are here."""
         self._moved = asyncio.Event()
-        self._room = asyncio.Semaphore(IN_FLIGHT)
+        self._in_flight = 0
+        self._crash: Exception | None = None
+        """What went wrong where nobody waits."""
+        self._group: asyncio.TaskGroup
         self.outcome = Outcome(Comparison(strict, topic_name=context.names.get))
 
     async def run(self) -> Outcome:
@@ -102,14 +84,18 @@ class Replay:
             number = self._session.connection[step.index]
             self._left[number] = self._left.get(number, 0) + 1
         self._names()
-        start, first = time.monotonic(), steps[0].time_ns if steps else 0
+        begun, first = time.monotonic(), steps[0].time_ns if steps else 0
         try:
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as self._group:
                 for step in steps:
-                    await self._until(step, start, first)
-                    await self._room.acquire()
-                    await self._begin(step, group)
+                    # Read and decoded while answers are on their way.
+                    exchange = self._session.exchange(step.index)
+                    await self._until(step, begun, first)
+                    await self._begin(step, exchange)
+                while self._in_flight:
+                    await self._wait()
         finally:
+            self.outcome.seconds = time.monotonic() - begun
             await asyncio.gather(*(peer.close() for peer in self._peers.values()))
         return self.outcome
 
@@ -122,24 +108,37 @@ class Replay:
 
     async def _until(self, step: Step, start: float, first: int) -> None:
         """Wait for the answers that the client had, and for its pace."""
-        while self._prefix < step.after:
-            self._moved.clear()
-            await self._moved.wait()
+        while self._prefix < step.after or self._in_flight >= IN_FLIGHT:
+            await self._wait()
         if self._speed is not None:
             due = start + (step.time_ns - first) / 1e9 / self._speed
             await asyncio.sleep(max(due - time.monotonic(), 0))
 
+    async def _wait(self) -> None:
+        """Until an answer is here; raises what went wrong with one."""
+        if self._crash is None:
+            self._moved.clear()
+            await self._moved.wait()
+        if self._crash is not None:
+            raise self._crash
+
     def _finished(self, step: Step) -> None:
-        self._room.release()
+        self._in_flight -= 1
         if step.rank >= 0:
             self._done[step.rank] = True
             while self._prefix < len(self._done) and self._done[self._prefix]:
                 self._prefix += 1
         self._moved.set()
+        number = self._session.connection[step.index]
+        self._left[number] -= 1
+        if not self._left[number]:
+            connection = self._session.connections[number].number
+            for place in [place for place in self._peers if place[0] == connection]:
+                self._group.create_task(self._peers.pop(place).close())
 
-    async def _begin(self, step: Step, group: asyncio.TaskGroup) -> None:
+    async def _begin(self, step: Step, exchange: Exchange) -> None:
         """Send; the answer is waited for beside."""
-        exchange = self._session.exchange(step.index)
+        self._in_flight += 1
         request = exchange.request
         if request is None or request.decoded is None or exchange.api_key is None:
             self._finished(step)
@@ -163,10 +162,38 @@ class Replay:
         except (PeerError, DissectError) as error:
             self._failed(exchange, str(error))
             self._finished(step)
-            await self._close_if_last(step)
             return
         self.outcome.sent += 1
-        group.create_task(self._end(step, exchange, parts, sent))
+        if parts is None:
+            self.outcome.comparison.same += 1
+            self._told(exchange, "sent; no answer is due")
+            self._finished(step)
+        elif len(parts) == 1:
+            # Nearly all: no task of their own.
+            parts[0].add_done_callback(partial(self._answered, step, exchange, sent))
+        else:
+            self._group.create_task(self._end(step, exchange, parts, sent))
+
+    def _answered(
+        self, step: Step, exchange: Exchange, sent: int, answer: asyncio.Future[bytes]
+    ) -> None:
+        """Compare the answer of one broker at once; what takes waiting gets a task."""
+        try:
+            try:
+                now = time.monotonic_ns()
+                decoded, body = self._decoded(exchange, [answer.result()])
+                if exchange.api in CHANGES_TOPICS or self._is_transient(exchange, decoded, body):
+                    self._group.create_task(self._end(step, exchange, [answer], sent))
+                    return
+                self._timed(exchange, now - sent)
+                self._compare(exchange, decoded, body)
+            except (PeerError, DissectError) as error:
+                self._failed(exchange, str(error))
+            self._finished(step)
+        except Exception as error:
+            # Nobody awaits a callback: the loop that sends has to hear of it.
+            self._crash = error
+            self._moved.set()
 
     async def _send(
         self, exchange: Exchange, decoded: Decoded, body: Body | None = None
@@ -176,12 +203,10 @@ class Replay:
         if body is None:
             body = self._remap.request(decoded.layout, decoded.body)
         parts = await self._parts(exchange, decoded, body)
-        header = dict(decoded.header)
-        head = write_layout(decoded.header_layout, header)
         futures = []
         for node, part in parts.items():
             peer = await self._peer(exchange, node)
-            payload = head + write_layout(decoded.layout, part)
+            payload = _payload(exchange, decoded, part)
             if exchange.state == "no-reply":
                 peer.post(payload)
             else:
@@ -233,15 +258,11 @@ class Replay:
         self,
         step: Step,
         exchange: Exchange,
-        parts: list[asyncio.Future[bytes]] | None,
+        parts: list[asyncio.Future[bytes]],
         sent: int,
     ) -> None:
         """Wait for the answers, ask again where the peer is not ready, compare."""
         try:
-            if parts is None:
-                self.outcome.comparison.same += 1
-                self._told(exchange, "sent; no answer is due")
-                return
             settled: list[Body] = []
             for _ in range(TRIES):
                 decoded, body = await self._answer(exchange, parts)
@@ -255,15 +276,21 @@ class Replay:
                 parts = await self._again(exchange, decoded, body, settled)
             if settled:
                 body = split.merged(decoded.layout, [*settled, body])
-            if exchange.latency_ns is not None:
-                latency = Latency(exchange.api, exchange.latency_ns, now - sent)
-                self.outcome.latencies.append(latency)
-            await self._compare(exchange, decoded, body)
+            self._timed(exchange, now - sent)
+            if exchange.api in CHANGES_TOPICS:
+                topics = {*self._plan.partitions, *self._plan.created}
+                await self._cluster.refresh(topics or None)
+                self._names()
+            self._compare(exchange, decoded, body)
         except (PeerError, DissectError) as error:
             self._failed(exchange, str(error))
         finally:
             self._finished(step)
-            await self._close_if_last(step)
+
+    def _timed(self, exchange: Exchange, took_ns: int) -> None:
+        if exchange.latency_ns is not None:
+            latency = Latency(exchange.api, exchange.latency_ns, took_ns)
+            self.outcome.latencies.append(latency)
 
     async def _again(
         self, exchange: Exchange, answer: Decoded, body: Body, settled: list[Body]
@@ -290,8 +317,12 @@ class Replay:
         for payload in payloads:
             if isinstance(payload, BaseException):
                 raise payload
+        return self._decoded(exchange, [each for each in payloads if isinstance(each, bytes)])
+
+    @staticmethod
+    def _decoded(exchange: Exchange, payloads: list[bytes]) -> tuple[Decoded, Body]:
         key, version = exchange.api_key or 0, exchange.api_version or 0
-        found = [decode_response(bytes(p), key, version) for p in payloads if isinstance(p, bytes)]
+        found = [decode_response(each, key, version) for each in payloads]
         if not found:
             raise PeerError("no answer")
         if len(found) == 1:
@@ -306,15 +337,12 @@ class Replay:
             then = set(split.errors(captured.layout, captured.body))
         return any(code in TRANSIENT - then for code in split.errors(decoded.layout, body))
 
-    async def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
+    def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
         captured = None if exchange.response is None else exchange.response.decoded
         if exchange.api_key == FETCH and captured is not None:
             sessions = self._fetching.get(exchange.connection.number)
             if sessions is not None:
                 sessions.response(captured.body, body)
-        if exchange.api in CHANGES_TOPICS:
-            await self._cluster.refresh({*self._plan.partitions, *self._plan.created} or None)
-            self._names()
         if captured is None:
             self._told(exchange, "answered; the capture has no answer")
             return
@@ -356,11 +384,10 @@ class Replay:
             )
         self._told(exchange, why)
 
-    async def _close_if_last(self, step: Step) -> None:
-        number = self._session.connection[step.index]
-        self._left[number] -= 1
-        if self._left[number]:
-            return
-        connection = self._session.connections[number].number
-        for place in [place for place in self._peers if place[0] == connection]:
-            await self._peers.pop(place).close()
+
+def _payload(exchange: Exchange, decoded: Decoded, body: Body) -> bytes:
+    """The bytes of a request: the captured ones where nothing in them is another."""
+    if body is decoded.body and exchange.request is not None:
+        return exchange.request.frame.payload
+    header = write_layout(decoded.header_layout, decoded.header)
+    return header + write_layout(decoded.layout, body)

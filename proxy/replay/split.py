@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from copy import copy
+from functools import cache
 from typing import Any, Final, TypeAlias
 
 from dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire
 from dissectors.reader import Body
-from dissectors.walk import leaves
+from proxy.replay.picks import Picks
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
 
@@ -22,17 +23,53 @@ CoordinatorOf: TypeAlias = Callable[[str], int]
 
 
 def by_leader(layout: Layout, body: Body, leader_of: LeaderOf) -> dict[int, Body]:
-    """Node -> its part of a request about partitions. A request about none is for node -1."""
+    """Node -> its part of a request about partitions; the whole of it where one leads them all. A
+    request about none is for node -1."""
+    nodes = _nodes_of(layout, body, leader_of)
+    if len(nodes) <= 1:
+        return {nodes.pop() if nodes else -1: body}
     parts: dict[int, Body] = {}
-    for slot in layout.body.slots:
-        topic = _topic_slot(slot)
-        if topic is None:
-            continue
+    for slot, topic in _topic_slots(layout):
         for each in body[slot.name] or ():
             for node, share in _shares(slot, topic, each, leader_of).items():
                 part = parts.setdefault(node, _emptied(layout, body))
                 part[slot.name].append(share)
     return parts or {-1: body}
+
+
+def _nodes_of(layout: Layout, body: Body, leader_of: LeaderOf) -> set[int]:
+    found = set()
+    for slot, topic in _topic_slots(layout):
+        for each in body[slot.name] or ():
+            name = topic_in(topic, each)
+            for inner, number in _partition_slots(topic):
+                for part in each[inner] or ():
+                    found.add(leader_of(name, part[number] if number else part))
+    return found
+
+
+@cache
+def _topic_slots(layout: Layout) -> tuple[tuple[Slot, StructWire], ...]:
+    """The arrays about topics, with their elements."""
+    found = ((slot, _topic_slot(slot)) for slot in layout.body.slots)
+    return tuple((slot, topic) for slot, topic in found if topic is not None)
+
+
+_PARTITION_SLOTS: Final[dict[int, tuple[StructWire, tuple[tuple[str, str], ...]]]] = {}
+
+
+def _partition_slots(wire: StructWire) -> tuple[tuple[str, str], ...]:
+    """The arrays about partitions of a topic's struct, each with the field that numbers them."""
+    known = _PARTITION_SLOTS.get(id(wire))  # the hash of a struct looks at all that is in it
+    if known is None:
+        found = []
+        for slot in wire.slots:
+            if isinstance(slot.wire, ArrayWire):
+                name = _partition_name(slot.wire)
+                if name is not None:
+                    found.append((slot.name, name))
+        known = _PARTITION_SLOTS[id(wire)] = (wire, tuple(found))
+    return known[1]
 
 
 def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[tuple[Any, int]]:
@@ -90,21 +127,21 @@ def by_coordinator(
 
 def entities(layout: Layout, body: Body, entity: str) -> list[str]:
     """The groups or transactional ids that a request is about."""
-    found = (
-        leaf.value
-        for leaf in leaves(layout, body)
-        if leaf.slot.field.entity == entity and isinstance(leaf.value, str) and leaf.value
-    )
-    return list(dict.fromkeys(found))
+    found = _picks_of(entity).values(layout, body)
+    return list(dict.fromkeys(value for value in found if isinstance(value, str) and value))
 
 
 def errors(layout: Layout, body: Body) -> list[int]:
     """All error codes of an answer but zeros."""
-    return [
-        leaf.value
-        for leaf in leaves(layout, body)
-        if leaf.slot.field.enum == "ErrorCode" and leaf.value
-    ]
+    return [value for value in _ERRORS.values(layout, body) if value]
+
+
+_ERRORS: Final = Picks(lambda slot: slot.field.enum == "ErrorCode")
+
+
+@cache
+def _picks_of(entity: str) -> Picks:
+    return Picks(lambda slot: slot.field.entity == entity)
 
 
 def _named(slot: Slot, entity: str) -> str | None:

@@ -1,0 +1,198 @@
+"""What was fetched of each partition, then and now, as one stream each. Not answer by answer, for a
+broker may give the same records in other portions. Sans-I/O.
+
+Batches that both sides gave alike are done with at once, unopened: bytes are compared but for
+what the broker that wrote them chose (leader epoch, producer). The others wait for their like, and
+are opened in the end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from dissectors.errors import DissectError
+from dissectors.reader import Body
+from dissectors.records import Batch, Partial, batches, open_batch
+
+RECORDS_KEPT: Final = 1_000_000
+"""Of both sides together, once opened."""
+BYTES_KEPT: Final = 64 << 20
+"""Of batches that wait for their like; with more the oldest are opened."""
+
+_ATTRIBUTES_AT: Final = 21
+_PRODUCER_AT: Final = 43
+"""Of a magic 2 batch: attributes, offset delta and times stand before the producer."""
+_SEQUENCE_AT: Final = 53
+
+Place: TypeAlias = tuple[Any, int]
+"""Topic (name, or id when nobody knows the name) and partition."""
+
+
+class StreamDifference(NamedTuple):
+    """A partition whose records are not the same."""
+
+    where: str
+    then: str
+    now: str
+
+
+class Streams:
+    """Takes the records of answers in; `differences` says what is not there, or other."""
+
+    def __init__(self, topic_name: Callable[[bytes], str | None]) -> None:
+        self._topic_name = topic_name
+        self._places: dict[Place, _Pair] = {}
+        self._waiting: dict[tuple[Place, int, int], bytes] = {}
+        """(place, side, base offset) -> batch, the oldest first."""
+        self._bytes = 0
+        self._left = RECORDS_KEPT
+        self.unreadable: Counter[str] = Counter()
+
+    def add(self, captured: Body, live: Body) -> None:
+        """Take the records of two Fetch answers in."""
+        for side, body in enumerate((captured, live)):
+            for topic in body["responses"]:
+                name = topic.get("topic") or bytes(topic.get("topic_id", b""))
+                for part in topic["partitions"]:
+                    if part["records"]:
+                        self._take((name, part["partition_index"]), side, part["records"])
+
+    def _take(self, place: Place, side: int, data: bytes) -> None:
+        pair = self._places.get(place)
+        if pair is None:
+            pair = self._places[place] = _Pair()
+        try:
+            for batch in batches(data):
+                if not isinstance(batch, Partial) and not batch.control:
+                    self._batch(place, pair, side, data, batch)
+        except DissectError as error:
+            self.unreadable[str(error)] += 1
+
+    def _batch(self, place: Place, pair: _Pair, side: int, data: bytes, batch: Batch) -> None:
+        base = batch.base_offset
+        if base in pair.agreed:
+            pair.look_again(data, batch)
+            return
+        if (place, side, base) in self._waiting:
+            return
+        if batch.magic != 2:
+            # An entry of a message set, which the other side may have given as a batch.
+            self._open(pair, side, data, batch)
+            return
+        whole = data[batch.at : batch.at + batch.size]
+        other = self._waiting.get((place, 1 - side, base))
+        if other is not None and _alike(whole, other):
+            self._bytes -= len(self._waiting.pop((place, 1 - side, base)))
+            pair.agree(data, batch)
+            return
+        self._waiting[place, side, base] = whole
+        self._bytes += len(whole)
+        while self._bytes > BYTES_KEPT:
+            self._open_oldest()
+
+    def _open_oldest(self) -> None:
+        place, side, _ = key = next(iter(self._waiting))
+        whole = self._waiting.pop(key)
+        self._bytes -= len(whole)
+        pair = self._places[place]
+        for batch in batches(whole):
+            if not isinstance(batch, Partial):
+                self._open(pair, side, whole, batch)
+
+    def _open(self, pair: _Pair, side: int, data: bytes, batch: Batch) -> None:
+        stream = pair.sides[side]
+        opened = open_batch(data, batch)
+        for record in opened.records:
+            if self._left <= 0:
+                return
+            self._left -= record.offset not in stream
+            text = repr((record.key, record.value, tuple(record.headers)))
+            stream[record.offset] = blake2b(text.encode(), digest_size=8).digest()
+        if opened.error is not None:
+            self.unreadable[str(opened.error)] += 1
+
+    def differences(self) -> Iterator[StreamDifference]:
+        """One or two for each partition whose records are not the same."""
+        while self._waiting:
+            try:
+                self._open_oldest()
+            except DissectError as error:
+                self.unreadable[str(error)] += 1
+        for place in sorted(self._places, key=str):
+            pair = self._places[place]
+            name = place[0]
+            if not isinstance(name, str):
+                name = self._topic_name(name) or name.hex()
+            where = f"records of {name}-{place[1]}"
+            other, missing = pair.unlike()
+            count = pair.count()
+            if other:
+                texts = f"{count} records", f"{other} of them with other contents"
+                yield StreamDifference(where, *texts)
+            if missing:
+                texts = f"{count} records", f"{count - missing} of them fetched"
+                yield StreamDifference(where, *texts)
+
+
+class _Pair:
+    """One partition: what both gave alike, and the opened rest of either side."""
+
+    def __init__(self) -> None:
+        self.agreed: dict[int, tuple[int, int]] = {}
+        """Base offset of a batch -> last offset and checksum."""
+        self.agreed_records = 0
+        self.contradicted = 0
+        """Records of batches that came once more, with other contents."""
+        self.sides: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
+        """Offset -> hash of key, value and headers."""
+
+    def agree(self, data: bytes, batch: Batch) -> None:
+        """Both gave this one."""
+        self.agreed[batch.base_offset] = (batch.last_offset, _checksum(data, batch))
+        self.agreed_records += batch.record_count or 0
+
+    def look_again(self, data: bytes, batch: Batch) -> None:
+        """A batch where both had given the same one."""
+        last, checksum = self.agreed[batch.base_offset]
+        if batch.magic == 2 and batch.last_offset == last and _checksum(data, batch) != checksum:
+            self.contradicted += batch.record_count or 0
+
+    def _rest(self, side: int) -> dict[int, bytes]:
+        """What of a side is in no batch that both gave."""
+        bases = sorted(self.agreed)
+
+        def alone(offset: int) -> bool:
+            at = bisect_right(bases, offset) - 1
+            return at < 0 or self.agreed[bases[at]][0] < offset
+
+        return {offset: each for offset, each in self.sides[side].items() if alone(offset)}
+
+    def unlike(self) -> tuple[int, int]:
+        """Records with other contents, and records that only the capture has."""
+        then, now = self._rest(0), self._rest(1)
+        other = sum(1 for offset in then.keys() & now.keys() if then[offset] != now[offset])
+        return other + self.contradicted, len(then.keys() - now.keys())
+
+    def count(self) -> int:
+        """Records that the capture has."""
+        return self.agreed_records + len(self._rest(0))
+
+
+def _checksum(data: bytes, batch: Batch) -> int:
+    import google_crc32c
+
+    return int(google_crc32c.value(data[batch.at + _SEQUENCE_AT : batch.at + batch.size]))
+
+
+def _alike(one: bytes, other: bytes) -> bool:
+    """Whether two magic 2 batches hold the same records with the same times."""
+    if len(one) != len(other):
+        return False
+    return (
+        one[_ATTRIBUTES_AT:_PRODUCER_AT] == other[_ATTRIBUTES_AT:_PRODUCER_AT]
+        and one[_SEQUENCE_AT:] == other[_SEQUENCE_AT:]
+    )
