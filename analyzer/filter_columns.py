@@ -22,7 +22,7 @@ from analyzer.filter_exchange import Filter, scoped
 from analyzer.filter_fields import COST_WORDS
 from analyzer.filter_known import FIELDS as KNOWN_FIELDS
 from analyzer.filter_known import NOTHING, Known
-from analyzer.filter_sources import LISTS, NUMBERS, TEXTS, Lookup, Slice, packets
+from analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, TEXTS, Lookup, Slice, packets
 from analyzer.filter_vectors import holds
 from analyzer.session_rows import ColumnRow
 from captures.errors import CaptureError
@@ -51,6 +51,8 @@ class Query:
         self.known = known
         self.cost = "fast" if bound is None else COST_WORDS[cost(bound)]
         """`fast`: columns tell. `decodes`: messages may have to be read."""
+        self.bodies = bound is not None and _asks_bodies(bound)
+        """Whether columns are asked that are filled from bodies, or bodies themselves."""
         self._single = Filter(bound, known)
         self._lookups: dict[int, list[Lookup]] = {}
 
@@ -67,11 +69,17 @@ class Query:
     ) -> tuple[Bools, Bools]:
         """(wanted, open whether wanted) for rows begin..end, by columns alone."""
         end = len(session) if end is None else min(end, len(session))
-        rows = Slice(session, begin, max(begin, end))
+        end = max(begin, end)
         if self.bound is None:
-            return np.ones(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
-        yes, no = self._part(self.bound, rows)
-        return yes, ~(yes | no)
+            return np.ones(end - begin, dtype=np.bool_), np.zeros(end - begin, dtype=np.bool_)
+        # Of rows behind that, bodies were not read yet: all is open.
+        known = max(begin, min(end, session.filled)) if self.bodies else end
+        yes, no = self._part(self.bound, Slice(session, begin, known))
+        maybe = ~(yes | no)
+        if known < end:
+            later = np.ones(end - known, dtype=np.bool_)
+            yes, maybe = np.concatenate((yes, ~later)), np.concatenate((maybe, later))
+        return yes, maybe
 
     def decide(self, session: Session, index: int) -> bool:
         """Whether one row is wanted, its message read when that is necessary."""
@@ -166,6 +174,19 @@ def _framed(test: Test, rows: Slice) -> Bools:
         return there & (one | ~asked) & (other | ~answered)
     found = (one & asked) | (other & answered)
     return there & ~found if test.scope == "none" else found
+
+
+def _asks_bodies(bound: Bound) -> bool:
+    match bound:
+        case Every(terms) | Some(terms):
+            return any(map(_asks_bodies, terms))
+        case Unless(term):
+            return _asks_bodies(term)
+        case Find():
+            return True
+        case Test():
+            name = bound.field.name
+            return bool(bound.path) or (name not in HEAD_FIELDS and name not in KNOWN_FIELDS)
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:

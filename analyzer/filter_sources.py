@@ -392,6 +392,17 @@ def _addresses(rows: Slice) -> Told:
     )
 
 
+HEAD_FIELDS: Final = frozenset(
+    {
+        *("number", "time", "time.delta", "frame", "conn", "api", "version", "correlation_id"),
+        *("request.bytes", "response.bytes", "bytes", "latency", "state", *STATES),
+        *("client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),
+        *("flexible", "removed_in", "deprecated"),
+        *("client", "software", "software.version", "user"),
+    }
+)
+"""Fields that headers tell: their columns are whole before bodies were read."""
+
 TEXTS: Final[tuple[Source, ...]] = (
     _addresses,
     _topics,
@@ -408,4 +419,14 @@ TEXTS: Final[tuple[Source, ...]] = (
     _lists("txns", "txn_lists"),
 )
 
-__all__ = ["LISTS", "NUMBERS", "TEXTS", "Lookup", "Slice", "Source", "Told", "packets"]
+__all__ = [
+    "HEAD_FIELDS",
+    "LISTS",
+    "NUMBERS",
+    "TEXTS",
+    "Lookup",
+    "Slice",
+    "Source",
+    "Told",
+    "packets",
+]

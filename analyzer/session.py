@@ -111,10 +111,10 @@ class Session:
         """Most exchanges have none."""
         self._hints: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """The same as far as headers tell, for rows whose bodies were not read yet."""
-        self._told = 0
+        self.rows_told = 0
         """Rows that came, those that went again included."""
-        self._filled = 0
-        """The same of those whose bodies were read."""
+        self.rows_filled = 0
+        """The same of rows whose bodies were read."""
         self._fetch_sessions: dict[int, FetchSession] = {}
         """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
         self._index = array("q")
@@ -147,20 +147,20 @@ class Session:
     def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row] = ()) -> None:
         """Take exchanges in as far as their headers tell; `fill` has to follow."""
         pack_heads(self, exchanges, rows)
-        for key, exchange in enumerate(exchanges, self._told):
+        for key, exchange in enumerate(exchanges, self.rows_told):
             if exchange.undecoded or exchange.notes:
                 self._hints[key] = (exchange.undecoded, exchange.notes)
-        self._told += len(exchanges)
+        self.rows_told += len(exchanges)
 
     def fill(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
         """What the bodies of the next exchanges tell that were taken in without."""
         pack_bodies(self, rows)
-        for key, exchange in enumerate(exchanges, self._filled):
+        for key, exchange in enumerate(exchanges, self.rows_filled):
             if exchange.undecoded or exchange.notes:
                 self._remarks[key] = (exchange.undecoded, exchange.notes)
             if exchange.fetch_session is not None:
                 self._fetch_sessions[key] = exchange.fetch_session
-        self._filled += len(exchanges)
+        self.rows_filled += len(exchanges)
 
     def _index_rows(self) -> None:
         """Note where the rows are that came since, by the numbers of exchanges."""
@@ -197,6 +197,16 @@ class Session:
         first = min(self.numbers, default=len(self._index) + self._index_from)
         del self._index[: max(0, first - self._index_from)]
         self._index_from = max(self._index_from, first)
+
+    def forget(self) -> None:
+        """Let go of the rows and frames, but not of what tables and numbers mean: for whoever hands
+        them over at once."""
+        for name in ROW_COLUMNS:
+            del getattr(self, name)[:]
+        self._ids.clear()
+        for remarks in (self._remarks, self._hints, self._fetch_sessions):
+            remarks.clear()
+        self._frames.drop(len(self._frames) + self._frames.dropped)
 
     def _compact(self, column: str, table: str) -> None:
         rows: array[int] = getattr(self, column)

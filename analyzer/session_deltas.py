@@ -24,8 +24,10 @@ SHARE: Final = 4
 class Growth:
     """Remembers how much of a session was taken."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, forget: bool = False) -> None:
+        """`forget`: what was taken is needed here no more; rows go, tables stay."""
         self._session = session
+        self._forget = forget
         self._taken: dict[str, int] = {}
         self._names = len(session.context.names)
         self._dropped = 0
@@ -39,6 +41,11 @@ class Growth:
         names = self._session.context.names.all()
         out["names"] = _tail(names, len(names) - self._names)
         self._names = len(names)
+        if self._forget:
+            self._session.forget()
+            for name in [*self._taken]:
+                if not isinstance(getattr(self._session, name, None), Table | list):
+                    del self._taken[name]
         if limit and len(self._session) > limit:
             self._dropped = max(1, limit // SHARE)
             self._session.drop(self._dropped)
@@ -107,6 +114,6 @@ def apply(delta: Delta, session: Session) -> None:
             column.update(new)
         else:
             column += new
-    session._told += len(session) - begun
-    session._filled += session.filled - filled
+    session.rows_told += len(session) - begun
+    session.rows_filled += session.filled - filled
     session._index_rows()

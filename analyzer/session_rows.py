@@ -30,6 +30,8 @@ class ColumnRow:
     def __init__(self, session: Session, index: int) -> None:
         self._session = session
         self._index = index
+        self._early = index >= session.filled
+        """Its bodies were not read for the columns yet."""
 
     @cached_property
     def exchange(self) -> Exchange:
@@ -111,55 +113,79 @@ class ColumnRow:
 
     @property
     def topics(self) -> tuple[str, ...]:
+        if self._early:
+            return self._row.topics
         known = self._session.topic_lists.values[self._session.topics[self._index]]
         # An id without a name then; by now it may have one.
         return late_names(known, self._session.context.names)
 
     @property
     def implied_topics(self) -> tuple[str, ...]:
+        if self._early:
+            return self._row.implied_topics
         known = self._session.implied_lists.values[self._session.implied[self._index]]
         return late_names(known, self._session.context.names)
 
     @property
     def topic_ids(self) -> tuple[bytes, ...]:
+        if self._early:
+            return self._row.topic_ids
         return self._session.topic_id_lists.values[self._session.topic_ids[self._index]]
 
     @property
     def partitions(self) -> tuple[int, ...]:
+        if self._early:
+            return self._row.partitions
         return self._session.partition_lists.values[self._session.partitions[self._index]]
 
     @property
     def members(self) -> tuple[str, ...]:
+        if self._early:
+            return self._row.members
         return self._session.member_lists.values[self._session.members[self._index]]
 
     @property
     def generations(self) -> tuple[int, ...]:
+        if self._early:
+            return self._row.generations
         return self._session.generation_lists.values[self._session.generations[self._index]]
 
     @property
     def producer_ids(self) -> tuple[int, ...]:
+        if self._early:
+            return self._row.producer_ids
         return self._session.producer_id_lists.values[self._session.producer_ids[self._index]]
 
     @property
     def producer_epochs(self) -> tuple[int, ...]:
+        if self._early:
+            return self._row.producer_epochs
         session = self._session
         return session.producer_epoch_lists.values[session.producer_epochs[self._index]]
 
     @property
     def transactional_ids(self) -> tuple[str, ...]:
+        if self._early:
+            return self._row.transactional_ids
         return self._session.txn_lists.values[self._session.txns[self._index]]
 
     @property
     def codecs(self) -> tuple[str, ...]:
+        if self._early:
+            return self._row.codecs
         return self._session.codec_lists.values[self._session.codecs[self._index]]
 
     @property
     def acks(self) -> int | None:
+        if self._early:
+            return self._row.acks
         value = self._session.acks[self._index]
         return None if value == NO_ACKS else value
 
     @property
     def batches(self) -> int | None:
+        if self._early:
+            return self._row.batches
         return self._number("batches")
 
     @property
@@ -176,11 +202,15 @@ class ColumnRow:
 
     @property
     def groups(self) -> tuple[str, ...]:
+        if self._early:
+            return self._row.groups
         return self._session.group_lists.values[self._session.groups[self._index]]
 
     @property
     def errors(self) -> tuple[RowError, ...]:
         """Codes and names; what they are about is in the message."""
+        if self._early:
+            return self._row.errors
         session = self._session
         codes = session.error_lists.values[session.errors[self._index]]
         top = session.top_lists.values[session.tops[self._index]]
@@ -202,6 +232,8 @@ class ColumnRow:
 
     @property
     def wait_ns(self) -> int:
+        if self._early:
+            return self._row.wait_ns
         return self._session.waits[self._index]
 
     @property
@@ -211,8 +243,12 @@ class ColumnRow:
 
     @property
     def throttle_ms(self) -> int:
+        if self._early:
+            return self._row.throttle_ms
         return self._session.throttles[self._index]
 
     @property
     def records(self) -> int | None:
+        if self._early:
+            return self._row.records
         return self._number("records")

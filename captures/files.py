@@ -7,7 +7,7 @@ What a file is, its content tells, never its name. Compressed files and pipes ar
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
 from captures.errors import CutShort, NotACapture
@@ -85,6 +85,10 @@ class Source:
         self.size = 0
         """Bytes of all regular files, as stored."""
         self.block_bytes = BLOCK_BYTES
+        self.opener: Callable[[int, str], Stream] | None = None
+        """How regular files are opened for `blocks`, by index and name; None: plainly."""
+        self.upto: int | None = None
+        """How many of the inputs are read; None: all."""
         self._opened = {} if opened is None else opened
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
@@ -130,6 +134,8 @@ class Source:
 
     def _blocks(self) -> Iterator[Block]:
         for index, name in enumerate(self.names):
+            if self.upto is not None and index >= self.upto:
+                break
             try:
                 yield from self._file_blocks(index, name)
             except CutShort as error:
@@ -198,7 +204,10 @@ class Source:
 
     def _file_blocks(self, index: int, name: str) -> Iterator[Block]:
         opened = self._opened.get(index)
-        stream, head, inflated = open_stream(name, opened)
+        stream = opened
+        if opened is None and self.opener is not None and is_regular(name):
+            stream = self.opener(index, name)
+        stream, head, inflated = open_stream(name, stream)
         try:
             spool = self.spool if inflated or opened or not is_regular(name) else None
             if spool is not None:
@@ -222,12 +231,13 @@ class Source:
         spool: Spool | None,
         base: int = 0,
     ) -> Iterator[Block]:
-        """The records of a stream whose first byte is byte `base` of the file."""
+        """The records of a stream whose first byte is byte `base` of the file: a record begins
+        there, or the file itself."""
         name = spoken(self.names[index])
         buffer = bytearray(self.block_bytes + _SLACK)
         buffer[: len(head)] = head
         filled = len(head)
-        at = begin = format_.header
+        at = begin = 0 if base else format_.header
         while True:
             while at < filled:
                 self._before(format_, base + at)

@@ -49,7 +49,7 @@ class StillFeed:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        store.progress.done = True
+        store.progress.done = store.progress.indexed = True
 
     def poll(self, seconds: float) -> bool:
         """Nothing arrives."""
@@ -180,26 +180,29 @@ class ProcessFeed:
             case "rows":
                 self._source.spool.follow(message["spool"], MARGIN)
                 self._source.follow(message["kept"])
-                self.store.texts.drop(message["delta"].get("drop", 0))
+                self.store.drop(message["delta"].get("drop", 0))
                 apply(message["delta"], self.store.session)
                 self.store.texts.extend(message["texts"])
                 progress.read = message["read"]
-                progress.took(len(message["texts"]))
+                progress.size = max(progress.size, progress.read) if progress.size else 0
+                progress.indexed, progress.following = message["indexed"], message["following"]
+                progress.took(message["told"])
             case "done":
-                progress.done = True
+                progress.done = progress.indexed = True
+                progress.following = False
                 progress.stopped = message["stopped"]
                 progress.said = message["damage"] + message["remarks"]
                 if message["damage"]:
                     progress.code = 4
             case "failed":
-                progress.done = True
+                progress.done, progress.following = True, False
                 progress.failure, progress.code = message["text"], message["code"]
 
     def _end(self) -> None:
         progress = self.store.progress
         if not progress.done:
             code = self._process.wait()
-            progress.done, progress.code = True, 4
+            progress.done, progress.following, progress.code = True, False, 4
             progress.failure = f"the reader ended early (exit code {code}): rows are missing"
 
     def stop(self) -> None:

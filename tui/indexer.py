@@ -3,10 +3,15 @@ its session has grown by. Knows nothing of screens.
 
 Started by `tui.feed` as a program of its own, so that parsing never shares an interpreter with the
 keyboard. Messages go through a pipe, each a size and a pickle; a second pipe brings commands.
+
+What can be read twice is: first for headers alone, so that rows come soon, then the same way again
+with bodies, in a thread that only runs while the first reader has nothing to do. What cannot be
+read twice is read with bodies at once.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -15,10 +20,15 @@ import struct
 import sys
 import threading
 import time
+from array import array
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from analyzer.model import Exchange
     from analyzer.offline import Capture
+    from analyzer.rows import Row
+    from captures.growing import Pace
     from captures.spool import Spool
 
 SIZE: Final = struct.Struct(">Q")
@@ -28,10 +38,17 @@ TICK: Final = 0.1
 GRACE: Final = 0.3
 """Seconds without a new exchange after which a stopped reader counts as waiting for input."""
 STOP: Final = b"s"
+TOGETHER: Final = 256
+"""Exchanges that go into the columns together, and how many bytes they may hold."""
+HELD: Final = 1 << 22
+YOUNG: Final = 100_000
+"""Objects after which Python looks for cycles. Ours hardly make any, and 700, as usual, costs a
+fifth of the time."""
+CHANGED: Final = "the input is another one than before: summaries are missing from exchange {} on"
 
 
 class Indexer:
-    """Reads in the main thread; another one hands over."""
+    """Reads in the main thread; others read bodies, hand over, and listen."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         from analyzer.session import Session
@@ -42,35 +59,157 @@ class Indexer:
         self.spool = _spool(options)
         self._limit: int = options.get("limit", 0)
         self.capture = _opened(options, self.spool)
-        self.session = Session(self.capture.context, self.capture.source.read)
-        self._growth = Growth(self.session)
+        self.second: Capture | None = None
+        """The same inputs once more, where that can be."""
+        self.pace: Pace | None = None
+        if self._again(options):
+            self.capture.context.bodies = False
+        whole = self.second or self.capture
+        self.session = Session(whole.context, self.capture.source.read)
+        self._growth = Growth(self.session, forget=self.second is not None)
         self._texts: list[str] = []
+        self._numbers = array("Q")
+        """Of all exchanges, where bodies come later: they have to be the same ones."""
+        self._waiting: deque[Exchange] = deque()
+        """On the way to the columns."""
         self._lock = threading.Lock()
         self._pipe = threading.Lock()
         """Held from taking a batch until it is written: batches go out whole and in order."""
         self._ended = False
         self.stopped = False
+        self._indexed = False
+        """All headers were read."""
+        self._enough = False
+        """Bodies are not wanted any more."""
+        self._damage = -1
+        """How many things were wrong when reading was stopped: what comes then is our doing."""
+        self._said: list[str] = []
+        self._error: BaseException | None = None
+
+    def _again(self, options: dict[str, Any]) -> bool:
+        """Get ready to read twice; False where that cannot be."""
+        from analyzer.offline import Capture
+        from captures import Source
+        from captures.growing import Pace
+        from captures.opening import is_regular
+
+        names = self.capture.source.names
+        if options.get("interface") or not all(map(is_regular, names)):
+            return False
+        self.pace = Pace(len(names) - 1)
+        self.capture.source.opener = self.pace.first
+        source = Source(names)
+        source.opener = self.pace.second
+        self.second = Capture(source, decode_as=options["ports"], legs=options["legs"])
+        return True
 
     def run(self) -> None:
         """Read all, until the end or until told to stop."""
-        from analyzer import rows
-
         source = self.capture.source
         self._send({"kind": "opened", "names": source.names, "size": source.size})
         for target in (self._hand_over, self._listen):
             threading.Thread(target=target, daemon=True).start()
-        names = self.capture.context.names
+        if self.pace is None:
+            self._read()
+            self.end(rest=self.stopped)
+            return
+        filling = threading.Thread(target=self._fill_guarded, daemon=True)
+        filling.start()
+        try:
+            self._read()
+        finally:
+            self._indexed = True
+            self.pace.through()
+        filling.join()
+        if self._error is not None:
+            raise self._error
+        self.end(rest=False)
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Headers; bodies, too, where they are not read later."""
+        waiting, held = self._waiting, 0
+        later = self.pace is not None
         for exchange in self.capture.exchanges():
-            row = rows.row_of(exchange, names)
-            text = rows.result(row)
-            with self._lock:
-                if self._ended:
-                    return
-                self.session.add(exchange, row)
-                self._texts.append(text)
-            if self.stopped:
+            waiting.append(exchange)
+            held += _size(exchange)
+            if held > HELD or len(waiting) >= TOGETHER:
+                self._put()
+                held = 0
+            if self.stopped and not later:
                 break
-        self.end(rest=self.stopped)
+        self._put()
+
+    def _put(self) -> None:
+        """What waits goes into the columns."""
+        with self._lock:
+            some = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if not some or self._ended:
+                return
+            if self.pace is None:
+                made = self._made(some)
+                self.session.extend(some, made)
+                self.session.fill(some, made)
+            else:
+                self.session.extend(some)
+                self._numbers.extend([exchange.number for exchange in some])
+
+    def _made(self, exchanges: list[Exchange]) -> list[Row]:
+        from analyzer.rows import result, row_of
+
+        names = self.session.context.names
+        made = [row_of(exchange, names) for exchange in exchanges]
+        self._texts += [result(row) for row in made]
+        return made
+
+    def _fill_guarded(self) -> None:
+        try:
+            self._fill_all()
+        except BaseException as error:  # it is raised again in the main thread
+            self._error = error
+            self._stop_reading()
+
+    def _fill_all(self) -> None:
+        """The bodies of all exchanges that headers told."""
+        assert self.second is not None
+        some: list[Exchange] = []
+        held = 0
+        for exchange in self.second.exchanges():
+            some.append(exchange)
+            held += _size(exchange)
+            if held > HELD or len(some) >= TOGETHER:
+                if self._enough or not self._fill(some):
+                    return
+                some, held = [], 0
+        if not self._enough and self._fill(some) and self._filled < len(self._numbers):
+            self._said.append(CHANGED.format(self._filled + 1))
+
+    _filled = 0
+
+    def _fill(self, some: list[Exchange]) -> bool:
+        """The bodies of the next rows; False when these are others than those of the headers."""
+        begin = self._filled
+        numbers = [exchange.number for exchange in some]
+        self._put()  # the first reader is always ahead
+        if self._numbers[begin : begin + len(some)].tolist() != numbers:
+            self._said.append(CHANGED.format(begin + 1))
+            return False
+        self._filled += len(some)
+        with self._lock:
+            self.session.fill(some, self._made(some))
+        return True
+
+    def _stop_reading(self) -> None:
+        """Let the first reader end at the next block; the second one reads no more than that."""
+        assert self.pace is not None
+        assert self.second is not None
+        self._damage = len(self.capture.source.statistics.damage)
+        self.pace.stopped = True
+        for each in (self.capture, self.second):
+            each.source.upto = self.pace.begun
+
+    # --- the end ----------------------------------------------------------------------------
 
     def end(self, *, rest: bool) -> None:
         """Hand over what is left, with what there is to say. `rest`: also what is in flight."""
@@ -79,38 +218,44 @@ class Indexer:
                 self._send(message)
 
     def _last(self, rest: bool) -> list[dict[str, Any]]:
-        from analyzer import rows
         from analyzer.commands.remarks import nothing_found, remarks
 
+        if rest:
+            self._waiting.extend(self.capture.in_flight())
+        self._put()
+        capture = self.capture
         with self._lock:
             if self._ended:
                 return []
             self._ended = True
-            if rest:
-                for exchange in self.capture.in_flight():
-                    row = rows.row_of(exchange, self.capture.context.names)
-                    self.session.add(exchange, row)
-                    self._texts.append(rows.result(row))
             batch = self._batch()
-            damage = [str(each) for each in self.capture.source.statistics.damage]
-            if self.capture.damage is not None and str(self.capture.damage) not in damage:
-                damage.append(str(self.capture.damage))
-            said = list(remarks(self.capture, verbose=False))
-            if not len(self.session):
-                said.insert(0, nothing_found(self.capture))
+            found = list(capture.source.statistics.damage)
+            if self._damage >= 0:
+                found = found[: self._damage]
+            elif capture.damage is not None and capture.damage not in found:
+                found.append(capture.damage)
+            said = [*self._said, *remarks(capture, verbose=False)]
+            if not self.session.rows_told:
+                said.insert(0, nothing_found(capture))
+        damage = [str(each) for each in found]
         done = {"kind": "done", "damage": damage, "remarks": said, "stopped": self.stopped}
         return [batch, done]
 
+    # --- handing over -----------------------------------------------------------------------
+
     def _batch(self) -> dict[str, Any]:
         texts, self._texts = self._texts, []
-        source = self.capture.source
+        source, told = self.capture.source, self.session.rows_told
         return {
             "kind": "rows",
             "delta": self._growth.take(self._limit),
+            "told": told,
             "texts": texts,
             "read": source.statistics.captured_bytes,
             "spool": self.spool.state(),
             "kept": source.kept(),
+            "following": self.pace is not None and self.pace.following,
+            "indexed": self._indexed,
         }
 
     def _hand_over(self) -> None:
@@ -118,12 +263,13 @@ class Indexer:
         while True:
             time.sleep(wait)
             with self._pipe:
+                self._put()
                 with self._lock:
                     if self._ended:
                         return
                     batch = self._batch()
                 self._send(batch)
-            if batch["texts"]:
+            if batch["told"]:
                 wait = TICK
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -141,15 +287,30 @@ class Indexer:
             command = os.read(self._commands, 1)
             if not command:
                 os._exit(0)
-            if command == STOP and not self.stopped:
-                self.stopped = True
+            if command != STOP:
+                continue
+            first, self.stopped = not self.stopped, True
+            if self.pace is not None:
+                # Once more ends the second reader, too.
+                if first and not self._indexed:
+                    self._stop_reading()
+                else:
+                    self._enough = True
+            elif first:
                 before = -1
-                while before != len(self.session):
-                    before = len(self.session)
+                while before != self.session.rows_told:
+                    before = self.session.rows_told
                     time.sleep(GRACE)
                 # The main thread waits for packets that may never come.
                 self.end(rest=True)
                 os._exit(0)
+
+
+def _size(exchange: Exchange) -> int:
+    """Bytes that it holds."""
+    request, response = exchange.request, exchange.response
+    size = 0 if request is None else request.frame.size
+    return size if response is None else size + response.frame.size
 
 
 def _spool(options: dict[str, Any]) -> Spool:
@@ -178,6 +339,7 @@ def _opened(options: dict[str, Any], spool: Spool) -> Capture:
 def main() -> None:
     """Run with the options in the first argument; the last message says how it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(YOUNG, 20, 20)
     options = json.loads(sys.argv[1])
     try:
         Indexer(options).run()

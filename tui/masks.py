@@ -28,9 +28,16 @@ def column(session: Session, name: str) -> NDArray[np.int64]:
 def bad(store: Store) -> Bools:
     """Errors, and answers that are missing."""
     session = store.session
+    return failed(session) | np.isin(column(session, "states"), list(BAD_STATES))
+
+
+def failed(session: Session) -> Bools:
+    """Answers with an error, as far as bodies were read."""
     wrong = np.array([bool(codes) for codes in session.error_lists.values] or [False])
-    found: Bools = wrong[column(session, "errors")]
-    return found | np.isin(column(session, "states"), list(BAD_STATES))
+    errors = column(session, "errors")
+    found: Bools = np.zeros(len(session), dtype=np.bool_)
+    found[: len(errors)] = wrong[errors]
+    return found
 
 
 def same_connection(store: Store, index: int) -> Bools:
@@ -50,5 +57,5 @@ def with_text(store: Store, text: str) -> Bools:
     found, _ = compile_query(quoted).settle(store.session)
     pattern = re.compile(re.escape(text.encode("utf-8", "surrogatepass")), re.IGNORECASE)
     hits = store.texts.rows_with(pattern)
-    found[hits] = True
+    found[hits] = True  # of rows behind the last text only columns tell
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from analyzer.filter_bind import resolve
-from analyzer.filter_sources import LISTS, NUMBERS, Slice, Told
+from analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, Told
 from analyzer.render_list import LARGEST_FIRST, SORTED_DOWN
 from analyzer.session_packing import STATES
 
@@ -55,7 +55,7 @@ def ordered(
 ) -> NDArray[np.int64]:
     """The indexes of `wanted` (of the first rows, when None), sorted; equal ones stay in the order
     of the capture."""
-    keys = _keys(session, order.name, rows if wanted is None else len(session))
+    keys = _known_keys(session, order.name, rows if wanted is None else len(session))
     if order.downwards:
         keys = np.where(keys == LAST, LAST, -keys)
     if wanted is None:
@@ -63,6 +63,19 @@ def ordered(
     indexes = np.array(wanted[:rows], dtype=np.int64)
     found: NDArray[np.int64] = indexes[np.argsort(keys[indexes], kind="stable")]
     return found
+
+
+def needs_bodies(name: str) -> bool:
+    """Whether the order is by what bodies tell."""
+    found = resolve(name)
+    return name == "result" or (found is not None and found[0].name not in HEAD_FIELDS)
+
+
+def _known_keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:
+    """As `_keys`; rows whose bodies were not read yet come last."""
+    known = min(rows, session.filled) if needs_bodies(name) else rows
+    keys = _keys(session, name, known)
+    return keys if known == rows else np.concatenate((keys, np.full(rows - known, LAST)))
 
 
 def _keys(session: Session, name: str, rows: int) -> NDArray[np.int64]:

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
 
+LATER: Final = "..."
+"""In the place of what is not known yet."""
+PERIOD: Final = 0.1
+SPENT: Final = 0.03
+"""Seconds of a period that may go into rows before their turn."""
+LOOKED: Final = 5_000
+
 
 class Texts:
     """Strings by number, packed: a million of them take what they are long."""
@@ -72,7 +79,11 @@ class Progress:
 
     read: int = 0
     size: int = 0
+    indexed: bool = False
+    """All rows are there; what their bodies tell may still come."""
     done: bool = False
+    following: bool = False
+    """The input is still being written: the reader waits for more."""
     stopped: bool = False
     """By the user."""
     failure: str = ""
@@ -89,8 +100,8 @@ class Progress:
     """Damage, and remarks about the capture as a whole."""
 
     def took(self, rows: int) -> None:
-        """A batch has arrived."""
-        self.rows += rows
+        """A batch has arrived; `rows` came so far."""
+        self.rows = rows
         self.recent.append((time.monotonic(), self.rows, self.read))
 
     def rate(self) -> str:
@@ -126,12 +137,23 @@ class Store:
         """`read` gives bytes of the input once more, `find` packets by their numbers."""
         self.session = Session(context or Context(), read or _nothing)
         self.texts = Texts()
+        """As far as bodies were read."""
+        self._looked: dict[int, str] = {}
+        """Texts of rows that were looked at before, by index."""
+        self._window = self._spent = 0.0
+        self.waiting = False
+        """A row was asked for that takes too long now: ask again soon."""
         self.progress = Progress()
         self.read = read or _nothing
         self.find = find or _no_packets
 
     def __len__(self) -> int:
-        return min(len(self.texts), len(self.session))
+        return len(self.session)
+
+    @property
+    def whole(self) -> int:
+        """Rows whose bodies were read, from the first on; the others are known by their headers."""
+        return min(len(self.texts), self.session.filled)
 
     def add(self, exchange: Exchange) -> None:
         """Take in one exchange of this process."""
@@ -141,9 +163,18 @@ class Store:
         self.session.add(exchange, row)
         self.texts.extend([rows.result(row)])
 
+    def drop(self, count: int) -> None:
+        """The session is about to forget its oldest rows."""
+        if count:
+            self.texts.drop(count)
+            self._looked.clear()
+
     def result(self, index: int) -> str:
-        """The last column; with names of topics that were told later."""
+        """The last column; with names of topics that were told later. Rows whose bodies were not
+        read yet are read now, a few at a time."""
         session = self.session
+        if index >= self.whole:
+            return self._early(index)
         names = session.topic_lists.values[session.topics[index]]
         if any(name[-1:] == "?" for name in names):
             from analyzer import rows
@@ -155,11 +186,42 @@ class Store:
                 pass  # its bytes are gone
         return self.texts[index]
 
+    def _early(self, index: int) -> str:
+        found = self._looked.get(index)
+        if found is not None:
+            return found
+        now = time.monotonic()
+        if now - self._window > PERIOD:
+            self._window, self._spent = now, 0.0
+        if self._spent > SPENT:
+            self.waiting = True
+            return LATER
+        from analyzer import rows
+        from captures.errors import CaptureError
+
+        try:
+            found = rows.result(self.session.row(index))
+        except CaptureError:
+            return LATER
+        finally:
+            self._spent += time.monotonic() - now
+        if len(self._looked) >= LOOKED:
+            self._looked.clear()
+        self._looked[index] = found
+        return found
+
+    def wait(self, index: int) -> int:
+        """Nanoseconds that the client asked for, as far as they are known."""
+        return self.session.waits[index] if index < self.session.filled else 0
+
     def is_bad(self, index: int) -> bool:
-        """Whether the exchange has an error, or no answer although one was due."""
+        """Whether the exchange has an error, or no answer although one was due; as far as bodies
+        were read."""
         session = self.session
         if session.states[index] in BAD_STATES:
             return True
+        if index >= session.filled:
+            return False
         return bool(session.error_lists.values[session.errors[index]])
 
 

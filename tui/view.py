@@ -48,6 +48,9 @@ class View:
         self._sorted: NDArray[np.int64] | None = None
         self._sorted_rows = 0
         self._sorted_at = 0.0
+        self._by_bodies = False
+        """The order is by what bodies tell."""
+        self._sorted_whole = 0
 
     def __len__(self) -> int:
         if self._sorted is not None:
@@ -66,8 +69,24 @@ class View:
 
     @property
     def behind(self) -> bool:
-        """Whether rows are left for `advance`."""
+        """Whether rows are left for `advance`, now or when their bodies were read."""
         return self._query is not None and self._seen < len(self.store)
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is only about the rows whose bodies were read: the others follow."""
+        store = self.store
+        if store.progress.done or store.whole >= len(store):
+            return False
+        sorted_by = self.order is not None and self._by_bodies
+        return sorted_by or (self._query is not None and self._query.bodies)
+
+    def _ready(self) -> int:
+        """Rows that can be judged now. When nothing more comes, messages are read instead."""
+        query, store = self._query, self.store
+        if query is None or not query.bodies or store.progress.done:
+            return len(store)
+        return store.whole
 
     def indexes(self) -> list[int]:
         """All that are shown, in the order of the capture."""
@@ -97,7 +116,7 @@ class View:
         changed = self._follow_ring()
         if self._query is not None:
             changed |= self._late_names()
-            if self.behind:
+            if self._seen < self._ready():
                 self._filter(time.monotonic() + seconds)
                 changed = True
         return self._sort() or changed
@@ -105,9 +124,9 @@ class View:
     def _filter(self, until: float) -> None:
         assert self._query is not None
         query, session = self._query, self.store.session
-        while self._seen < len(self.store):
+        while self._seen < self._ready():
             if self._piece is None:
-                size = len(self.store)
+                size = self._ready()
                 end = size if self.fast else min(size, self._seen + PIECE)
                 yes, maybe = query.settle(session, self._seen, end)
                 self._piece = self._seen, yes
@@ -172,7 +191,10 @@ class View:
 
     def sort(self, order: Order | None) -> None:
         """Another order; None is that of the capture."""
+        from tui.sorting import needs_bodies
+
         self.order, self._sorted, self._sorted_rows = order, None, 0
+        self._by_bodies = order is not None and needs_bodies(order.name)
         self._sorted_at = 0.0
         self._sort()
 
@@ -181,7 +203,8 @@ class View:
             return False
         rows = len(self.store) if self._query is None else len(self._shown)
         settled = self.store.progress.done and not self.behind
-        if rows == self._sorted_rows and self._sorted is not None:
+        whole = self.store.whole if self._by_bodies else 0
+        if (rows, whole) == (self._sorted_rows, self._sorted_whole) and self._sorted is not None:
             return False
         if not settled and time.monotonic() - self._sorted_at < AGAIN:
             return False
@@ -190,4 +213,5 @@ class View:
         wanted = None if self._query is None else self._shown
         self._sorted = ordered(self.store.session, self.order, wanted, rows)
         self._sorted_rows, self._sorted_at = rows, time.monotonic()
+        self._sorted_whole = whole
         return True

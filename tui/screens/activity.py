@@ -55,17 +55,20 @@ class Activity:
         before = self._taken
         for place in range(before, len(view)):
             index = view[place]
+            if index >= self.store.whole and not self.store.progress.done:
+                break  # what its bodies tell comes soon
             self.times.append(session.times[index])
             self.latencies.append(session.latencies[index])
-            self.waits.append(session.waits[index])
+            self.waits.append(self.store.wait(index))
             self.bad.append(self.store.is_bad(index))
-        self._taken = len(view)
+        self._taken = len(self.times)
         return self._taken != before
 
     @property
     def behind(self) -> bool:
         """Whether there is more to look at."""
-        return self.view is not None and self.view.behind
+        view = self.view
+        return view is not None and (view.behind or self._taken < len(view))
 
     @property
     def span(self) -> tuple[int, int]:

@@ -126,7 +126,7 @@ def _exchange(store: Store, index: int, times: Times, phase: str, depth: int) ->
     # What was under way when it was sent: clients do not have to wait for answers.
     rails = "│" * depth if depth <= RAILS else f"+{depth}"
     asked, told = session.request_bytes[index], session.response_bytes[index]
-    latency, wait = session.latencies[index], session.waits[index]
+    latency, wait = session.latencies[index], store.wait(index)
     there = f"{size(asked):>7} ──▶" if asked >= 0 else f"{'':>7}    "
     back = f"◀── {size(told):<7}" if told >= 0 else f"    {'':<7}"
     took = f"{duration(latency) if latency >= 0 else '-':>8}{' w' if wait else '  '}"

@@ -173,12 +173,11 @@ class ExchangeList(Lines):
     def _signs(self, height: int) -> str:
         import numpy as np
 
-        from tui.masks import column
+        from tui.masks import column, failed
 
         session = self.view.store.session
         rows = self.view.array()
-        errors = np.array([bool(codes) for codes in session.error_lists.values] or [False])
-        bad = errors[column(session, "errors")[rows]]
+        bad = failed(session)[rows]
         lost = np.isin(column(session, "states")[rows], list(BAD_STATES))
         edges = np.linspace(0, len(rows), height + 1).astype(np.int64)[:-1]
         some_bad = np.add.reduceat(bad, edges) > 0
