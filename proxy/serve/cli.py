@@ -6,17 +6,37 @@ import asyncio
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from analyzer.commands.options import Wish, input_options
 
 if TYPE_CHECKING:
+    import ssl
+
     from proxy.serve.library import Library
     from proxy.serve.model import Model
 
-BUSY = 3
+BUSY: Final = 3
+PASSWORD: Final = "KAFKASCOPE_PASSWORD"
+_FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+class Options(NamedTuple):
+    """What is special to serve."""
+
+    host: str
+    port: int
+    advertise: str | None
+    original_pace: bool
+    until_eof: bool
+    users: dict[str, str]
+    tls: ssl.SSLContext | None
+
+    def __repr__(self) -> str:
+        return f"Options({self.host}:{self.port}, users {sorted(self.users)})"
 
 
 @click.command()
@@ -28,31 +48,111 @@ BUSY = 3
     metavar="HOST:PORT",
     help="Where the first node listens; the others on the ports behind it (0: any).",
 )
+@click.option("--advertise", metavar="HOST", help="The host that clients are told [as --listen].")
 @click.option(
     "--pace",
     type=click.Choice(["fast", "original"]),
     default="fast",
     show_default=True,
-    help="original: captured answers come after the captured time.",
+    help="original: answers come after the captured time.",
+)
+@click.option(
+    "--user",
+    "users",
+    multiple=True,
+    metavar="NAME[:PASSWORD]",
+    help=f"Only these may log in, with SASL; without a password here it is ${PASSWORD}.",
+)
+@click.option("--users", "file", type=_FILE, help="A file with a NAME:PASSWORD on each line.")
+@click.option("--tls", is_flag=True, help="Clients speak TLS; the certificate is made here.")
+@click.option("--tls-cert", type=_FILE, help="PEM certificate chain to show to clients.")
+@click.option("--tls-key", type=_FILE, help="Its key; else in the same file.")
+@click.option(
+    "--confdir", type=click.Path(path_type=Path), help="Of the CA for it [~/.kafkascope]."
 )
 @click.option("--until-eof", is_flag=True, hidden=True)
-def serve(wish: Wish, listen: str, pace: str, until_eof: bool) -> int:
+def serve(
+    wish: Wish,
+    listen: str,
+    advertise: str | None,
+    pace: str,
+    users: tuple[str, ...],
+    file: Path | None,
+    tls: bool,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    confdir: Path | None,
+    until_eof: bool,
+) -> int:
     """The capture becomes a broker: real clients, of any language, connect and get its topics,
-    records
-    and answers.
+    records and answers.
 
     \b
       kafkascope serve prod.pcapng --listen 127.0.0.1:19092
       kcat -b 127.0.0.1:19092 -C -t orders -o beginning -e
     """
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
+    host = host.strip("[]")
+    options = Options(
+        host,
+        int(port),
+        advertise,
+        pace == "original",
+        until_eof,
+        _users(users, file),
+        _tls(advertise or host, tls_cert, tls_key, confdir) if tls or tls_cert else None,
+    )
+    return _read_and_serve(wish, options)
+
+
+def _users(told: tuple[str, ...], file: Path | None) -> dict[str, str]:
+    """Names and passwords; no message names a password."""
+    found = {}
+    for each in told:
+        name, colon, password = each.partition(":")
+        if not colon:
+            if PASSWORD not in os.environ:
+                raise click.UsageError(
+                    f"--user {name}: no password; write NAME:PASSWORD, or set ${PASSWORD}"
+                )
+            password = os.environ[PASSWORD]
+        found[name] = password
+    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
+    for number, line in enumerate(lines, 1):
+        if not line or line.startswith("#"):
+            continue
+        name, colon, password = line.partition(":")
+        if not colon:
+            raise click.UsageError(f"{file}, line {number}: write NAME:PASSWORD")
+        found[name] = password
+    if "" in found:
+        raise click.UsageError("a user has no name")
+    return found
+
+
+def _tls(
+    host: str, certificate: Path | None, key: Path | None, folder: Path | None
+) -> ssl.SSLContext:
+    from proxy.serve import tls
+
+    try:
+        if certificate is not None:
+            return tls.given(certificate, key)
+        context, ca = tls.made(host, folder or Path.home() / ".kafkascope")
+    except OSError as error:
+        raise click.UsageError(f"{certificate or 'certificate'}: {error.strerror}") from None
+    click.echo(f"kafkascope: clients have to trust {ca}", err=True)
+    return context
+
+
+def _read_and_serve(wish: Wish, options: Options) -> int:
     from analyzer.commands.reading import Reading
     from analyzer.session import Session
     from proxy.serve.library import Library
     from proxy.serve.model import Model
 
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
     with Reading(wish, spool=True) as reading:
         context = reading.capture.context
         session = Session(context, reading.capture.source.read)
@@ -66,53 +166,58 @@ def serve(wish: Wish, listen: str, pace: str, until_eof: bool) -> int:
         if not model.asked:
             click.echo("kafkascope: there is nothing to serve", err=True)
             return damaged or BUSY
-        code = asyncio.run(
-            _serve(model, library, host.strip("[]"), int(port), wish, pace, until_eof)
-        )
+        code = asyncio.run(_serve(model, library, wish, options))
     return code or damaged
 
 
-async def _serve(
-    model: Model,
-    library: Library,
-    host: str,
-    port: int,
-    wish: Wish,
-    pace: str,
-    until_eof: bool,
-) -> int:
+async def _serve(model: Model, library: Library, wish: Wish, options: Options) -> int:
     from proxy.serve.broker import Broker
+    from proxy.serve.logins import Accounts
     from proxy.serve.server import Server
 
     def told(text: str) -> None:
         if not wish.quiet:
             click.echo(f"kafkascope: {text}", err=True)
 
-    server = Server(told)
+    accounts = Accounts(options.users)
+    server = Server(told, accounts=accounts, tls=options.tls)
     places: dict[int, tuple[str, int]] = {}
     try:
         for place, node in enumerate(sorted(model.nodes)):
-            places[node] = await server.listen(host, port + place if port else 0)
+            port = options.port + place if options.port else 0
+            host, port = await server.listen(options.host, port)
+            places[node] = options.advertise or host, port
     except OSError as error:
-        click.echo(f"kafkascope: {host}:{port}: {error.strerror or error}", err=True)
+        click.echo(f"kafkascope: {options.host}:{port}: {error.strerror or error}", err=True)
         await server.stop()
         return BUSY
-    server.broker = Broker(model, library, places, original_pace=pace == "original")
-    first = places[min(places)]
+    server.broker = Broker(
+        model, library, places, original_pace=options.original_pace, login=accounts.required
+    )
+    first = _written(places[min(places)])
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
-    click.echo(f"{first[0]}:{first[1]}")
-    told(f"{len(places)} nodes, {topics} topics; bootstrap.servers={first[0]}:{first[1]}")
+    click.echo(first)
+    told(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
-    if until_eof:
+    if options.until_eof:
         # Whoever started us holds our stdin: when it is gone, we go.
         loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
     await stop.wait()
     await server.stop()
     told(f"{server.requests} requests answered")
     return 0
+
+
+def _written(place: tuple[str, int]) -> str:
+    host, port = place
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _read_stdin(stop: asyncio.Event) -> None:

@@ -1,6 +1,5 @@
-"""Groups that live: classic ones (JoinGroup, SyncGroup, heartbeats) and those of KIP-848. Every
-wait
-has a limit."""
+"""Classic groups that live: JoinGroup, SyncGroup, heartbeats, members that come, go and fall
+silent. Every wait has a limit."""
 
 from __future__ import annotations
 
@@ -8,19 +7,15 @@ import asyncio
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from dissectors.reader import Body
+from proxy.serve.asked import Asked, Code, Handler
 
 FORMING: Final = 0.15
 """Seconds that the first members of a group have to come together."""
-HEARTBEAT_MS: Final = 3_000
-ILLEGAL_GENERATION: Final = 22
-INCONSISTENT_PROTOCOL: Final = 23
-UNKNOWN_MEMBER: Final = 25
-REBALANCING: Final = 27
-MEMBER_ID_REQUIRED: Final = 79
-FENCED_EPOCH: Final = 110
+LONGEST_S: Final = 300.0
+"""Whatever a member asks for: nobody waits longer for a rebalance."""
 STATES: Final = {
     "empty": "Empty",
     "joining": "PreparingRebalance",
@@ -30,7 +25,8 @@ STATES: Final = {
 """As DescribeGroups names them."""
 MAX_GROUPS: Final = 10_000
 MAX_MEMBERS: Final = 1_000
-GROUP_MAX_SIZE: Final = 81
+MAX_OFFERED: Final = 10_000
+"""Member ids of a group that were handed out and are not used yet."""
 
 
 @dataclass(slots=True)
@@ -60,8 +56,8 @@ class Group:
     state: str = "empty"
     """empty, joining, syncing, stable."""
     members: dict[str, Member] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
-    """Ids that were handed out."""
+    known: dict[str, None] = field(default_factory=dict)
+    """Ids that were handed out and are not used yet, oldest first."""
     timer: asyncio.TimerHandle | None = None
 
 
@@ -70,6 +66,32 @@ class Groups:
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "JoinGroup": self._join,
+            "SyncGroup": self._sync,
+            "Heartbeat": self._heartbeat,
+            "LeaveGroup": self._leave,
+        }
+
+    async def _join(self, asked: Asked) -> Body:
+        told = await self.join(asked.version, asked.client_id, asked.body)
+        if asked.version < 7 and told["protocol_name"] is None:
+            told["protocol_name"] = ""
+        return told
+
+    async def _sync(self, asked: Asked) -> Body:
+        return await self.sync(asked.body)
+
+    async def _heartbeat(self, asked: Asked) -> Body:
+        return {"error_code": self.heartbeat(asked.body)}
+
+    async def _leave(self, asked: Asked) -> Body:
+        members = self.leave(asked.body)
+        error = members[0]["error_code"] if asked.version < 3 and members else 0
+        return {"error_code": error, "members": members}
 
     def _group(self, name: str) -> Group:
         if name not in self._groups and len(self._groups) >= MAX_GROUPS:
@@ -81,31 +103,36 @@ class Groups:
         group = self._group(body["group_id"])
         self._expire(group)
         member_id = body["member_id"]
+        instance = body.get("group_instance_id")
         if not member_id:
-            member_id = f"{client_id or 'member'}-{uuid.uuid4()}"
+            member_id = f"{instance or client_id or 'member'}-{uuid.uuid4()}"
             if len(group.members) >= MAX_MEMBERS:
-                return _joined(GROUP_MAX_SIZE, "")
-            if version >= 4 and not body.get("group_instance_id"):
-                group.known.add(member_id)
-                return _joined(MEMBER_ID_REQUIRED, member_id)
+                return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
+            if version >= 4 and not instance:
+                if len(group.known) >= MAX_OFFERED:
+                    group.known.pop(next(iter(group.known)))
+                group.known[member_id] = None
+                return _joined(Code.MEMBER_ID_REQUIRED, member_id)
+            _replace(group, instance)
         elif member_id not in group.members and member_id not in group.known:
-            return _joined(UNKNOWN_MEMBER, member_id)
-        group.known.discard(member_id)
-        session = body["session_timeout_ms"] / 1000
+            return _joined(Code.UNKNOWN_MEMBER_ID, member_id)
+        group.known.pop(member_id, None)
         member = group.members.get(member_id)
+        fresh = member is None
         if member is None:
-            member = group.members[member_id] = Member(
-                member_id, body.get("group_instance_id"), session, 0, [], 0
-            )
-        member.session_s = session
+            member = group.members[member_id] = Member(member_id, instance, 0, 0, [], 0)
+        member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), LONGEST_S)
         limit_ms: int = body.get("rebalance_timeout_ms") or body["session_timeout_ms"]
-        member.rebalance_s = max(limit_ms, 1) / 1000
-        member.protocols = body["protocols"]
+        member.rebalance_s = min(max(limit_ms, 1) / 1000, LONGEST_S)
+        had, member.protocols = member.protocols, body["protocols"]
         member.seen = time.monotonic()
+        alone = len(group.members) == 1
+        if _common(group) is None or not (alone or group.type == body["protocol_type"]):
+            member.protocols = had
+            if fresh:
+                del group.members[member_id]
+            return _joined(Code.INCONSISTENT_GROUP_PROTOCOL, member_id)
         group.type = body["protocol_type"]
-        if _common(group) is None:
-            del group.members[member_id]
-            return _joined(INCONSISTENT_PROTOCOL, member_id)
         loop = asyncio.get_running_loop()
         if member.joining is None or member.joining.done():
             member.joining = loop.create_future()
@@ -113,7 +140,7 @@ class Groups:
         try:
             error = await asyncio.wait_for(asyncio.shield(member.joining), member.rebalance_s + 5)
         except TimeoutError:
-            error = REBALANCING
+            error = Code.REBALANCE_IN_PROGRESS
         if error:
             return _joined(error, member_id)
         member.seen = time.monotonic()
@@ -141,7 +168,7 @@ class Groups:
         group.state = "joining"
         for member in group.members.values():
             if member.syncing is not None and not member.syncing.done():
-                member.syncing.set_result(REBALANCING)
+                member.syncing.set_result(Code.REBALANCE_IN_PROGRESS)
         waiting = [m for m in group.members.values() if m.joining is None or m.joining.done()]
         if group.timer is not None:
             group.timer.cancel()
@@ -180,7 +207,7 @@ class Groups:
         if error or group is None:
             return blank
         if group.state == "joining":
-            return {**blank, "error_code": REBALANCING}
+            return {**blank, "error_code": Code.REBALANCE_IN_PROGRESS}
         member = group.members[body["member_id"]]
         if body["member_id"] == group.leader and group.state == "syncing":
             for each in body["assignments"]:
@@ -195,7 +222,7 @@ class Groups:
             try:
                 error = await asyncio.wait_for(member.syncing, member.rebalance_s + 5)
             except TimeoutError:
-                error = REBALANCING
+                error = Code.REBALANCE_IN_PROGRESS
             if error:
                 return {**blank, "error_code": error}
         return {
@@ -211,7 +238,7 @@ class Groups:
         if error or group is None:
             return error
         self._expire(group)
-        return REBALANCING if group.state == "joining" else 0
+        return Code.REBALANCE_IN_PROGRESS if group.state == "joining" else 0
 
     def check_commit(self, body: Body) -> int:
         """The error of a commit by a member; those from outside of the group are welcome."""
@@ -219,10 +246,12 @@ class Groups:
             return 0
         group = self._groups.get(body["group_id"])
         if group is None or body["member_id"] not in group.members:
-            return 0 if group is None else UNKNOWN_MEMBER
+            return 0 if group is None else Code.UNKNOWN_MEMBER_ID
         group.members[body["member_id"]].seen = time.monotonic()
         return (
-            0 if body["generation_id_or_member_epoch"] == group.generation else ILLEGAL_GENERATION
+            0
+            if body["generation_id_or_member_epoch"] == group.generation
+            else Code.ILLEGAL_GENERATION
         )
 
     def leave(self, body: Body) -> list[Body]:
@@ -242,9 +271,9 @@ class Groups:
                     "",
                 )
             gone = group.members.pop(found, None)
-            told.append({**each, "error_code": 0 if gone else UNKNOWN_MEMBER})
+            told.append({**each, "error_code": 0 if gone else Code.UNKNOWN_MEMBER_ID})
             if gone is not None and gone.joining is not None and not gone.joining.done():
-                gone.joining.set_result(UNKNOWN_MEMBER)
+                gone.joining.set_result(Code.UNKNOWN_MEMBER_ID)
         if group.members:
             self._rebalance(group)
         else:
@@ -275,17 +304,28 @@ class Groups:
             ],
         }
 
-    def names(self) -> list[tuple[str, str]]:
-        """(group, protocol type) of all groups."""
-        return [(group.name, group.type) for group in self._groups.values()]
+    def listed(self) -> list[Body]:
+        """What ListGroups tells."""
+        return [
+            {
+                "group_id": group.name,
+                "protocol_type": group.type,
+                "group_state": STATES[group.state],
+                "group_type": "classic",
+            }
+            for group in self._groups.values()
+        ]
 
     def _checked(self, body: Body) -> tuple[Group | None, int]:
         group = self._groups.get(body["group_id"])
         if group is None or body["member_id"] not in group.members:
-            return None, UNKNOWN_MEMBER
+            return None, Code.UNKNOWN_MEMBER_ID
         group.members[body["member_id"]].seen = time.monotonic()
         if body["generation_id"] != group.generation:
-            return group, REBALANCING if group.state == "joining" else ILLEGAL_GENERATION
+            return (
+                group,
+                Code.REBALANCE_IN_PROGRESS if group.state == "joining" else Code.ILLEGAL_GENERATION,
+            )
         return group, 0
 
     def _expire(self, group: Group) -> None:
@@ -294,7 +334,7 @@ class Groups:
         gone = [
             member.id
             for member in group.members.values()
-            if member.joining is None and now - member.seen > max(member.session_s, 1)
+            if member.joining is None and now - member.seen > member.session_s
         ]
         for member_id in gone:
             del group.members[member_id]
@@ -302,12 +342,21 @@ class Groups:
             self._rebalance(group)
 
 
+def _replace(group: Group, instance: str | None) -> None:
+    """A static member (KIP-345) is back under a new id: the one it had before is fenced."""
+    for old in [m for m in group.members.values() if instance and m.instance == instance]:
+        del group.members[old.id]
+        for waiting in (old.joining, old.syncing):
+            if waiting is not None and not waiting.done():
+                waiting.set_result(Code.FENCED_INSTANCE_ID)
+
+
 def _joined(error: int, member_id: str) -> Body:
     return {
         "error_code": error,
         "generation_id": -1,
         "protocol_type": None,
-        "protocol_name": "" if error != MEMBER_ID_REQUIRED else None,
+        "protocol_name": "" if error != Code.MEMBER_ID_REQUIRED else None,
         "leader": "",
         "member_id": member_id,
         "members": [],
@@ -330,103 +379,3 @@ def _metadata(member: Member, protocol: str) -> bytes:
             data: bytes = each["metadata"]
             return data
     return b""
-
-
-# --- KIP-848
-
-
-@dataclass(slots=True)
-class Consumer:
-    """A member of a group of the consumer protocol."""
-
-    id: str
-    epoch: int = 0
-    topics: list[str] = field(default_factory=list)
-    owned: set[tuple[bytes, int]] = field(default_factory=set)
-    target: set[tuple[bytes, int]] = field(default_factory=set)
-    told: set[tuple[bytes, int]] | None = None
-    seen: float = 0.0
-
-
-class ConsumerGroups:
-    """Groups of KIP-848: the coordinator assigns. A partition goes to its next owner when the one
-    before has given it up."""
-
-    def __init__(self) -> None:
-        self._groups: dict[str, dict[str, Consumer]] = {}
-        self._epochs: dict[str, int] = {}
-
-    def heartbeat(self, body: Body, partitions: Any) -> Body:
-        """ConsumerGroupHeartbeat; `partitions` gives (topic id, number) pairs of topics by name."""
-        name = body["group_id"]
-        members = self._groups.setdefault(name, {})
-        member_id = body["member_id"] or str(uuid.uuid4())
-        now = time.monotonic()
-        for gone in [m.id for m in members.values() if now - m.seen > 45 and m.id != member_id]:
-            self._remove(name, gone)
-        if body["member_epoch"] < 0:
-            self._remove(name, member_id)
-            return _beat(member_id, body["member_epoch"], None)
-        member = members.get(member_id)
-        if member is None:
-            if body["member_epoch"] > 0:
-                return {**_beat(member_id, 0, None), "error_code": UNKNOWN_MEMBER}
-            member = members[member_id] = Consumer(member_id)
-            self._epochs[name] = self._epochs.get(name, 0) + 1
-        elif body["member_epoch"] == 0:
-            member.told = None
-            member.owned = set()
-        elif body["member_epoch"] > self._epochs[name]:
-            return {**_beat(member_id, 0, None), "error_code": FENCED_EPOCH}
-        member.seen = now
-        if body.get("subscribed_topic_names") is not None and (
-            body["subscribed_topic_names"] != member.topics
-        ):
-            member.topics = list(body["subscribed_topic_names"])
-            self._epochs[name] += 1
-        if body.get("topic_partitions") is not None:
-            member.owned = {
-                (bytes(each["topic_id"]), number)
-                for each in body["topic_partitions"]
-                for number in each["partitions"]
-            }
-        self._assign(members, partitions)
-        taken = {p for m in members.values() if m is not member for p in m.owned}
-        mine = {p for p in member.target if p not in taken}
-        member.epoch = self._epochs[name]
-        if mine == member.told:
-            return _beat(member_id, member.epoch, None)
-        member.told = mine
-        member.owned = mine | (member.owned & mine)
-        topics: dict[bytes, list[int]] = {}
-        for topic_id, number in sorted(mine):
-            topics.setdefault(topic_id, []).append(number)
-        told = [{"topic_id": each, "partitions": numbers} for each, numbers in topics.items()]
-        return _beat(member_id, member.epoch, {"topic_partitions": told})
-
-    def _remove(self, name: str, member_id: str) -> None:
-        if self._groups.get(name, {}).pop(member_id, None) is not None:
-            self._epochs[name] = self._epochs.get(name, 0) + 1
-
-    @staticmethod
-    def _assign(members: dict[str, Consumer], partitions: Any) -> None:
-        """Round robin over those who subscribe."""
-        for member in members.values():
-            member.target = set()
-        wanted = sorted({topic for member in members.values() for topic in member.topics})
-        turn = 0
-        for topic in wanted:
-            those = sorted((m for m in members.values() if topic in m.topics), key=lambda m: m.id)
-            for place in partitions(topic):
-                those[turn % len(those)].target.add(place)
-                turn += 1
-
-
-def _beat(member_id: str, epoch: int, assignment: Body | None) -> Body:
-    return {
-        "error_code": 0,
-        "member_id": member_id,
-        "member_epoch": epoch,
-        "heartbeat_interval_ms": HEARTBEAT_MS,
-        "assignment": assignment,
-    }

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 from analyzer.model import Exchange
 from analyzer.session import Session
 from dissectors.layout import Layout
+from dissectors.masking import masked
 from dissectors.reader import Body
 from dissectors.walk import leaves
 
@@ -15,6 +19,13 @@ MOST: Final = 256
 NEAR: Final = 0.5
 """Share of a request's values that have to be the same; below it the answer is to something
 else."""
+LONGEST: Final = 40
+"""Characters of a value in a line for people."""
+VALUES: Final = 3
+"""Values in a line for people."""
+
+Said = tuple[str, Any]
+"""A field's path without indexes, and its value."""
 
 
 class Match(NamedTuple):
@@ -23,6 +34,10 @@ class Match(NamedTuple):
     exchange: Exchange
     likeness: float
     """0 to 1."""
+    only_here: list[Said]
+    """What the request says and the captured one does not."""
+    only_there: list[Said]
+    """The reverse."""
 
 
 class Library:
@@ -31,7 +46,8 @@ class Library:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._indexes: dict[int, list[int]] = {}
-        self._values: dict[int, frozenset[tuple[str, Any]]] = {}
+        self._values: dict[int, dict[Said, None]] = {}
+        self._latencies: dict[int, deque[int]] = {}
 
     def add(self, exchange: Exchange, index: int) -> None:
         """Take an exchange in, with its index in the session."""
@@ -41,11 +57,19 @@ class Library:
             return
         if exchange.api_key is None or exchange.response.decoded.version != exchange.api_version:
             return
+        if exchange.latency_ns is not None:
+            known = self._latencies.setdefault(exchange.api_key, deque(maxlen=MOST))
+            known.append(exchange.latency_ns)
         found = self._indexes.setdefault(exchange.api_key, [])
         if len(found) < MOST:
             found.append(index)
             decoded = exchange.request.decoded
             self._values[index] = _values(decoded.layout, decoded.body)
+
+    def latency_s(self, key: int) -> float:
+        """How long the captured broker took for requests of that API: the median, in seconds."""
+        known = self._latencies.get(key)
+        return median(known) / 1e9 if known else 0.0
 
     def nearest(self, key: int, version: int, layout: Layout, body: Body) -> Match | None:
         """The captured exchange whose request says most of the same; of equals the one of the same
@@ -54,26 +78,49 @@ class Library:
         best: tuple[float, bool, int] | None = None
         for index in self._indexes.get(key, ()):
             had = self._values[index]
-            whole = len(wanted | had)
-            likeness = len(wanted & had) / whole if whole else 1.0
+            common = len(wanted.keys() & had.keys())
+            whole = len(wanted) + len(had) - common
+            likeness = common / whole if whole else 1.0
             same = self._session.versions[index] == version
             place = (likeness, same, -index)
             if best is None or place > best:
                 best = place
         if best is None:
             return None
-        return Match(self._session.exchange(-best[2]), best[0])
+        had = self._values[-best[2]]
+        return Match(
+            self._session.exchange(-best[2]),
+            best[0],
+            [each for each in wanted if each not in had],
+            [each for each in had if each not in wanted],
+        )
 
 
-def _values(layout: Layout, body: Body) -> frozenset[tuple[str, Any]]:
-    """Fields and their values, wherever in arrays they stand; volatile ones say nothing."""
-    found = set()
-    for leaf in leaves(layout, body):
+def told(said: Iterable[Said]) -> str:
+    """Some of these values, for people: name=orders, num_partitions=3."""
+    short = []
+    for path, value in said:
+        if value in (None, "", b"", "[]"):
+            continue
+        text = value.hex() if isinstance(value, bytes) else str(value)
+        text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+        short.append(f"{path.rpartition('.')[2]}={text}")
+        if len(short) > VALUES:
+            short[-1] = "…"
+            break
+    return ", ".join(short) or "nothing more"
+
+
+def _values(layout: Layout, body: Body) -> dict[Said, None]:
+    """Fields and their values in wire order, wherever in arrays they stand; volatile ones say
+    nothing, secrets are asterisks."""
+    found: dict[Said, None] = {}
+    for leaf in leaves(layout, masked(layout, body)):
         if leaf.slot.field.volatile or leaf.slot.wire is None:
             continue
         path = ".".join(part for part in leaf.path.split(".") if not part.isdigit())
         value = leaf.value
         if isinstance(value, list | dict):
             value = str(value)
-        found.add((path, value))
-    return frozenset(found)
+        found[path, value] = None
+    return found

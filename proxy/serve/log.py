@@ -1,4 +1,5 @@
-"""One partition as the capture shows it: batches in the order of their offsets. Sans-I/O."""
+"""One partition as the capture shows it: batches in the order of their offsets, and which of them
+are of aborted transactions. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -8,11 +9,25 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissectors.errors import DissectError
-from dissectors.record_writer import encode_message_set
-from dissectors.records import CONTROL, Batch, Partial, Record, batches, open_batch
+from dissectors.record_writer import encode_batch, encode_message_set
+from dissectors.records import (
+    CONTROL,
+    TRANSACTIONAL,
+    Batch,
+    Partial,
+    Record,
+    batches,
+    open_batch,
+)
 
 _OFFSET: Final = struct.Struct(">q")
+_MARKER_KEY: Final = struct.Struct(">hh")
+_MARKER_VALUE: Final = struct.Struct(">hi")
+ABORT: Final = 0
+COMMIT: Final = 1
 NO_TIME: Final = -1
+MOST: Final = 1 << 62
+"""No offset is larger: whatever a damaged capture tells, sums of offsets stay representable."""
 
 
 class Entry(NamedTuple):
@@ -23,6 +38,19 @@ class Entry(NamedTuple):
     max_timestamp: int
     magic: int
     data: bytes
+    producer: int = -1
+    """Of a transaction's batch, or of its marker; -1 for all others."""
+    marker: int | None = None
+    """ABORT or COMMIT, of a batch that ends a transaction."""
+
+
+class Owed(NamedTuple):
+    """The end of a transaction that was asked for; where its marker is nobody has seen."""
+
+    producer: int
+    last: int
+    """The last offset of the transaction's batches."""
+    marker: int
 
 
 class Log:
@@ -31,10 +59,16 @@ class Log:
     def __init__(self) -> None:
         self._bases: list[int] = []
         self._entries: list[Entry] = []
-        self.aborted: list[tuple[int, int]] = []
-        """(producer id, first offset) of aborted transactions."""
         self._told_end = 0
         self._told_start: int | None = None
+        self._told_aborted: dict[tuple[int, int], None] = {}
+        self._owed: list[Owed] = []
+        self._live = 0
+        # Of transactions, from the entries in their order; `_settle` makes them true.
+        self._stale = False
+        self._open: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self._aborted: list[tuple[int, int, int]] = []
 
     @property
     def start(self) -> int:
@@ -48,6 +82,19 @@ class Log:
         """The offset that the next record gets: the end of what was captured."""
         return self._entries[-1].last + 1 if self._entries else self._told_start or 0
 
+    @property
+    def next(self) -> int:
+        """The largest offset where a reader may stand: somebody of the capture did."""
+        return max(self.end, self._told_end)
+
+    @property
+    def stable(self) -> int:
+        """Up to where readers of committed records may read: before what is open since we serve."""
+        self._settle()
+        return min(
+            (first for first in self._open.values() if first >= self._live), default=self.end
+        )
+
     def add(self, data: bytes) -> None:
         """Take in the records of a Fetch; those that are there already change nothing."""
         try:
@@ -55,16 +102,11 @@ class Log:
                 if isinstance(batch, Partial):
                     continue
                 last = batch.last_offset
-                if last < 0:
+                if not 0 <= last < MOST:
                     continue
-                entry = Entry(
-                    batch.base_offset if batch.magic == 2 else _first(data, batch),
-                    last,
-                    batch.max_timestamp,
-                    batch.magic,
-                    data[batch.at : batch.at + batch.size],
-                )
-                self._put(entry)
+                base = batch.base_offset if batch.magic == 2 else _first(data, batch)
+                piece = data[batch.at : batch.at + batch.size]
+                self._put(_entry(base, last, batch, piece))
         except DissectError:
             return
 
@@ -76,11 +118,17 @@ class Log:
             return
         self._bases.insert(at, entry.base)
         self._entries.insert(at, entry)
+        if at == len(self._entries) - 1:
+            self._take(entry)
+        else:
+            self._stale = True
 
     def append(self, data: bytes, base: int | None = None) -> int:
         """Write what a producer sent, behind the end or where the captured broker put it; the
-        offset of the first record."""
-        first = at = self.end if base is None else base
+        offset of the first record, -1 when there is none."""
+        first = at = self.next if base is None else base
+        if first + len(data) >= MOST:
+            return -1
         try:
             for batch in batches(data):
                 if isinstance(batch, Partial):
@@ -94,24 +142,34 @@ class Log:
                     piece = encode_message_set(batch.magic, rows) if rows else piece
                 piece = _OFFSET.pack(at) + piece[8:] if batch.magic == 2 else piece
                 last = at + count - 1
-                self._put(Entry(at, last, batch.max_timestamp, batch.magic, piece))
+                if last >= MOST:
+                    break
+                self._put(_entry(at, last, batch, piece))
                 at = last + 1
         except DissectError:
             pass
-        return first
+        return first if at > first else -1
 
     def starts_at(self, offset: int) -> None:
         """The capture told where the log starts; counts while there is nothing in it."""
-        if self._told_start is None or offset > self._told_start:
+        if offset < MOST and (self._told_start is None or offset > self._told_start):
             self._told_start = offset
 
-    def read(self, offset: int, most: int, magic: int) -> bytes:
-        """Whole batches from the one with `offset` on, at least one, up to `most` bytes; old
-        clients
-        (`magic` 0 or 1) get message sets."""
+    def reaches(self, offset: int) -> None:
+        """The capture told of that offset; what lies before it may be unknown."""
+        if offset < MOST:
+            self._told_end = max(self._told_end, offset)
+
+    # --- reading
+
+    def read(self, offset: int, most: int, magic: int, before: int | None = None) -> bytes:
+        """Whole batches from the one with `offset` on, at least one, up to `most` bytes and to the
+        offset `before`; old clients (`magic` 0 or 1) get message sets."""
         out: list[bytes] = []
         size = 0
-        for entry in self._from(offset):
+        for entry in self.entries(offset):
+            if before is not None and entry.base >= before:
+                break
             data = entry.data if entry.magic <= magic else _older(entry, magic)
             if out and size + len(data) > most:
                 break
@@ -119,15 +177,13 @@ class Log:
             size += len(data)
         return b"".join(out)
 
-    def _from(self, offset: int) -> Iterator[Entry]:
+    def entries(self, offset: int) -> Iterator[Entry]:
+        """Batches, from the one with `offset` on, or behind it when there is none."""
         at = bisect_right(self._bases, offset)
         if at and self._entries[at - 1].last >= offset:
             at -= 1
-        yield from self._entries[at:]
-
-    def holds(self, offset: int) -> bool:
-        """Whether there is something to read from that offset on."""
-        return bool(self._entries) and self._entries[-1].last >= offset
+        for index in range(at, len(self._entries)):
+            yield self._entries[index]
 
     def offset_for(self, timestamp: int) -> tuple[int, int]:
         """(offset, time) of the first batch that is not older; (-1, -1) when there is none."""
@@ -141,9 +197,88 @@ class Log:
         best = max(self._entries, key=lambda entry: entry.max_timestamp, default=None)
         return (-1, NO_TIME) if best is None else (best.last, best.max_timestamp)
 
+    # --- transactions
+
+    def _take(self, entry: Entry) -> None:
+        if entry.producer < 0:
+            return
+        if entry.marker is None:
+            self._open.setdefault(entry.producer, entry.base)
+            self._last[entry.producer] = entry.last
+            return
+        first = self._open.pop(entry.producer, None)
+        if first is not None and entry.marker == ABORT:
+            self._aborted.append((entry.producer, first, entry.base))
+
+    def _settle(self) -> None:
+        if not self._stale:
+            return
+        self._stale = False
+        self._open, self._last, self._aborted = {}, {}, []
+        for entry in self._entries:
+            self._take(entry)
+
+    def aborted(self, producer: int, first: int) -> None:
+        """The capture told of an aborted transaction."""
+        self._told_aborted[producer, first] = None
+
     def aborted_from(self, offset: int) -> list[tuple[int, int]]:
-        """Aborted transactions that a reader from `offset` on has to know."""
-        return list(self.aborted)
+        """Aborted transactions that a reader from `offset` on has to know: (producer id, first
+        offset). One whose marker was read already must not be told: the reader would drop what the
+        producer wrote afterwards."""
+        self._settle()
+        found = [(producer, first) for producer, first, end in self._aborted if end >= offset]
+        ended = {producer for producer, _, _ in self._aborted}
+        return found + [each for each in self._told_aborted if each[0] not in ended]
+
+    def end_transaction(self, producer: int, epoch: int, committed: bool, now_ms: int) -> None:
+        """Write the marker, if the producer has a transaction open here."""
+        self._settle()
+        if producer in self._open:
+            kind = COMMIT if committed else ABORT
+            self._put(_marker(self.next, producer, epoch, kind, now_ms))
+
+    def ends(self, producer: int, committed: bool) -> None:
+        """The capture told that a transaction ended."""
+        self._settle()
+        if producer in self._open:
+            kind = COMMIT if committed else ABORT
+            self._owed.append(Owed(producer, self._last[producer], kind))
+
+    def finish(self) -> None:
+        """All of the capture was told: markers that nobody fetched go to the first offset behind
+        their transaction that is free, where the broker will have put them."""
+        for owed in self._owed:
+            place = owed.last + 1
+            for entry in self.entries(place):
+                if entry.producer == owed.producer or entry.base > place:
+                    break
+                place = entry.last + 1
+            self._put(_marker(place, owed.producer, 0, owed.marker, 0))
+        self._owed.clear()
+        self._live = self.end
+
+
+def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
+    producer, marker = -1, None
+    if batch.magic == 2 and batch.attributes & TRANSACTIONAL:
+        producer = batch.producer_id
+        if batch.attributes & CONTROL:
+            opened = open_batch(piece, batch._replace(at=0))
+            key = (opened.records[0].key or b"") if opened.records else b""
+            marker = _MARKER_KEY.unpack(key)[1] if len(key) == _MARKER_KEY.size else COMMIT
+    return Entry(base, last, batch.max_timestamp, batch.magic, piece, producer, marker)
+
+
+def _marker(place: int, producer: int, epoch: int, kind: int, now_ms: int) -> Entry:
+    record = Record(place, now_ms, _MARKER_KEY.pack(0, kind), _MARKER_VALUE.pack(0, 0), ())
+    data = encode_batch(
+        [record],
+        attributes=TRANSACTIONAL | CONTROL,
+        producer_id=producer,
+        producer_epoch=epoch,
+    )
+    return Entry(place, place, now_ms, 2, data, producer, kind)
 
 
 def _first(data: bytes, batch: Batch) -> int:

@@ -59,6 +59,10 @@ class Model:
     asked: dict[int, set[int]] = field(default_factory=dict)
     """API key -> versions that the captured clients used."""
     mechanisms: list[str] = field(default_factory=list)
+    coordinators: dict[str, int] = field(default_factory=dict)
+    """Group or transactional id -> node."""
+    created: set[str] = field(default_factory=set)
+    """Topics that the captured clients made."""
 
     # --- reading the capture
 
@@ -86,6 +90,14 @@ class Model:
             for part in topic.partitions.values():
                 if part.leader not in self.nodes:
                     part.leader = min(self.nodes)
+                part.log.finish()
+
+    def forget(self, name: str) -> Topic | None:
+        """A topic is deleted; None when there is none."""
+        gone = self.topics.pop(name, None)
+        if gone is not None:
+            self.ids.pop(gone.id, None)
+        return gone
 
     def topic(self, name: str) -> Topic:
         """A topic; made when it is not known."""
@@ -145,7 +157,10 @@ class Model:
         self.cluster_id = answer["cluster_id"] or self.cluster_id
 
     def _find_coordinator(self, request: Body, answer: Body) -> None:
-        self._brokers([e for e in answer.get("coordinators", [answer]) if not e["error_code"]])
+        found = [e for e in answer.get("coordinators", [answer]) if not e["error_code"]]
+        self._brokers(found)
+        for each in found:
+            self.coordinators[each.get("key", request.get("key", ""))] = each["node_id"]
 
     def _api_versions(self, request: Body, answer: Body) -> None:
         for each in answer["api_keys"]:
@@ -163,10 +178,9 @@ class Model:
                 log = self.partition(name, part["partition_index"]).log
                 if part.get("log_start_offset", -1) > 0:
                     log.starts_at(part["log_start_offset"])
+                log.reaches(part["high_watermark"])
                 for each in part.get("aborted_transactions") or ():
-                    aborted = (each["producer_id"], each["first_offset"])
-                    if aborted not in log.aborted:
-                        log.aborted.append(aborted)
+                    log.aborted(each["producer_id"], each["first_offset"])
                 if part["records"]:
                     log.add(part["records"])
 
@@ -194,8 +208,32 @@ class Model:
                 name = self.name_of(topic)
                 for part in topic["partitions"]:
                     place = (name, part["partition_index"])
-                    if name and part["committed_offset"] >= 0 and place not in known:
-                        known[place] = (part["committed_offset"], part["metadata"])
+                    if name and part["committed_offset"] >= 0:
+                        known.setdefault(place, (part["committed_offset"], part["metadata"]))
+                        self._reached(name, part)
+
+    def _offset_commit(self, request: Body, answer: Body) -> None:
+        for topic in request["topics"]:
+            name = self.name_of(topic)
+            for part in topic["partitions"]:
+                if name:
+                    self._reached(name, part)
+
+    def _reached(self, name: str, part: Body) -> None:
+        """Somebody stood there."""
+        topic = self.topics.get(name)
+        if topic is not None and part["partition_index"] in topic.partitions:
+            topic.partitions[part["partition_index"]].log.reaches(part["committed_offset"])
+
+    def _end_txn(self, request: Body, answer: Body) -> None:
+        if answer["error_code"]:
+            return
+        for topic in self.topics.values():
+            for part in topic.partitions.values():
+                part.log.ends(request["producer_id"], request["committed"])
+
+    def _create_topics(self, request: Body, answer: Body) -> None:
+        self.created.update(e["name"] for e in answer["topics"] if not e["error_code"])
 
     def _sasl(self, request: Body, answer: Body) -> None:
         for name in answer["mechanisms"]:
@@ -211,6 +249,9 @@ _READERS: Final[dict[str, Any]] = {
     "Fetch": Model._fetch,
     "Produce": Model._produce,
     "OffsetFetch": Model._offset_fetch,
+    "OffsetCommit": Model._offset_commit,
+    "EndTxn": Model._end_txn,
+    "CreateTopics": Model._create_topics,
     "SaslHandshake": Model._sasl,
 }
 

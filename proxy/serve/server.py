@@ -1,13 +1,20 @@
-"""The listeners of a served capture: one for each captured node. The only I/O here."""
+"""The listeners of a served capture: one for each captured node. The only I/O here.
+
+Clients may be anything: what is announced is held against limits before it is waited for, every
+wait ends, and lines for people do not repeat without end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
+from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from dissectors.errors import DissectError, UnknownApi, UnknownVersion
+from dissectors.reader import Body
 from dissectors.registry import (
     API_VERSIONS,
     APIS,
@@ -19,31 +26,65 @@ from dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from proxy.serve.broker import UNSUPPORTED_VERSION, Answer, Broker, Refused
+from proxy.serve.asked import Code
+from proxy.serve.broker import Answer, Broker, Refused
+from proxy.serve.logins import Accounts, Denied, Login
 
 MAX_REQUEST: Final = 100 << 20
-MAX_CONNECTIONS: Final = 1_000
+MAX_CONNECTIONS: Final = 800
+BUFFER: Final = 1 << 20
+BACKLOG: Final = 512
+MAX_BUFFERED: Final = 512 << 20
+"""Bytes of requests and answers of all connections together."""
+SMALL: Final = 64 << 10
+"""Requests up to here are not counted in that."""
+IDLE_S: Final = 600.0
+"""As connections.max.idle.ms of brokers."""
+FRAME_S: Final = 60.0
+"""For a request to arrive, once it has begun, and for an answer to be taken."""
+MOST_LINES: Final = 1_000
+"""Different lines for people that are counted."""
 _SIZE: Final = struct.Struct(">i")
 
 Told = Callable[[str], None]
 
 
 class Server:
-    """Listens for a broker; `start` and `stop` as often as wanted."""
+    """Listens for a broker."""
 
-    def __init__(self, told: Told | None = None) -> None:
-        self._told = told or (lambda text: None)
+    def __init__(
+        self,
+        told: Told | None = None,
+        *,
+        accounts: Accounts | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._out = told or (lambda text: None)
+        self._said: Counter[str] = Counter()
+        self._accounts = accounts or Accounts()
+        self._tls = tls
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._buffered = 0
         self.requests = 0
         self.broker: Broker | None = None
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Open a listener, port 0 for any; where it is. `OSError` when that is not possible."""
-        server = await asyncio.start_server(self._connected, host, port, limit=1 << 20)
+        asyncio.get_running_loop().set_exception_handler(self._failed)
+        if self._tls is None:
+            server = await asyncio.start_server(
+                self._connected, host, port, limit=BUFFER, backlog=BACKLOG
+            )
+        else:
+            loop = asyncio.get_running_loop()
+            server = await loop.create_server(self._secured, host, port, backlog=BACKLOG)
         self._servers.append(server)
         place: tuple[str, int] = server.sockets[0].getsockname()[:2]
         return place
+
+    def _secured(self) -> asyncio.BaseProtocol:
+        return _Paused(asyncio.StreamReader(BUFFER), self._connected)
 
     async def stop(self) -> None:
         """Close everything."""
@@ -56,79 +97,195 @@ class Server:
             await server.wait_closed()
         self._servers.clear()
 
+    def _tell(self, who: str, text: str) -> None:
+        """A line for people: the first time, the tenth, the hundredth."""
+        if text not in self._said and len(self._said) >= MOST_LINES:
+            self._said.pop(next(iter(self._said)))
+        self._said[text] += 1
+        count = self._said[text]
+        if count == 1:
+            self._out(f"{who}: {text}")
+        elif str(count).strip("0") == "1":
+            self._out(f"{who}: {text} ({count} times)")
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What asyncio would log, such as: there are no more file descriptors."""
+        error = context.get("exception")
+        self._tell("listener", f"{context.get('message')} ({error})")
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        who = ":".join(map(str, writer.get_extra_info("peername")[:2]))
+        who = ":".join(map(str, (writer.get_extra_info("peername") or ("?",))[:2]))
         try:
             if len(self._tasks) > MAX_CONNECTIONS:
-                self._told(f"{who}: more than {MAX_CONNECTIONS} connections")
+                self._tell(who, f"more than {MAX_CONNECTIONS} connections; closed")
                 return
-            await self._serve(reader, writer, who)
+            if self._tls is not None:
+                await writer.start_tls(self._tls, ssl_handshake_timeout=FRAME_S)
+            await _Connection(self, self._accounts, reader, writer, who).serve()
+        except ssl.SSLError as error:
+            self._tell(who, f"TLS failed ({error.reason or error}); closed")
         except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             pass
+        except Exception as error:  # a fault of ours must cost this connection only, and be told
+            self._tell(who, f"a fault of kafkascope ({type(error).__name__}: {error}); closed")
         finally:
             self._tasks.discard(task)
             writer.close()
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, who: str
+    def take(self, size: int) -> bool:
+        """Whether there is room for so many bytes more; `give` them back."""
+        if size > SMALL and self._buffered + size > MAX_BUFFERED:
+            return False
+        self._buffered += size
+        return True
+
+    def give(self, size: int) -> None:
+        """They are not needed any more."""
+        self._buffered -= size
+
+
+class _Paused(asyncio.StreamReaderProtocol):
+    """Reads nothing before TLS begins; so that it begins in our hands and its failures are told."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        super().connection_made(transport)
+
+
+class _Connection:
+    """One client."""
+
+    def __init__(
+        self,
+        server: Server,
+        accounts: Accounts,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        who: str,
     ) -> None:
-        while True:
-            size = await reader.readexactly(4)
-            (length,) = _SIZE.unpack(size)
-            if not 8 <= length <= MAX_REQUEST:
-                self._told(f"{who}: {_looks(size)}; closed")
-                return
-            payload = await reader.readexactly(length)
-            self.requests += 1
-            try:
-                answer = await self._answer(payload)
-            except Refused as error:
-                self._told(f"{who}: {error}; closed")
-                return
-            except DissectError as error:
-                self._told(f"{who}: a request cannot be read ({error}); closed")
-                return
-            if answer is not None:
-                writer.write(_SIZE.pack(len(answer)) + answer)
-                await writer.drain()
+        self._server = server
+        self._login = Login(accounts)
+        self._reader = reader
+        self._writer = writer
+        self._who = who
+
+    def _tell(self, text: str) -> None:
+        self._server._tell(self._who, text)
+
+    async def serve(self) -> None:
+        """Answer until the client leaves, or has to."""
+        try:
+            while await self._one():
+                pass
+        except (Refused, Denied) as error:
+            self._tell(f"{error}; closed")
+        except DissectError as error:
+            self._tell(f"a request cannot be read ({error}); closed")
+
+    async def _one(self) -> bool:
+        """One request and its answer; False when the connection is over."""
+        try:
+            async with asyncio.timeout(IDLE_S):
+                size = await self._reader.readexactly(4)
+        except TimeoutError:
+            return False
+        (length,) = _SIZE.unpack(size)
+        least = 0 if self._login.raw else 8
+        if not least <= length <= MAX_REQUEST:
+            raise Refused(_looks(size))
+        if not self._server.take(length):
+            raise Refused(f"no room for a request of {length} bytes beside those of others")
+        try:
+            answer = await self._answer(await self._payload(length))
+        finally:
+            self._server.give(length)
+        if answer is not None:
+            await self._send(answer)
+        return True
+
+    async def _payload(self, length: int) -> bytes:
+        try:
+            async with asyncio.timeout(FRAME_S):
+                return await self._reader.readexactly(length)
+        except TimeoutError:
+            raise Refused(f"a request of {length} bytes did not arrive in {FRAME_S:g} s") from None
+        except asyncio.IncompleteReadError as error:
+            raise Refused(f"{len(error.partial)} of the {length} bytes of a request came") from None
+
+    async def _send(self, answer: bytes) -> None:
+        if not self._server.take(len(answer)):
+            raise Refused(f"no room for an answer of {len(answer)} bytes beside those of others")
+        try:
+            self._writer.write(_SIZE.pack(len(answer)) + answer)
+            async with asyncio.timeout(FRAME_S):
+                await self._writer.drain()
+        except TimeoutError:
+            self._writer.transport.abort()
+            raise Refused(f"an answer was not taken in {FRAME_S:g} s") from None
+        finally:
+            self._server.give(len(answer))
 
     async def _answer(self, payload: bytes) -> bytes | None:
         """The payload of the answer; None when none is due."""
-        assert self.broker is not None
+        broker = self._server.broker
+        assert broker is not None
+        self._server.requests += 1
+        if self._login.raw:
+            return self._login.token(payload)
         head = read_request_header(payload)
+        known = broker.versions.get(head.api_key)
+        if head.api_key == API_VERSIONS and (
+            known is None or not known[0] <= head.api_version <= known[1]
+        ):
+            return _fallback(head, broker)
         try:
             decoded = decode_request(payload)
-            offered = {each["api_key"]: each for each in self.broker.versions()}
-            known = offered.get(head.api_key)
-            outside = known is None or not (
-                known["min_version"] <= head.api_version <= known["max_version"]
-            )
-            if outside and head.api_key == API_VERSIONS:
-                return self._fallback(head)
-            answer = await self.broker.answer(
-                head.api_key, head.api_version, head.client_id, decoded
-            )
         except (UnknownApi, UnknownVersion) as error:
-            if head.api_key == API_VERSIONS:
-                return self._fallback(head)
             raise Refused(str(error)) from None
+        answer = self._logged_in(head, decoded)
+        if answer is None:
+            if not self._login.done and head.api_key != API_VERSIONS:
+                raise Refused(f"{APIS[head.api_key].name} before a login; --user asks for one")
+            answer = await broker.answer(head.api_key, head.api_version, head.client_id, decoded)
         if answer.note:
-            self._told(f"{head.client_id or '?'}: {answer.note}")
-        return _written(head, decoded, answer)
+            self._server._tell(head.client_id or "?", answer.note)
+        return _written(head, answer)
 
-    def _fallback(self, head: RequestHeader) -> bytes:
-        """An ApiVersions of a version that the captured broker lacks (KIP-511)."""
-        assert self.broker is not None
-        body = {"error_code": UNSUPPORTED_VERSION, "api_keys": self.broker.versions()}
-        return _SIZE.pack(head.correlation_id) + write_layout(
-            layout_of("ApiVersionsResponse", 0), body
-        )
+    def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Answer | None:
+        """The answer to a request of SASL; None for others."""
+        name = APIS[head.api_key].name
+        if name == "SaslHandshake":
+            mechanism = decoded.body["mechanism"]
+            body = self._login.handshake(head.api_version, mechanism)
+            note = ""
+            if body["error_code"]:
+                note = f"{mechanism} is not served, only {', '.join(body['mechanisms'])}"
+                note += " (SCRAM needs --user)" if mechanism.startswith("SCRAM") else ""
+            return Answer(head.api_version, body, note)
+        if name == "SaslAuthenticate":
+            blank: Body = {"error_code": 0, "error_message": None, "session_lifetime_ms": 0}
+            try:
+                told = {**blank, "auth_bytes": self._login.token(decoded.body["auth_bytes"])}
+            except Denied as error:
+                failed: Body = {"error_code": Code.SASL_AUTHENTICATION_FAILED, "auth_bytes": b""}
+                told = {**blank, **failed, "error_message": f"Authentication failed: {error}"}
+                return Answer(head.api_version, told, f"authentication failed: {error}")
+            return Answer(head.api_version, told)
+        return None
 
 
-def _written(head: RequestHeader, decoded: Decoded, answer: Answer) -> bytes | None:
+def _fallback(head: RequestHeader, broker: Broker) -> bytes:
+    """An ApiVersions of a version that the captured broker lacks (KIP-511)."""
+    body = {"error_code": Code.UNSUPPORTED_VERSION, "api_keys": broker.offer()}
+    layout = layout_of("ApiVersionsResponse", 0)
+    return _SIZE.pack(head.correlation_id) + write_layout(layout, body)
+
+
+def _written(head: RequestHeader, answer: Answer) -> bytes | None:
     if answer.body is None:
         return None
     version = response_header_version(head.api_key, head.api_version)
@@ -141,7 +298,9 @@ def _written(head: RequestHeader, decoded: Decoded, answer: Answer) -> bytes | N
 def _looks(size: bytes) -> str:
     """What the first bytes are, when they are no Kafka request."""
     if size[:1] == b"\x16" and size[1:2] == b"\x03":
-        return "TLS arrived; a served capture speaks plaintext"
-    if size in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
+        return "TLS arrived where plaintext is spoken (--tls)"
+    if size in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PRI "):
         return "HTTP arrived"
+    if size == b"SSH-":
+        return "SSH arrived"
     return f"a request of {_SIZE.unpack(size)[0]} bytes was announced"

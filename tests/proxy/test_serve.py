@@ -1,49 +1,32 @@
-"""A capture as a broker, without clients of others: logs, groups, matching, hostile peers."""
+"""A capture as a broker, without clients of others: what is offered, matched, answered and said."""
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from analyzer.offline import open_capture
-from analyzer.session import Session
-from captures.spool import Spool
-from dissectors.record_writer import encode_batch, encode_message_set
-from dissectors.records import Partial, Record, batches, open_batch
+from dissectors.codes import ERRORS
 from dissectors.registry import APIS, example, layout_of, write_layout
-from proxy.replay.peer import Peer, PeerError, Reach
-from proxy.serve.broker import HANDLERS, Broker
+from proxy.replay.peer import PeerError
+from proxy.serve.asked import Code
+from proxy.serve.broker import LOGIN, Broker
 from proxy.serve.fitting import fitted
-from proxy.serve.groups import ILLEGAL_GENERATION, REBALANCING, UNKNOWN_MEMBER, Groups
-from proxy.serve.library import Library
-from proxy.serve.log import Log
-from proxy.serve.model import Model
-from proxy.serve.server import Server
-
-SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+from tests.proxy.served import batch, library_of, peer_of, read, with_server
 
 
-def rows(*values: bytes, base: int = 0) -> list[Record]:
-    return [Record(base + n, 5 + n, None, value, ()) for n, value in enumerate(values)]
-
-
-def read(data: bytes) -> list[tuple[int, bytes | None]]:
-    found = []
-    for batch in batches(data):
-        assert not isinstance(batch, Partial)
-        opened = open_batch(data, batch)
-        assert opened.error is None
-        found += [(record.offset, record.value) for record in opened.records]
-    return found
+def test_error_codes_have_the_names_of_the_protocol():
+    assert {code.value: code.name for code in Code} == {c: ERRORS[c].name for c in map(int, Code)}
 
 
 def test_every_handler_is_for_an_api():
-    assert set(HANDLERS) <= {api.name for api in APIS.values()}
+    model, library, capture = library_of("demo.pcap")
+    try:
+        broker = Broker(model, library, {1: ("127.0.0.1", 1)})
+        assert set(broker.handlers) | LOGIN <= {api.name for api in APIS.values()}
+    finally:
+        capture.close()
 
 
 @pytest.mark.parametrize("key", sorted(APIS))
@@ -57,111 +40,9 @@ def test_any_body_fits_any_version(key):
         write_layout(layout, fitted(layout, {}))
 
 
-def test_a_log_holds_each_offset_once():
-    log = Log()
-    late, early = encode_batch(rows(b"c", b"d", base=2)), encode_batch(rows(b"a", b"b"))
-    log.add(late)
-    log.add(early + late)
-    assert (log.start, log.end) == (0, 4)
-    assert read(log.read(0, 1 << 20, 2)) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
-    assert read(log.read(3, 1, 2)) == [(2, b"c"), (3, b"d")]
-    assert read(log.read(4, 1 << 20, 2)) == []
-    assert log.append(encode_batch(rows(b"e"), producer_id=4)) == 4
-    assert read(log.read(4, 1 << 20, 2)) == [(4, b"e")]
-    assert log.offset_for(6) == (0, 6)
-    log.add(b"garbage")
-
-
-def test_old_clients_get_message_sets():
-    log = Log()
-    log.add(encode_batch(rows(b"a", b"b", base=7), codec=4))
-    for magic in (0, 1):
-        data = log.read(7, 1 << 20, magic)
-        assert {batch.magic for batch in batches(data)} == {magic}  # type: ignore[union-attr]
-        assert read(data) == [(7, b"a"), (8, b"b")]
-    log.add(encode_message_set(1, rows(b"c", base=9)))
-    assert read(log.read(9, 1 << 20, 2)) == [(9, b"c")]
-
-
-def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
-    body = example("JoinGroupRequest", 5)
-    protocols = [{"name": "range", "metadata": member.encode()}]
-    return body | {
-        "group_id": group,
-        "member_id": member,
-        "protocol_type": "consumer",
-        "session_timeout_ms": 6000,
-        "rebalance_timeout_ms": 3000,
-        "protocols": protocols,
-        **more,
-    }
-
-
-async def _two_members() -> None:
-    groups = Groups()
-    first = (await groups.join(5, "a", join("g")))["member_id"]
-    told = await groups.join(5, "a", join("g", first))
-    assert (told["error_code"], told["leader"], told["generation_id"]) == (0, first, 1)
-    sync = {"group_id": "g", "member_id": first, "generation_id": 1}
-    mine = [{"member_id": first, "assignment": b"all"}]
-    assert (await groups.sync({**sync, "assignments": mine}))["assignment"] == b"all"
-    assert groups.heartbeat(sync) == 0
-    assert groups.heartbeat({**sync, "generation_id": 7}) == ILLEGAL_GENERATION
-    assert groups.heartbeat({**sync, "member_id": "x"}) == UNKNOWN_MEMBER
-    # A second one comes: the first is told, and both join.
-    second = (await groups.join(5, "b", join("g")))["member_id"]
-    coming = asyncio.create_task(groups.join(5, "b", join("g", second)))
-    await asyncio.sleep(0.01)
-    assert groups.heartbeat(sync) == REBALANCING
-    again = asyncio.create_task(groups.join(5, "a", join("g", first)))
-    both = await asyncio.gather(again, coming)
-    assert [each["generation_id"] for each in both] == [2, 2]
-    assert len(both[0]["members"]) == 2
-    assert both[1]["members"] == []
-    follower = {"group_id": "g", "member_id": second, "generation_id": 2, "assignments": []}
-    waiting = asyncio.create_task(groups.sync(follower))
-    await asyncio.sleep(0.01)
-    halves = [{"member_id": first, "assignment": b"1"}, {"member_id": second, "assignment": b"2"}]
-    leader = {"group_id": "g", "member_id": first, "generation_id": 2, "assignments": halves}
-    assert (await groups.sync(leader))["assignment"] == b"1"
-    assert (await waiting)["assignment"] == b"2"
-    groups.leave({"group_id": "g", "member_id": second})
-    assert groups.heartbeat({**sync, "generation_id": 2}) == REBALANCING
-
-
-def test_a_second_member_makes_a_rebalance():
-    asyncio.run(_two_members())
-
-
-def library_of(name: str) -> tuple[Model, Library, Any]:
-    capture = open_capture([SAMPLES / name], spool=Spool())
-    session = Session(capture.context, capture.source.read)
-    model, library = Model(capture.context.names), Library(session)
-    for exchange in capture.exchanges():
-        index = session.add(exchange)
-        model.add(exchange)
-        library.add(exchange, index)
-    model.finish()
-    return model, library, capture
-
-
-async def _with_server(name: str, use: Callable[[str, int, list[str]], Awaitable[None]]) -> None:
-    model, library, capture = library_of(name)
-    told: list[str] = []
-    server = Server(told.append)
-    try:
-        places = {node: await server.listen("127.0.0.1", 0) for node in sorted(model.nodes)}
-        server.broker = Broker(model, library, places)
-        await use(*places[min(places)], told)
-    finally:
-        await server.stop()
-        capture.close()
-        await asyncio.sleep(0.05)
-
-
 def test_captured_answers_have_our_addresses_and_others_are_said():
     async def use(host: str, port: int, told: list[str]) -> None:
-        peer = await Peer.open(host, port, Reach(timeout=5))
+        peer = await peer_of(host, port)
         metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
         assert [(each["host"], each["port"]) for each in metadata["brokers"]] == [(host, port)]
         asked = example("DescribeGroupsRequest", 5) | {"groups": ["nobody"]}
@@ -174,7 +55,7 @@ def test_captured_answers_have_our_addresses_and_others_are_said():
         assert any("DescribeLogDirs" in line for line in told)
         await peer.close()
 
-    asyncio.run(_with_server("demo.pcap", use))
+    asyncio.run(with_server("demo.pcap", use))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +72,7 @@ def test_captured_answers_have_our_addresses_and_others_are_said():
 )
 def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
     async def use(host: str, port: int, told: list[str]) -> None:
-        good = await Peer.open(host, port, Reach(timeout=5))
+        good = await peer_of(host, port)
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(sent)
         assert await asyncio.wait_for(reader.read(), 5) == b""
@@ -201,15 +82,116 @@ def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
         assert versions["api_keys"]
         await good.close()
 
-    asyncio.run(_with_server("demo.pcap", use))
+    asyncio.run(with_server("demo.pcap", use))
 
 
 def test_a_version_that_is_not_served_falls_back():
     async def use(host: str, port: int, told: list[str]) -> None:
-        peer = await Peer.open(host, port, Reach(timeout=5))
+        peer = await peer_of(host, port)
         payload = struct.pack(">hhih", 18, 77, 5, -1) + b"\0"
         answer = await peer.send(5, payload)
         assert answer[4:6] == struct.pack(">h", 35)
         await peer.close()
 
-    asyncio.run(_with_server("demo.pcap", use))
+    asyncio.run(with_server("demo.pcap", use))
+
+
+def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says_so():
+    marker = {"producer_id": 5, "producer_epoch": 0, "transaction_result": True}
+    marker |= {"topics": [{"name": "invoices", "partition_indexes": [77]}]}
+    marker |= {"coordinator_epoch": 0, "transaction_version": 0}
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        peer = await peer_of(host, port)
+        for _ in range(12):
+            await peer.ask("WriteTxnMarkers", 1, {"markers": [marker]})
+        await peer.close()
+        stranger = await peer_of(host, port)
+        with pytest.raises(PeerError):
+            await stranger.ask("CreateAcls", 3, example("CreateAclsRequest", 3))
+        await stranger.close()
+        lines = [line for line in told if "WriteTxnMarkers" in line]
+        assert len(lines) == 2, told
+        assert "name=invoices, partition_indexes=77" in lines[0]
+        assert "answered as exchange " in lines[0]
+        assert "% alike" in lines[0]
+        assert lines[1].endswith("(10 times)")
+        assert any("CreateAcls v3: the capture has no answer to this API" in e for e in told)
+
+    asyncio.run(with_server("cluster.pcap.gz", use))
+
+
+def test_topics_can_be_made_written_and_deleted():
+    async def use(host: str, port: int, told: list[str]) -> None:
+        peer = await peer_of(host, port)
+        plain = {"num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": []}
+        body: dict[str, object] = {"topics": [{**plain, "name": "made"}]}
+        body |= {"timeout_ms": 1000, "validate_only": False}
+        (made,) = (await peer.ask("CreateTopics", 7, body))["topics"]
+        assert (made["error_code"], made["num_partitions"]) == (0, 2)
+        (again,) = (await peer.ask("CreateTopics", 7, body))["topics"]
+        assert again["error_code"] == Code.TOPIC_ALREADY_EXISTS
+        data = {"name": "made", "partition_data": [{"index": 1, "records": batch(b"x", b"y")}]}
+        produce = {"transactional_id": None, "acks": -1, "timeout_ms": 1000, "topic_data": [data]}
+        (answer,) = (await peer.ask("Produce", 9, produce))["responses"]
+        assert answer["partition_responses"][0]["base_offset"] == 0
+        part = {"partition": 1, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        fetch = example("FetchRequest", 11) | {"topics": [{"topic": "made", "partitions": [part]}]}
+        fetch |= {"max_bytes": 1 << 20, "max_wait_ms": 100, "isolation_level": 0}
+        (answer,) = (await peer.ask("Fetch", 11, fetch))["responses"]
+        assert read(answer["partitions"][0]["records"]) == [(0, b"x"), (1, b"y")]
+        gone = {"topics": [{"name": "made", "topic_id": bytes(16)}], "timeout_ms": 1000}
+        for error in (0, Code.UNKNOWN_TOPIC_OR_PARTITION):
+            (deleted,) = (await peer.ask("DeleteTopics", 6, gone))["responses"]
+            assert (deleted["name"], deleted["error_code"]) == ("made", error)
+        assert told == []
+        await peer.close()
+
+    asyncio.run(with_server("demo.pcap", use))
+
+
+def test_a_producer_that_is_back_fences_the_one_before():
+    async def use(host: str, port: int, told: list[str]) -> None:
+        peer = await peer_of(host, port)
+        body = example("InitProducerIdRequest", 4) | {"transactional_id": "tx"}
+        first = await peer.ask("InitProducerId", 4, body)
+        second = await peer.ask("InitProducerId", 4, body)
+        assert first["producer_id"] == second["producer_id"]
+        end = {"transactional_id": "tx", "committed": True}
+        ids = ("producer_id", "producer_epoch")
+        old = await peer.ask("EndTxn", 3, end | {name: first[name] for name in ids})
+        assert old["error_code"] == Code.PRODUCER_FENCED
+        new = await peer.ask("EndTxn", 5, end | {name: second[name] for name in ids})
+        assert (new["error_code"], new["producer_epoch"]) == (0, second["producer_epoch"] + 1)
+        await peer.close()
+
+    asyncio.run(with_server("demo.pcap", use))
+
+
+def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offered():
+    model, library, capture = library_of("demo.pcap")
+    try:
+        model.versions.clear()
+        model.asked.clear()
+        broker = Broker(model, library, {1: ("127.0.0.1", 1)})
+        assert {APIS[key].name for key in broker.versions} == set(broker.handlers) | LOGIN
+    finally:
+        capture.close()
+
+
+def test_several_captured_brokers_are_several_listeners():
+    async def use(host: str, port: int, told: list[str]) -> None:
+        peer = await peer_of(host, port)
+        metadata = await peer.ask("Metadata", 12, example("MetadataRequest", 12) | {"topics": None})
+        places = {(each["host"], each["port"]) for each in metadata["brokers"]}
+        assert len(places) == 3
+        leaders = {p["leader_id"] for t in metadata["topics"] for p in t["partitions"]}
+        assert leaders <= {each["node_id"] for each in metadata["brokers"]}
+        for place in places:
+            other = await peer_of(*place)
+            assert (await other.ask("ApiVersions", 0, {}))["api_keys"]
+            await other.close()
+        await peer.close()
+
+    asyncio.run(with_server("cluster.pcap.gz", use))

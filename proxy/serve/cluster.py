@@ -1,0 +1,174 @@
+"""What clients learn of the cluster: its nodes at our addresses, its topics, who coordinates; and
+topics that they make. Sans-I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dissectors.reader import Body
+from proxy.serve.asked import Asked, Code, Handler, naming
+from proxy.serve.model import Model, Partition, Topic, uuid_of
+
+MOST_PARTITIONS: Final = 10_000
+"""In all topics that clients make."""
+
+
+class Cluster:
+    """Nodes and topics. `places`: node -> the address where it listens now."""
+
+    def __init__(self, model: Model, places: dict[int, tuple[str, int]]) -> None:
+        self._model = model
+        self._places = places
+        self._made = 0
+        self._to_make = set(model.created)
+        """Topics that the capture's clients made, and ours have not yet."""
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "Metadata": self._metadata,
+            "DescribeCluster": self._describe,
+            "DescribeTopicPartitions": self._describe_partitions,
+            "FindCoordinator": self._find_coordinator,
+            "CreateTopics": self._create,
+            "DeleteTopics": self._delete,
+        }
+
+    async def _metadata(self, asked: Asked) -> Body:
+        model = self._model
+        wanted = asked.body["topics"]
+        if wanted is None or (asked.version == 0 and not wanted):
+            topics = [self._told(model.topics[name]) for name in sorted(model.topics)]
+            topics = [each for each in topics if not each["error_code"]]
+        else:
+            topics = [self._asked_for(each) for each in wanted]
+        return {
+            "brokers": self._brokers("node_id"),
+            "cluster_id": model.cluster_id,
+            "controller_id": model.controller,
+            "topics": topics,
+        }
+
+    def _asked_for(self, each: Body) -> Body:
+        name = self._model.name_of(each)
+        topic = self._model.topics.get(name)
+        if topic is not None:
+            return self._told(topic)
+        if any(each.get("topic_id") or b""):
+            unknown = {"error_code": Code.UNKNOWN_TOPIC_ID, "topic_id": each["topic_id"]}
+            return {**unknown, "name": name or None, "partitions": []}
+        return {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION, "name": name, "partitions": []}
+
+    def _told(self, topic: Topic) -> Body:
+        told: Body = {
+            "error_code": 0 if topic.partitions else Code.UNKNOWN_TOPIC_OR_PARTITION,
+            "name": topic.name,
+            "topic_id": uuid_of(topic),
+            "is_internal": topic.name.startswith("__"),
+            "partitions": [],
+        }
+        for number, part in sorted(topic.partitions.items()):
+            replicas = part.replicas or [part.leader]
+            told["partitions"].append(
+                {
+                    "error_code": 0,
+                    "partition_index": number,
+                    "leader_id": part.leader,
+                    "leader_epoch": part.epoch,
+                    "replica_nodes": replicas,
+                    "isr_nodes": replicas,
+                    "offline_replicas": [],
+                }
+            )
+        return told
+
+    async def _describe_partitions(self, asked: Asked) -> Body:
+        wanted = asked.body["topics"] or [{"name": name} for name in sorted(self._model.topics)]
+        return {"topics": [self._asked_for(each) for each in wanted], "next_cursor": None}
+
+    def _brokers(self, name: str) -> list[Body]:
+        return [
+            {name: node, "host": host, "port": port, "rack": self._model.racks.get(node)}
+            for node, (host, port) in sorted(self._places.items())
+        ]
+
+    async def _describe(self, asked: Asked) -> Body:
+        return {
+            "error_code": 0,
+            "endpoint_type": 1,
+            "cluster_id": self._model.cluster_id,
+            "controller_id": self._model.controller,
+            "brokers": self._brokers("broker_id"),
+        }
+
+    async def _find_coordinator(self, asked: Asked) -> Body:
+        def told(key: str) -> Body:
+            node = self._model.coordinators.get(key, -1)
+            if node not in self._places:
+                node = min(self._places)
+            host, port = self._places[node]
+            found = {"error_code": 0, "error_message": None, "key": key}
+            return {**found, "node_id": node, "host": host, "port": port}
+
+        keys = asked.body.get("coordinator_keys", [])
+        return {
+            **told(asked.body.get("key", "")),
+            "coordinators": [told(key) for key in keys],
+        }
+
+    # --- topics that clients make
+
+    async def _create(self, asked: Asked) -> Body:
+        """Topics that the capture's clients made can be made again, once: a served capture answers
+        the same program as it was answered before."""
+        only = asked.body.get("validate_only", False)
+        return {"topics": [self._made_topic(each, only) for each in asked.body["topics"]]}
+
+    def _made_topic(self, each: Body, only: bool) -> Body:
+        name = each["name"]
+        replicas = [len(a["broker_ids"]) for a in each["assignments"]] or [
+            each["replication_factor"]
+        ]
+        count = len(each["assignments"]) or each["num_partitions"]
+        count = 1 if count == -1 else count
+        told: Body = {**naming(each), "error_code": 0, "num_partitions": count}
+        told |= {"replication_factor": max(replicas[0], 1), "configs": []}
+        known = self._model.topics.get(name)
+        if not 0 < len(name) <= 249:
+            told |= {"error_code": Code.INVALID_TOPIC_EXCEPTION}
+        elif known is not None and known.partitions and name not in self._to_make:
+            told |= {"error_code": Code.TOPIC_ALREADY_EXISTS}
+        elif not 0 < count <= MOST_PARTITIONS - self._made:
+            told |= {"error_code": Code.INVALID_PARTITIONS}
+        elif not only:
+            self._to_make.discard(name)
+            self._make(name, count)
+            told["topic_id"] = uuid_of(self._model.topic(name))
+        if told["error_code"]:
+            told |= {"num_partitions": -1, "replication_factor": -1, "error_message": None}
+        return told
+
+    def _make(self, name: str, count: int) -> None:
+        topic = self._model.topic(name)
+        nodes: Sequence[int] = sorted(self._places)
+        for number in range(count):
+            if number not in topic.partitions:
+                node = nodes[number % len(nodes)]
+                topic.partitions[number] = Partition(node, [node])
+                self._made += 1
+
+    async def _delete(self, asked: Asked) -> Body:
+        names = asked.body.get("topic_names", ())
+        wanted = asked.body.get("topics", [{"name": name} for name in names])
+        told = []
+        for each in wanted:
+            name = self._model.name_of(each)
+            gone = self._model.forget(name)
+            error = Code.NONE
+            if gone is None:
+                by_id = any(each.get("topic_id") or b"") and not each.get("name")
+                error = Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
+            topic_id = {"topic_id": uuid_of(gone)} if gone is not None else naming(each)
+            told.append({**topic_id, "name": name or each.get("name"), "error_code": error})
+        return {"responses": told}

@@ -1,0 +1,160 @@
+"""SASL as a broker: PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677), OAUTHBEARER with unsecured tokens
+(RFC 7628). Sans-I/O: a generator that is sent the client's tokens, yields ours and returns the last
+one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Generator, Mapping
+from typing import Final
+
+from dissectors.reader import Body
+from proxy.replay.sasl import SCRAM
+from proxy.serve.asked import Code
+
+ITERATIONS: Final = 4096
+SALT: Final = 16
+RAW: Final = 0
+"""The version of SaslHandshake after which tokens come without a header."""
+
+
+class Denied(Exception):
+    """The client is not let in; one line for it and for people, without secrets."""
+
+
+class Accounts:
+    """Who may come in. Without users everybody may who does not ask for a proof of the password,
+    as SCRAM does."""
+
+    def __init__(self, users: Mapping[str, str] | None = None) -> None:
+        self._users = dict(users or {})
+
+    def __repr__(self) -> str:
+        return f"Accounts({', '.join(sorted(self._users))})"
+
+    @property
+    def required(self) -> bool:
+        """Nobody is served who has not logged in."""
+        return bool(self._users)
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """What clients may log in with."""
+        return ["PLAIN", *(SCRAM if self._users else ()), "OAUTHBEARER"]
+
+    def password(self, name: str) -> str:
+        """The password of a user; `Denied`."""
+        if name not in self._users:
+            raise Denied(f"{name!r} is no --user")
+        return self._users[name]
+
+    def steps(self, mechanism: str) -> Generator[bytes, bytes, bytes]:
+        """The broker's tokens, the last one returned; send each of the client's in. `Denied` when
+        it is not let in."""
+        if mechanism == "PLAIN":
+            return self._plain()
+        if mechanism == "OAUTHBEARER":
+            return self._bearer()
+        return self._scram(SCRAM[mechanism])
+
+    def _plain(self) -> Generator[bytes, bytes, bytes]:
+        parts = (yield b"").decode("utf-8", "replace").split("\0")
+        if len(parts) != 3:
+            raise Denied("the token of PLAIN cannot be read")
+        if self._users:
+            known = self.password(parts[1])
+            if not hmac.compare_digest(known.encode(), parts[2].encode()):
+                raise Denied(f"the password of {parts[1]!r} is another one")
+        return b""
+
+    def _bearer(self) -> Generator[bytes, bytes, bytes]:
+        token = (yield b"").decode("utf-8", "replace")
+        found = [e[12:] for e in token.split("\1") if e[:12].lower() == "auth=bearer "]
+        if not found:
+            raise Denied("the token of OAUTHBEARER cannot be read")
+        if self._users:
+            self.password(_subject(found[0]))
+        return b""
+
+    def _scram(self, digest: str) -> Generator[bytes, bytes, bytes]:
+        first = (yield b"").decode("utf-8", "replace")
+        header, bare = _gs2(first)
+        fields = dict(part.partition("=")[::2] for part in bare.split(","))
+        name = fields.get("n", "").replace("=2C", ",").replace("=3D", "=")
+        theirs = fields.get("r", "")
+        if not (name and theirs):
+            raise Denied("the first token of SCRAM cannot be read")
+        password = self.password(name)
+        salt, nonce = secrets.token_bytes(SALT), theirs + secrets.token_urlsafe(18)
+        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, ITERATIONS)
+        challenge = f"r={nonce},s={base64.b64encode(salt).decode()},i={ITERATIONS}"
+        last = (yield challenge.encode()).decode("utf-8", "replace")
+        without, _, proof = last.rpartition(",p=")
+        fields = dict(part.partition("=")[::2] for part in without.split(","))
+        bound = base64.b64encode(header.encode()).decode()
+        text = f"{bare},{challenge},{without}".encode()
+        key = hmac.digest(salted, b"Client Key", digest)
+        mark = hmac.digest(hashlib.new(digest, key).digest(), text, digest)
+        wanted = base64.b64encode(bytes(a ^ b for a, b in zip(key, mark, strict=True))).decode()
+        if fields.get("r") != nonce or fields.get("c") != bound:
+            raise Denied("the last token of SCRAM is to another challenge")
+        if not hmac.compare_digest(proof.encode(), wanted.encode()):
+            raise Denied(f"the password of {name!r} is another one")
+        sign = hmac.digest(hmac.digest(salted, b"Server Key", digest), text, digest)
+        return f"v={base64.b64encode(sign).decode()}".encode()
+
+
+def _gs2(token: str) -> tuple[str, str]:
+    """The header (channel binding, authorization id) and the rest of SCRAM's first token."""
+    parts = token.split(",", 2)
+    if len(parts) < 3 or parts[0] not in ("n", "y"):
+        raise Denied("the first token of SCRAM cannot be read")
+    return f"{parts[0]},{parts[1]},", parts[2]
+
+
+def _subject(token: str) -> str:
+    """Whom a JSON web token is for; its signature is not looked at."""
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return str(claims["sub"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise Denied("the token of OAUTHBEARER is no JSON web token with a subject") from None
+
+
+class Login:
+    """How far one connection is."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+        self._steps: Generator[bytes, bytes, bytes] | None = None
+        self.raw = False
+        """The next frame is a bare token."""
+        self.done = not accounts.required
+
+    def handshake(self, version: int, mechanism: str) -> Body:
+        """The answer to a SaslHandshake."""
+        known = self._accounts.mechanisms
+        if mechanism not in known:
+            return {"error_code": Code.UNSUPPORTED_SASL_MECHANISM, "mechanisms": known}
+        self._steps = self._accounts.steps(mechanism)
+        next(self._steps)
+        self.raw = version == RAW
+        return {"error_code": 0, "mechanisms": known}
+
+    def token(self, token: bytes) -> bytes:
+        """The broker's token to one of the client's; `Denied`."""
+        if self._steps is None:
+            raise Denied("a token came before a handshake")
+        steps, self._steps = self._steps, None
+        try:
+            answer = steps.send(token)
+        except StopIteration as end:
+            self.raw, self.done = False, True
+            return bytes(end.value)
+        self._steps = steps
+        return answer

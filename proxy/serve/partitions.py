@@ -1,0 +1,205 @@
+"""Records in and out: Fetch, ListOffsets, OffsetForLeaderEpoch, Produce. Waits for records, else
+sans-I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from dissectors.reader import Body
+from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler, naming
+from proxy.serve.log import Log
+from proxy.serve.model import Model, Partition
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+NEWEST: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+READ_COMMITTED: Final = 1
+MOST_BYTES: Final = 50 << 20
+"""Of records in an answer."""
+MOST_KEPT: Final = 1 << 30
+"""Of what clients write; then nothing more is taken."""
+
+
+class Partitions:
+    """The logs of the served topics, as requests see them."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._kept = 0
+        self._written = asyncio.Event()
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "Fetch": self._fetch,
+            "ListOffsets": self._list_offsets,
+            "OffsetForLeaderEpoch": self._leader_epoch,
+            "Produce": self._produce,
+        }
+
+    def find(self, name: str, number: int) -> Partition | None:
+        """A partition; None when there is none."""
+        topic = self._model.topics.get(name)
+        return None if topic is None else topic.partitions.get(number)
+
+    def wake(self) -> None:
+        """There is something new to read: whoever waits looks again."""
+        self._written.set()
+
+    async def until(self, moment: float) -> bool:
+        """Wait for something new until that moment of the monotonic clock; False when it has
+        come."""
+        left = moment - time.monotonic()
+        if left <= 0:
+            return False
+        self._written.clear()
+        try:
+            await asyncio.wait_for(self._written.wait(), left)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _fetch(self, asked: Asked) -> Body:
+        """Answers at once when there is something, else after max_wait."""
+        until = time.monotonic() + min(asked.body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
+        while True:
+            answer, ready = self._read(asked.version, asked.body)
+            if ready or not await self.until(until):
+                return answer
+
+    def _read(self, version: int, body: Body) -> tuple[Body, bool]:
+        magic = 0 if version < 2 else 1 if version < 4 else 2
+        left = min(body.get("max_bytes", MOST_BYTES), MOST_BYTES)
+        committed = body.get("isolation_level", 0) == READ_COMMITTED
+        topics, ready = [], False
+        for each in body["topics"]:
+            name = self._model.name_of(each)
+            parts = []
+            for asked in each["partitions"]:
+                part = self.find(name, asked["partition"])
+                told: Body = {"partition_index": asked["partition"], "records": b""}
+                if part is None:
+                    by_id = not name and "topic_id" in each
+                    told["error_code"] = (
+                        Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                    told |= {"high_watermark": -1, "last_stable_offset": -1, "log_start_offset": -1}
+                    ready = True
+                else:
+                    told |= _portion(part.log, asked, left, magic, committed)
+                    left -= len(told["records"])
+                    ready |= bool(told["records"]) or told["error_code"] != 0
+                parts.append(told)
+            topics.append({**naming(each), "partitions": parts})
+        return {"error_code": 0, "session_id": 0, "responses": topics}, ready
+
+    async def _list_offsets(self, asked: Asked) -> Body:
+        topics = []
+        committed = asked.body.get("isolation_level", 0) == READ_COMMITTED
+        for each in asked.body["topics"]:
+            parts = []
+            for wanted in each["partitions"]:
+                part = self.find(self._model.name_of(each), wanted["partition_index"])
+                told: Body = {"partition_index": wanted["partition_index"], "error_code": 0}
+                if part is None:
+                    told |= {"error_code": Code.UNKNOWN_TOPIC_OR_PARTITION}
+                    told |= {"offset": -1, "timestamp": -1, "old_style_offsets": []}
+                else:
+                    offset, stamp = _offset_at(part.log, wanted["timestamp"], committed)
+                    told |= {"offset": offset, "timestamp": stamp, "leader_epoch": part.epoch}
+                    told["old_style_offsets"] = [offset] if offset >= 0 else []
+                parts.append(told)
+            topics.append({**naming(each), "partitions": parts})
+        return {"topics": topics}
+
+    async def _leader_epoch(self, asked: Asked) -> Body:
+        topics = []
+        for each in asked.body["topics"]:
+            parts = []
+            for wanted in each["partitions"]:
+                part = self.find(self._model.name_of(each), wanted["partition"])
+                told: Body = {"partition": wanted["partition"], "error_code": 0}
+                if part is None:
+                    told["error_code"] = Code.UNKNOWN_TOPIC_OR_PARTITION
+                else:
+                    told |= {"leader_epoch": part.epoch, "end_offset": part.log.next}
+                parts.append(told)
+            topics.append({**naming(each), "partitions": parts})
+        return {"topics": topics}
+
+    async def _produce(self, asked: Asked) -> Body | None:
+        topics = []
+        for each in asked.body["topic_data"]:
+            name = self._model.name_of(each)
+            parts = []
+            for data in each["partition_data"]:
+                told: Body = {"index": data["index"], "error_code": 0, "base_offset": -1}
+                part = self.find(name, data["index"])
+                if part is None:
+                    by_id = not name and "topic_id" in each
+                    told["error_code"] = (
+                        Code.UNKNOWN_TOPIC_ID if by_id else Code.UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                elif self._kept + len(data["records"] or b"") > MOST_KEPT:
+                    told["error_code"] = Code.KAFKA_STORAGE_ERROR
+                elif data["records"]:
+                    self._kept += len(data["records"])
+                    told["base_offset"] = part.log.append(data["records"])
+                    if told["base_offset"] < 0:
+                        told["error_code"] = Code.CORRUPT_MESSAGE
+                    told["log_start_offset"] = part.log.start
+                told["log_append_time_ms"] = -1
+                parts.append(told)
+            topics.append({**naming(each), "partition_responses": parts})
+        self.wake()
+        return None if asked.body["acks"] == 0 else {"responses": topics}
+
+    def end_transaction(self, producer: int, epoch: int, committed: bool) -> None:
+        """Write the marker behind whatever the producer has open."""
+        now = time.time_ns() // 1_000_000
+        for topic in self._model.topics.values():
+            for part in topic.partitions.values():
+                part.log.end_transaction(producer, epoch, committed, now)
+        self.wake()
+
+
+def _portion(log: Log, asked: Body, left: int, magic: int, committed: bool) -> Body:
+    offset = asked["fetch_offset"]
+    stable = log.stable
+    told: Body = {
+        "error_code": 0,
+        # Where the capture's clients stood without reading on is an end, too.
+        "high_watermark": max(log.end, offset if offset <= log.next else 0),
+        "log_start_offset": log.start,
+        "aborted_transactions": None,
+        "preferred_read_replica": -1,
+        "records": b"",
+    }
+    told["last_stable_offset"] = stable if stable < log.end else told["high_watermark"]
+    if not 0 <= offset <= log.next:
+        return {**told, "error_code": Code.OFFSET_OUT_OF_RANGE}
+    if left > 0:
+        most = min(left, max(asked["partition_max_bytes"], 1))
+        told["records"] = log.read(offset, most, magic, stable if committed else None)
+    if committed:
+        told["aborted_transactions"] = [
+            {"producer_id": producer, "first_offset": first}
+            for producer, first in log.aborted_from(offset)
+        ]
+    return told
+
+
+def _offset_at(log: Log, timestamp: int, committed: bool) -> tuple[int, int]:
+    if timestamp == LATEST:
+        return (log.stable if committed else log.end), -1
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.start, -1
+    if timestamp == NEWEST:
+        return log.newest()
+    if timestamp == LATEST_TIERED:
+        return -1, -1
+    return log.offset_for(timestamp)

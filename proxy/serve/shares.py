@@ -1,0 +1,389 @@
+"""Share groups (KIP-932): members read the same partitions, each record goes to one of them, which
+accepts, rejects or releases it. They start at the first captured record. Waits for records, else
+sans-I/O."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from dissectors.reader import Body
+from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
+from proxy.serve.consumers import HEARTBEAT_MS, MAX_GROUPS, MAX_MEMBERS, SESSION_S, Place, by_topic
+from proxy.serve.log import Log
+from proxy.serve.model import Model
+from proxy.serve.partitions import Partitions
+
+LOCK_S: Final = 30.0
+"""So long a record is a member's; then it is for others again."""
+MOST_LOCKS: Final = 2_000
+"""Records of a partition that members have at once."""
+MOST_DELIVERIES: Final = 5
+MOST_BYTES: Final = 50 << 20
+MOST_RECORDS: Final = 500
+"""Of a partition in an answer, when the request does not say."""
+OPENS: Final = 0
+CLOSES: Final = -1
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+
+
+class Held(NamedTuple):
+    """A record that a member has."""
+
+    member: str
+    deliveries: int
+    until: float
+
+
+class Delivery:
+    """How far a group is with a partition."""
+
+    def __init__(self, start: int) -> None:
+        self.next = start
+        """The first offset that nobody had yet."""
+        self.held: dict[int, Held] = {}
+        self.free: dict[int, int] = {}
+        """Offsets that were given back -> how often they were delivered."""
+
+    def expire(self, now: float) -> None:
+        """What was held for too long is for others."""
+        for offset in [o for o, held in self.held.items() if held.until <= now]:
+            self._release(offset)
+
+    def leave(self, member: str) -> None:
+        """What the member has is for others."""
+        for offset in [o for o, held in self.held.items() if held.member == member]:
+            self._release(offset)
+
+    def _release(self, offset: int) -> None:
+        held = self.held.pop(offset)
+        if held.deliveries < MOST_DELIVERIES:
+            self.free[offset] = held.deliveries
+
+    def settle(self, member: str, first: int, last: int, kinds: list[int]) -> int:
+        """An acknowledgement batch; its error. One kind counts for all of the offsets."""
+        if not 0 <= last - first < MOST_LOCKS or len(kinds) not in (1, last - first + 1):
+            return Code.INVALID_RECORD_STATE
+        error = 0
+        for index, offset in enumerate(range(first, last + 1)):
+            held = self.held.get(offset)
+            kind = kinds[index if len(kinds) > 1 else 0]
+            if held is None or held.member != member:
+                error = error if kind == GAP else Code.INVALID_RECORD_STATE
+            elif kind == RELEASE:
+                self._release(offset)
+            elif kind == RENEW:
+                self.held[offset] = held._replace(until=time.monotonic() + LOCK_S)
+            else:
+                del self.held[offset]
+        return error
+
+    def take(self, log: Log, member: str, most: int, most_bytes: int) -> tuple[bytes, list[Body]]:
+        """Records for a member, and which of them are its own: (records, acquired ranges)."""
+        most = min(most, MOST_LOCKS - len(self.held))
+        start = min([*self.free, self.next])
+        data: list[bytes] = []
+        taken: list[tuple[int, int]] = []
+        size = 0
+        until = time.monotonic() + LOCK_S
+        for entry in log.entries(start):
+            if len(taken) >= most or (data and size + len(entry.data) > most_bytes):
+                break
+            wanted = self._wanted(max(entry.base, start), entry.last, most - len(taken))
+            for offset, deliveries in wanted:
+                self.free.pop(offset, None)
+                self.held[offset] = Held(member, deliveries + 1, until)
+                self.next = max(self.next, offset + 1)
+                taken.append((offset, deliveries + 1))
+            if wanted:
+                data.append(entry.data)
+                size += len(entry.data)
+        return b"".join(data), list(_ranges(taken))
+
+    def _wanted(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
+        given_back = sorted(o for o in self.free if first <= o <= last)[:most]
+        wanted = [(offset, self.free[offset]) for offset in given_back]
+        fresh = max(first, self.next)
+        return wanted + [(o, 0) for o in range(fresh, min(last + 1, fresh + most - len(wanted)))]
+
+
+def _ranges(taken: list[tuple[int, int]]) -> Iterator[Body]:
+    found: Body | None = None
+    for offset, deliveries in taken:
+        if found and found["last_offset"] + 1 == offset and found["delivery_count"] == deliveries:
+            found["last_offset"] = offset
+            continue
+        if found:
+            yield found
+        found = {"first_offset": offset, "last_offset": offset, "delivery_count": deliveries}
+    if found:
+        yield found
+
+
+@dataclass(slots=True)
+class Member:
+    """A member of a share group, and its session."""
+
+    client: str = ""
+    topics: list[str] = field(default_factory=list)
+    told: set[Place] | None = None
+    seen: float = 0.0
+    session: dict[Place, None] | None = None
+    """What it fetches, in order; None: it has no session."""
+    turn: int = 0
+    """The epoch that the next request of the session has."""
+
+
+@dataclass(slots=True)
+class ShareGroup:
+    """A share group."""
+
+    epoch: int = 0
+    members: dict[str, Member] = field(default_factory=dict)
+    deliveries: dict[Place, Delivery] = field(default_factory=dict)
+
+
+class ShareGroups:
+    """All share groups."""
+
+    def __init__(self, model: Model, partitions: Partitions) -> None:
+        self._model = model
+        self._partitions = partitions
+        self._groups: dict[str, ShareGroup] = {}
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "ShareGroupHeartbeat": self._heartbeat,
+            "ShareGroupDescribe": self._describe,
+            "ShareFetch": self._fetch,
+            "ShareAcknowledge": self._acknowledge,
+        }
+
+    # --- membership
+
+    async def _heartbeat(self, asked: Asked) -> Body:
+        body, member_id = asked.body, asked.body["member_id"]
+        name = body["group_id"]
+        if name not in self._groups and len(self._groups) >= MAX_GROUPS:
+            self._groups.pop(next(iter(self._groups)))
+        group = self._groups.setdefault(name, ShareGroup())
+        told: Body = {
+            "error_code": 0,
+            "member_id": member_id,
+            "heartbeat_interval_ms": HEARTBEAT_MS,
+        }
+        now = time.monotonic()
+        for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S]:
+            self._remove(group, gone)
+        if body["member_epoch"] < 0:
+            self._remove(group, member_id)
+            return {**told, "member_epoch": body["member_epoch"], "assignment": None}
+        member = group.members.get(member_id)
+        if member is None:
+            error = Code.NONE if body["member_epoch"] == 0 else Code.UNKNOWN_MEMBER_ID
+            if len(group.members) >= MAX_MEMBERS:
+                error = Code.GROUP_MAX_SIZE_REACHED
+            if error:
+                return {**told, "error_code": error, "member_epoch": 0, "assignment": None}
+            member = group.members[member_id] = Member(asked.client_id or "")
+            group.epoch += 1
+        elif body["member_epoch"] == 0:
+            member.told = None
+        member.seen = now
+        if body["subscribed_topic_names"] is not None:
+            member.topics = list(body["subscribed_topic_names"])
+        mine = {
+            (topic.id, number)
+            for name in member.topics
+            if (topic := self._model.topics.get(name)) is not None
+            for number in topic.partitions
+        }
+        told["member_epoch"] = group.epoch
+        told["assignment"] = None if mine == member.told else {"topic_partitions": by_topic(mine)}
+        member.told = mine
+        return told
+
+    def _remove(self, group: ShareGroup, member_id: str) -> None:
+        if group.members.pop(member_id, None) is not None:
+            group.epoch += 1
+            for delivery in group.deliveries.values():
+                delivery.leave(member_id)
+            self._partitions.wake()
+
+    def listed(self) -> list[Body]:
+        """What ListGroups tells."""
+        return [
+            {
+                "group_id": name,
+                "protocol_type": "share",
+                "group_state": "Stable" if group.members else "Empty",
+                "group_type": "share",
+            }
+            for name, group in self._groups.items()
+        ]
+
+    async def _describe(self, asked: Asked) -> Body:
+        return {"groups": [self._described(name) for name in asked.body["group_ids"]]}
+
+    def _described(self, name: str) -> Body:
+        group = self._groups.get(name)
+        if group is None:
+            said = f"Group {name} is not a share group."
+            told = {"error_code": Code.GROUP_ID_NOT_FOUND, "error_message": said}
+            return {**told, "group_id": name, "group_state": "Dead"}
+        members = [
+            {
+                "member_id": each,
+                "member_epoch": group.epoch,
+                "client_id": member.client,
+                "client_host": "/127.0.0.1",
+                "subscribed_topic_names": member.topics,
+                "assignment": {
+                    "topic_partitions": [
+                        {**topic, "topic_name": self._model.ids.get(bytes(topic["topic_id"]), "")}
+                        for topic in by_topic(member.told or set())
+                    ]
+                },
+            }
+            for each, member in group.members.items()
+        ]
+        state = "Stable" if members else "Empty"
+        epochs = {"group_epoch": group.epoch, "assignment_epoch": group.epoch}
+        told = {"error_code": 0, "group_id": name, "group_state": state, "assignor_name": "simple"}
+        return {**told, **epochs, "members": members}
+
+    # --- records
+
+    def _session(self, body: Body) -> tuple[ShareGroup, Member] | int:
+        """The group and the member that ask, or the error."""
+        group = self._groups.get(body["group_id"] or "")
+        member = None if group is None else group.members.get(body["member_id"] or "")
+        epoch = body["share_session_epoch"]
+        if group is None or member is None:
+            return Code.UNKNOWN_MEMBER_ID
+        if epoch == OPENS:
+            for delivery in group.deliveries.values():
+                delivery.leave(body["member_id"])
+            member.session, member.turn = {}, 1
+        elif member.session is None:
+            return Code.SHARE_SESSION_NOT_FOUND
+        elif epoch != CLOSES:
+            if epoch != member.turn:
+                return Code.INVALID_SHARE_SESSION_EPOCH
+            member.turn = member.turn % 0x7FFFFFFF + 1
+        return group, member
+
+    def _settled(self, group: ShareGroup, body: Body) -> dict[Place, int]:
+        """Take the acknowledgements in; their errors."""
+        errors: dict[Place, int] = {}
+        for topic in body["topics"]:
+            for part in topic["partitions"]:
+                place = bytes(topic["topic_id"]), part["partition_index"]
+                delivery = group.deliveries.get(place)
+                for each in part["acknowledgement_batches"]:
+                    error = (
+                        Code.INVALID_RECORD_STATE
+                        if delivery is None
+                        else delivery.settle(
+                            body["member_id"],
+                            each["first_offset"],
+                            each["last_offset"],
+                            each["acknowledge_types"],
+                        )
+                    )
+                    errors[place] = errors.get(place, 0) or error
+        if errors:
+            self._partitions.wake()
+        return errors
+
+    def _ended(self, group: ShareGroup, member: Member, body: Body) -> None:
+        """The session is closed: what the member did not settle is for others."""
+        member.session = None
+        for delivery in group.deliveries.values():
+            delivery.leave(body["member_id"])
+        self._partitions.wake()
+
+    async def _acknowledge(self, asked: Asked) -> Body:
+        body = asked.body
+        found = self._session(body)
+        if isinstance(found, int):
+            return {"error_code": found, "responses": []}
+        errors = self._settled(found[0], body)
+        if body["share_session_epoch"] == CLOSES:
+            self._ended(*found, body)
+        parts = {place: {"error_code": error} for place, error in errors.items()}
+        return {"error_code": 0, "responses": _by_topic(parts), "node_endpoints": []}
+
+    async def _fetch(self, asked: Asked) -> Body:
+        body = asked.body
+        found = self._session(body)
+        if isinstance(found, int):
+            return {"error_code": found, "responses": []}
+        group, member = found
+        parts: dict[Place, Body] = {
+            place: {"acknowledge_error_code": error}
+            for place, error in self._settled(group, body).items()
+        }
+        until = time.monotonic() + min(body["max_wait_ms"] / 1000, LONGEST_WAIT_S)
+        if body["share_session_epoch"] == CLOSES:
+            self._ended(group, member, body)
+        elif member.session is not None:
+            _change(member.session, body)
+            while not self._taken(group, member, body, parts):
+                if parts or not await self._partitions.until(until) or member.session is None:
+                    break
+        return {
+            "error_code": 0,
+            "acquisition_lock_timeout_ms": int(LOCK_S * 1000),
+            "responses": _by_topic(parts),
+            "node_endpoints": [],
+        }
+
+    def _taken(
+        self, group: ShareGroup, member: Member, body: Body, parts: dict[Place, Body]
+    ) -> bool:
+        """Give the member what there is; whether there was something."""
+        left = min(body["max_bytes"], MOST_BYTES)
+        records = body.get("max_records") or MOST_RECORDS
+        some = False
+        for place in member.session or ():
+            name = self._model.ids.get(place[0], "")
+            part = self._partitions.find(name, place[1])
+            if part is None:
+                parts.setdefault(place, {})["error_code"] = Code.UNKNOWN_TOPIC_ID
+                some = True
+                continue
+            delivery = group.deliveries.get(place)
+            if delivery is None:
+                delivery = group.deliveries[place] = Delivery(part.log.start)
+            delivery.expire(time.monotonic())
+            if left <= 0 or records <= 0:
+                break
+            data, acquired = delivery.take(part.log, body["member_id"], records, left)
+            if data:
+                parts.setdefault(place, {}).update(records=data, acquired_records=acquired)
+                left -= len(data)
+                records -= sum(e["last_offset"] - e["first_offset"] + 1 for e in acquired)
+                some = True
+        return some
+
+
+def _change(session: dict[Place, None], body: Body) -> None:
+    """What the request adds to its session, and what it takes out."""
+    for topic in body["topics"]:
+        for part in topic["partitions"]:
+            if len(session) < MOST_LOCKS:
+                session[bytes(topic["topic_id"]), part["partition_index"]] = None
+    for topic in body["forgotten_topics_data"]:
+        for number in topic["partitions"]:
+            session.pop((bytes(topic["topic_id"]), number), None)
+
+
+def _by_topic(parts: dict[Place, Body]) -> list[Body]:
+    topics: dict[bytes, list[Body]] = {}
+    for (topic_id, number), told in parts.items():
+        topics.setdefault(topic_id, []).append({"partition_index": number, **told})
+    return [{"topic_id": each, "partitions": parts} for each, parts in topics.items()]

@@ -1,0 +1,83 @@
+"""A sample as a broker in this process, for tests of `proxy.serve`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from analyzer.offline import open_capture
+from analyzer.session import Session
+from captures.spool import Spool
+from dissectors.record_writer import encode_batch
+from dissectors.records import Partial, Record, batches, open_batch
+from proxy.replay.peer import Peer, Reach
+from proxy.serve.broker import Broker
+from proxy.serve.library import Library
+from proxy.serve.logins import Accounts
+from proxy.serve.model import Model
+from proxy.serve.server import Server
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+PRODUCER = 7
+
+
+def rows(*values: bytes, base: int = 0) -> list[Record]:
+    return [Record(base + n, 5 + n, None, value, ()) for n, value in enumerate(values)]
+
+
+def read(data: bytes) -> list[tuple[int, bytes | None]]:
+    found = []
+    for batch in batches(data):
+        assert not isinstance(batch, Partial)
+        opened = open_batch(data, batch)
+        assert opened.error is None
+        found += [(record.offset, record.value) for record in opened.records]
+    return found
+
+
+def batch(*values: bytes, base: int = 0, transaction: bool = False, **more: Any) -> bytes:
+    """A batch of these values; in a transaction of PRODUCER."""
+    if transaction:
+        more = {"attributes": 0x10, "producer_id": PRODUCER, "producer_epoch": 0} | more
+    return encode_batch(rows(*values, base=base), **more)
+
+
+def library_of(name: str) -> tuple[Model, Library, Any]:
+    capture = open_capture([SAMPLES / name], spool=Spool())
+    session = Session(capture.context, capture.source.read)
+    model, library = Model(capture.context.names), Library(session)
+    for exchange in capture.exchanges():
+        index = session.add(exchange)
+        model.add(exchange)
+        library.add(exchange, index)
+    model.finish()
+    return model, library, capture
+
+
+async def with_server(
+    name: str,
+    use: Callable[[str, int, list[str]], Awaitable[None]],
+    *,
+    users: dict[str, str] | None = None,
+    **more: Any,
+) -> None:
+    """Serve a sample while `use(host, port, told)` runs; `told` are the lines for people."""
+    model, library, capture = library_of(name)
+    told: list[str] = []
+    accounts = Accounts(users)
+    server = Server(told.append, accounts=accounts, **more)
+    try:
+        places = {node: await server.listen("127.0.0.1", 0) for node in sorted(model.nodes)}
+        server.broker = Broker(model, library, places, login=accounts.required)
+        await use(*places[min(places)], told)
+    finally:
+        await server.stop()
+        capture.close()
+        await asyncio.sleep(0.05)
+
+
+async def peer_of(host: str, port: int, **reach: Any) -> Peer:
+    """A client."""
+    return await Peer.open(host, port, Reach(timeout=10, **reach))

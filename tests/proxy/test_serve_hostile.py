@@ -1,0 +1,188 @@
+"""Whatever clients send: a served capture answers or closes, says why, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
+from proxy.serve import server as limits
+from proxy.serve.broker import Answer, Broker, Refused
+from proxy.serve.tls import given as tls_of
+from tests.authority import Authority
+from tests.proxy.served import library_of, peer_of, with_server
+from tests.strategies import bodies
+
+MODEL, LIBRARY, CAPTURE = library_of("demo.pcap")
+PLACES = {node: ("127.0.0.1", 9000 + node) for node in MODEL.nodes}
+NAMES = sorted(Broker(MODEL, LIBRARY, PLACES).handlers)
+PATIENCE_S = 0.02
+"""Some requests may wait: for records, for other members."""
+
+
+def requests(name: str) -> st.SearchStrategy[Decoded]:
+    api = api_named(name)
+    versions = st.integers(api.versions.low, api.versions.high)
+
+    def whole(version: int) -> st.SearchStrategy[Decoded]:
+        layout = layout_of(f"{name}Request", version)
+        return bodies(layout).map(
+            lambda body: Decoded(name, version, {}, body, 0, 0, "", layout, layout)
+        )
+
+    return versions.flatmap(whole)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=8)
+@given(st.data())
+def test_any_request_gets_an_answer_that_can_be_written(name: str, data: st.DataObject) -> None:
+    key = api_named(name).key
+    asked = data.draw(st.lists(requests(name), min_size=1, max_size=3))
+
+    async def ask() -> None:
+        broker = Broker(MODEL, LIBRARY, PLACES)
+        for decoded in asked:
+            version = decoded.version
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    answer = await broker.answer(key, version, "hostile", decoded)
+            except (TimeoutError, Refused):
+                continue
+            assert isinstance(answer, Answer)
+            if answer.body is not None:
+                write_layout(layout_of(f"{name}Response", version), answer.body)
+
+    asyncio.run(ask())
+
+
+FRAMES = st.one_of(
+    st.binary(max_size=80),
+    st.builds(lambda data: struct.pack(">i", len(data)) + data, st.binary(max_size=80)),
+    st.builds(
+        lambda key, version, data: struct.pack(">ihhi", len(data) + 8, key, version, 1) + data,
+        st.sampled_from(sorted(APIS)),
+        st.integers(0, 20),
+        st.binary(max_size=60),
+    ),
+)
+
+
+@settings(max_examples=15)
+@given(st.lists(FRAMES, min_size=1, max_size=12))
+def test_garbage_is_answered_or_closed_and_nobody_else_suffers(frames: list[bytes]) -> None:
+    async def use(host: str, port: int, told: list[str]) -> None:
+        good = await peer_of(host, port)
+        for frame in frames:
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(frame)
+            writer.write_eof()
+            await ended(reader)
+            writer.close()
+        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
+        assert not any("fault of kafkascope" in line for line in told), told
+        await good.close()
+
+    asyncio.run(with_server("sasl-old.pcap", use))
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    """The connection is closed and nothing was said. What was not read any more resets it."""
+    try:
+        return await asyncio.wait_for(reader.read(), 5) == b""
+    except ConnectionError:
+        return True
+
+
+def announced(size: int) -> bytes:
+    return struct.pack(">i", size)
+
+
+def test_a_request_that_does_not_arrive_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FRAME_S", 0.2)
+    monkeypatch.setattr(limits, "IDLE_S", 0.4)
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        slow, drip = await asyncio.open_connection(host, port)
+        silent, writer = await asyncio.open_connection(host, port)
+        drip.write(announced(1000))
+        for _ in range(5):
+            drip.write(b"x")
+            await asyncio.sleep(0.1)
+        assert await ended(slow)
+        assert any("a request of 1000 bytes did not arrive in 0.2 s; closed" in e for e in told)
+        assert await ended(silent)
+        drip.close()
+        writer.close()
+
+    asyncio.run(with_server("demo.pcap", use))
+
+
+def test_memory_for_all_requests_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_BUFFERED", 250_000)
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        links = [await asyncio.open_connection(host, port) for _ in range(4)]
+        for _, writer in links:
+            writer.write(announced(100_000))
+            await asyncio.sleep(0.05)
+        assert sum("no room for a request of 100000 bytes" in line for line in told) == 1
+        assert await ended(links[2][0])
+        good = await peer_of(host, port)
+        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
+        await good.close()
+        for _, writer in links:
+            writer.close()
+        await asyncio.sleep(0.05)
+        again = await asyncio.open_connection(host, port)
+        again[1].write(announced(200_000) + b"x")
+        await asyncio.sleep(0.05)
+        assert sum("no room for a request of 200000" in line for line in told) == 0
+        again[1].close()
+
+    asyncio.run(with_server("demo.pcap", use))
+
+
+def test_a_flood_of_connections_is_told_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 20)
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        good = await peer_of(host, port)
+        links = [await asyncio.open_connection(host, port) for _ in range(60)]
+        await asyncio.sleep(0.1)
+        assert len([line for line in told if "more than 20 connections" in line]) == 2
+        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
+        for _, writer in links:
+            writer.close()
+        await asyncio.sleep(0.1)
+        late = await peer_of(host, port)
+        assert (await late.ask("ApiVersions", 0, {}))["api_keys"]
+        await late.close()
+        await good.close()
+
+    asyncio.run(with_server("demo.pcap", use))
+
+
+def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = tls_of(authority.issue("broker", "127.0.0.1"), None)
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        trusting = ssl.create_default_context(cafile=str(authority.certificate))
+        good = await peer_of(host, port, tls=trusting)
+        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(announced(20) + bytes(20))
+        await ended(reader)
+        writer.close()
+        await asyncio.sleep(0.05)
+        assert any("TLS failed" in line for line in told), told
+        await good.close()
+
+    asyncio.run(with_server("demo.pcap", use, tls=context))

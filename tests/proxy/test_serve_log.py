@@ -1,0 +1,108 @@
+"""A partition of a served capture: offsets, formats, transactions."""
+
+from __future__ import annotations
+
+from dissectors.record_writer import encode_batch, encode_message_set
+from dissectors.records import batches
+from proxy.serve.log import MOST, Log
+from tests.proxy.served import PRODUCER, batch, read, rows
+
+
+def test_a_log_holds_each_offset_once():
+    log = Log()
+    late, early = encode_batch(rows(b"c", b"d", base=2)), encode_batch(rows(b"a", b"b"))
+    log.add(late)
+    log.add(early + late)
+    assert (log.start, log.end) == (0, 4)
+    assert read(log.read(0, 1 << 20, 2)) == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
+    assert read(log.read(3, 1, 2)) == [(2, b"c"), (3, b"d")]
+    assert read(log.read(4, 1 << 20, 2)) == []
+    assert log.append(encode_batch(rows(b"e"), producer_id=4)) == 4
+    assert read(log.read(4, 1 << 20, 2)) == [(4, b"e")]
+    assert log.offset_for(6) == (0, 6)
+    log.add(b"garbage")
+
+
+def test_old_clients_get_message_sets():
+    log = Log()
+    log.add(encode_batch(rows(b"a", b"b", base=7), codec=4))
+    for magic in (0, 1):
+        data = log.read(7, 1 << 20, magic)
+        assert {batch.magic for batch in batches(data)} == {magic}  # type: ignore[union-attr]
+        assert read(data) == [(7, b"a"), (8, b"b")]
+    log.add(encode_message_set(1, rows(b"c", base=9)))
+    assert read(log.read(9, 1 << 20, 2)) == [(9, b"c")]
+
+
+def transactional(*values: bytes) -> bytes:
+    return batch(*values, transaction=True)
+
+
+def test_readers_of_committed_records_wait_for_the_end_of_a_transaction():
+    log = Log()
+    log.finish()
+    log.append(batch(b"plain"))
+    log.append(transactional(b"a", b"b"))
+    log.append(batch(b"behind it"))
+    assert (log.end, log.stable) == (4, 1)
+    assert read(log.read(0, 1 << 20, 2, log.stable)) == [(0, b"plain")]
+    log.end_transaction(PRODUCER, 0, False, 9)
+    assert (log.end, log.stable) == (5, 5)
+    assert log.aborted_from(0) == [(PRODUCER, 1)]
+    assert log.aborted_from(4) == [(PRODUCER, 1)]
+    # Whoever is behind the marker must not hear of it: what the producer writes now is another one.
+    assert log.aborted_from(5) == []
+    log.append(transactional(b"c"))
+    log.end_transaction(PRODUCER, 0, True, 9)
+    assert log.aborted_from(5) == []
+    assert log.stable == log.end == 7
+    log.end_transaction(PRODUCER, 0, True, 9)
+    assert log.end == 7
+
+
+def test_aborted_transactions_are_known_from_their_markers_in_any_order():
+    whole = Log()
+    whole.append(transactional(b"a"))
+    whole.end_transaction(PRODUCER, 0, False, 9)
+    whole.append(transactional(b"b"))
+    whole.end_transaction(PRODUCER, 0, True, 9)
+    pieces = [whole.read(offset, 1, 2) for offset in (3, 1, 0, 2)]
+    log = Log()
+    for piece in pieces:
+        log.add(piece)
+    assert log.read(0, 1 << 20, 2) == whole.read(0, 1 << 20, 2)
+    assert log.aborted_from(0) == [(PRODUCER, 0)]
+    assert log.aborted_from(2) == []
+
+
+def test_markers_that_nobody_fetched_go_where_the_broker_put_them():
+    log = Log()
+    log.append(transactional(b"a"), 0)
+    log.ends(PRODUCER, False)
+    log.append(batch(b"other"), 1)
+    log.append(transactional(b"b"), 3)
+    log.ends(PRODUCER, True)
+    log.finish()
+    assert [entry.base for entry in log.entries(0)] == [0, 1, 2, 3, 4]
+    assert log.aborted_from(0) == [(PRODUCER, 0)]
+    assert log.aborted_from(3) == []
+    assert log.stable == log.end == 5
+
+
+def test_where_the_captures_clients_stood_readers_may_stand():
+    log = Log()
+    log.append(batch(b"a"), 0)
+    log.reaches(7)
+    log.reaches(1 << 63)
+    assert (log.end, log.next) == (1, 7)
+    assert log.append(batch(b"b")) == 7
+    assert log.end == log.next == 8
+
+
+def test_offsets_that_cannot_be_added_to_are_left_out():
+    log = Log()
+    log.add(batch(b"a", base=MOST))
+    log.append(batch(b"b"), MOST)
+    log.starts_at(MOST)
+    assert (log.start, log.end) == (0, 0)
+    assert log.append(b"garbage") == -1
