@@ -99,6 +99,7 @@ class Conversation:
         """Bytes skipped since the last exchange."""
         self._ended = ""
         """How the connection ended, as far as that is known."""
+        self._ended_ns: int | None = None
         self._closed = [False, False]
         self.phases = Phases()
         self._fetching = fetch_sessions.FetchSessions()
@@ -139,6 +140,7 @@ class Conversation:
         if not self._ended and event.how in ENDINGS:
             who = "the client" if event.direction == client else "the broker"
             self._ended = ENDINGS[event.how].format(who)
+            self._ended_ns = event.time_ns
         if (over or event.direction == client) and not self._closed[client]:
             self._closed[client] = True
             self._take_requests(self._requests.close())
@@ -399,6 +401,7 @@ class Conversation:
                 undecoded,
                 notes,
                 pending.session,
+                self._ended_ns if state == "lost" and reason == self._ended else None,
             )
         )
 

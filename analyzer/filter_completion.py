@@ -287,6 +287,12 @@ def _known(field: Field) -> Iterator[str]:
             from dissectors.releases import RELEASES
 
             yield from reversed(RELEASES)
+    if field.name == "finding":
+        from analyzer.findings import RULES
+
+        yield from RULES
+    if field.name == "finding.severity":
+        yield from ("error", "warning", "note", "chat")
     if field.name == "codec":
         yield from ("none", "gzip", "snappy", "lz4", "zstd")
 

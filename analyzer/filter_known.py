@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-FIELDS: Final = frozenset({"marked", "comment", "finding"})
+FIELDS: Final = frozenset({"marked", "comment", "finding", "finding.severity"})
 """Fields that only a `Known` answers; without one, nothing is marked."""
 
 
@@ -18,8 +18,10 @@ class Known:
     marked: Collection[int] = frozenset()
     """Best a set."""
     comments: Mapping[int, str] = field(default_factory=dict)
-    findings: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    """The words of the findings that mention the exchange."""
+    findings: dict[int, Sequence[str]] = field(default_factory=dict)
+    """The rules of the findings that mention the exchange."""
+    severities: dict[int, Sequence[str]] = field(default_factory=dict)
+    """The severities of these."""
 
     def values(self, name: str, number: int) -> tuple[Any, ...]:
         """The values of one of `FIELDS` for an exchange."""
@@ -27,13 +29,16 @@ class Known:
             return (number in self.marked,)
         if name == "comment":
             return (self.comments[number],) if number in self.comments else ()
-        return tuple(self.findings.get(number, ()))
+        found = self.findings if name == "finding" else self.severities
+        return tuple(found.get(number, ()))
 
     def numbers(self, name: str) -> Collection[int]:
         """The exchanges for which there is something."""
         if name == "marked":
             return self.marked
-        return self.comments.keys() if name == "comment" else self.findings.keys()
+        if name == "comment":
+            return self.comments.keys()
+        return self.findings.keys() if name == "finding" else self.severities.keys()
 
 
 NOTHING: Final = Known()

@@ -145,6 +145,9 @@ class Exchange:
     notes: tuple[Note, ...] = ()
     fetch_session: FetchSession | None = None
     """Of a Fetch, ShareFetch or ShareAcknowledge within a session: what it implies."""
+    ended_ns: int | None = None
+    """When the connection of a lost request ended, where `reason` says so: the time of the FIN or
+    RST, not of packets behind it."""
 
     @property
     def time_ns(self) -> int:

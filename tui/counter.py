@@ -28,12 +28,12 @@ def count(options: dict[str, Any], results: int) -> None:
     """Count all that the filter wants, and hand over from time to time."""
     from analyzer import rows
     from analyzer.filter import compile_filter
+    from analyzer.findings import accumulators
     from analyzer.offline import open_capture
-    from tui.numbers import kinds
 
     wanted = compile_filter(options["filter"])
     capture = open_capture(options["inputs"], decode_as=options["ports"], legs=options["legs"])
-    counted = {name: kind() for name, kind in kinds().items()}
+    counted: dict[str, Any] = {**accumulators()}
     if not options["filter"]:
         watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]
 

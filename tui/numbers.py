@@ -21,14 +21,6 @@ SLICE: Final = 0.02
 """Seconds of counting at a time, where there is no process for it."""
 
 
-def kinds() -> dict[str, Any]:
-    """Name -> accumulator of all that screens show."""
-    from analyzer.findings import Findings
-    from analyzer.statistics import STATISTICS
-
-    return {**STATISTICS, "findings": Findings}
-
-
 class Numbers(Protocol):
     """The accumulators of one filter."""
 
@@ -107,9 +99,19 @@ class ProcessNumbers:
         """An accumulator as it is by now; None as long as it is not there."""
         found = self._loaded.get(name)
         if found is None and name in self._states:
-            found = kinds()[name].load(pickle.loads(self._states[name]))
+            found = self._load(name)
             self._loaded[name] = found
         return found
+
+    def _load(self, name: str) -> Any:
+        from analyzer.findings import Findings
+        from analyzer.statistics import STATISTICS
+
+        state = pickle.loads(self._states[name])
+        if name == Findings.NAME:
+            beside: dict[str, Any] = {each: self.get(each) for each in STATISTICS}
+            return Findings.load(state, beside)
+        return STATISTICS[name].load(state)
 
     def close(self) -> None:
         """End the child."""
@@ -123,10 +125,11 @@ class StoreNumbers:
 
     def __init__(self, store: Store, filter_text: str = "") -> None:
         from analyzer.filter import compile_filter
+        from analyzer.findings import accumulators
 
         self._store = store
         self._wanted = compile_filter(filter_text)
-        self._counted = {name: kind() for name, kind in kinds().items()}
+        self._counted = accumulators()
         self._next = 0
         """The next row; counts those that were dropped, too."""
         self._told = 0

@@ -21,14 +21,15 @@ from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
 from analyzer.filter import compile_filter
 from analyzer.filter_bind import fields_of
 from analyzer.filter_known import FIELDS as KNOWN_FIELDS
-from analyzer.filter_known import NOTHING, Known
+from analyzer.filter_known import Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.rows import Row
 from captures.spool import Spool
 
 if TYPE_CHECKING:
-    from analyzer.offline import Capture
+    from analyzer.findings import Evidence
+    from analyzer.offline import Capture, Legs
     from analyzer.pipeline.stored import Stored
     from analyzer.records import Problem
 
@@ -37,6 +38,7 @@ Told: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
+FOUND: Final = frozenset({"finding", "finding.severity"})
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Of exchanges that wait for the names of their topics."""
@@ -51,13 +53,17 @@ class Reading:
         """`known`: marks, comments and findings, where there are any to ask for."""
         self.wish = wish
         # A wrong filter is told before anything is opened.
-        self._filter = compile_filter(wish.filter_text, known or NOTHING)
+        self._known = known or Known()
+        self._filter = compile_filter(wish.filter_text, self._known)
         asked = fields_of(self._filter.bound)
-        if known is None and asked & KNOWN_FIELDS:
-            word = min(asked & KNOWN_FIELDS)
+        word = min((asked & KNOWN_FIELDS) - FOUND, default="")
+        if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.stored = _stored(wish)
         """Tables in the place of captures: see `counting.count`."""
+        self._evidence: Evidence | None = None
+        if known is None and asked & FOUND:
+            self._evidence = _found(wish)
         self.capture: Capture
         if self.stored is not None:
             self.capture = cast("Capture", self.stored)
@@ -128,7 +134,10 @@ class Reading:
                 self._holes = any(each.reason == "gap" for each in exchange.undecoded)
             if not self.told % TICK:
                 self._progress.tick()
-            yield rows.row_of(exchange, names), exchange
+            row = rows.row_of(exchange, names)
+            if self._evidence is not None:
+                self._evidence.note(self._known, row, exchange)
+            yield row, exchange
 
     def _hear(self, exchange: Exchange) -> None:
         connection = exchange.connection
@@ -239,6 +248,23 @@ def _stored(wish: Wish) -> Stored | None:
     from analyzer.pipeline.stored import Stored
 
     return Stored(wish.inputs[0])
+
+
+def _found(wish: Wish) -> Evidence:
+    """What the inputs' findings are about, from a pass of its own: a finding is known at the end
+    only."""
+    from analyzer.findings import Evidence, Findings
+
+    if any(name == "-" or _is_live(name) for name in wish.inputs):
+        raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
+    findings = Findings()
+    legs: Legs = "both" if wish.both_legs else "client"
+    with open_capture(wish.inputs, decode_as=wish.ports, legs=legs) as capture:
+        capture.watch = findings.saw
+        names = capture.context.names
+        for exchange in capture.exchanges():
+            findings.add(rows.row_of(exchange, names), exchange)
+        return Evidence(findings.told(names))
 
 
 def problems_said(problems: list[Problem], wish: Wish) -> None:

@@ -9,7 +9,9 @@ advice.
     found.rows(names) -> list[Line]          # the same as lines of a table (Findings.COLUMNS)
     found.dump(), Findings.load(state)       # as all statistics
 
-    mentions(findings, row, exchange)        # those of a list whose evidence holds an exchange
+    accumulators()                           # all statistics, and findings that read the same ones
+
+    Evidence(found).of(row, exchange)        # those of a list whose evidence holds an exchange
     RULES                                    # name -> Rule: all that there is to be found
 
 `Findings` has the shape of `analyzer.statistics.model.Statistic`. A detector lives in a module of
@@ -17,7 +19,8 @@ its own and is listed in `detectors`; what a statistic already counts is read fr
 not counted again. Thresholds are in `limits`, with reasons.
 """
 
-from analyzer.findings.findings import RULES, Findings, mentions
+from analyzer.findings.evidence import Evidence
+from analyzer.findings.findings import RULES, Findings, accumulators
 from analyzer.findings.model import RANK, Finding, Rule
 
-__all__ = ["RANK", "RULES", "Finding", "Findings", "Rule", "mentions"]
+__all__ = ["RANK", "RULES", "Evidence", "Finding", "Findings", "Rule", "accumulators"]

@@ -111,7 +111,7 @@ class Addresses(Detector):
     def _stuck(self, view: View) -> Iterator[Finding]:
         """Clients whose Metadata told addresses, and who never went there."""
         reached: dict[str, set[tuple[str, str]]] = {}
-        for line in view.base.connections.rows():
+        for line in view.lines():
             host, _, port = line["broker_address"].rpartition(":")
             place = reached.setdefault(host_of(line["client_address"]), set())
             place.add((host.strip("[]"), port))

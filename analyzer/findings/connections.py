@@ -52,7 +52,7 @@ class Lives(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client; of the capture."""
-        lines = view.base.connections.rows()
+        lines = view.lines()
         by_client: dict[str, list[Line]] = {}
         for line in lines:
             host = line["client_address"].rpartition(":")[0]

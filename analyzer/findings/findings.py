@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.filter import compile_filter
 from analyzer.findings.detector import Detector
 from analyzer.findings.detectors import DETECTORS
 from analyzer.findings.model import COLUMNS, Finding, Rule, order
@@ -19,6 +17,7 @@ from analyzer.statistics.model import Column, Line, checked, stated
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
+    from analyzer.statistics.model import Statistic
     from analyzer.topics import TopicNames
     from captures.model import Closed, Opened
 
@@ -36,28 +35,44 @@ class Span(Measures):
     last_ns: int | None = most()
 
 
+def accumulators() -> dict[str, Statistic]:
+    """All statistics, and the findings beside them: each exchange is counted once by each."""
+    counted: dict[str, Statistic] = {name: kind() for name, kind in STATISTICS.items()}
+    counted[Findings.NAME] = Findings(beside=counted)
+    return counted
+
+
 class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
-    def __init__(self, only: Collection[str] | None = None, ignore: Collection[str] = ()) -> None:
-        """`only` and `ignore`: names of rules; unknown ones are a `KeyError`."""
+    def __init__(
+        self,
+        only: Collection[str] | None = None,
+        ignore: Collection[str] = (),
+        beside: Mapping[str, Statistic] | None = None,
+    ) -> None:
+        """`only` and `ignore`: names of rules; unknown ones are a `KeyError`. `beside`: statistics
+        that somebody else counts, merges and keeps; without them it counts its own."""
         for name in (*(only or ()), *ignore):
             RULES[name]
         self.wanted = {name for name in only or RULES if name not in ignore}
         self.span = Span()
-        self.base = Base(*(STATISTICS[name]() for name in Base._fields))  # type: ignore[arg-type]
+        self.beside = beside is not None
+        found = beside or {name: STATISTICS[name]() for name in Base._fields}
+        self.base = Base(*(found[name] for name in Base._fields))  # type: ignore[arg-type]
+        own = () if self.beside else self.base
         self.detectors: list[Detector] = [kind() for kind in DETECTORS]
-        self._always: list[Add] = [each.add for each in self.base]
+        self._always: list[Add] = [each.add for each in own]
         self._always += [each.add for each in self.detectors if each.KEYS is None]
         self._by_key: dict[int, list[Add]] = {}
         for each in self.detectors:
             for key in each.KEYS or ():
                 self._by_key.setdefault(key, []).append(each.add)
-        self._watchers = [each.saw for each in self.base if hasattr(each, "saw")]
+        self._watchers = [each.saw for each in own if hasattr(each, "saw")]
         self._watchers += [each.saw for each in self.detectors if each.WATCHES]
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -81,11 +96,12 @@ class Findings:
             saw(event)
 
     def merge(self, other: Self) -> None:
-        """Take in what the other one has."""
+        """Take in what the other one has; the statistics only where both count their own."""
         self.span.merge(other.span)
-        parts: list[Any] = list(self.base)
-        for mine, its in zip(parts, other.base, strict=True):
-            mine.merge(its)
+        if not (self.beside or other.beside):
+            parts: list[Any] = list(self.base)
+            for mine, its in zip(parts, other.base, strict=True):
+                mine.merge(its)
         for one, two in zip(self.detectors, other.detectors, strict=True):
             one.merge(two)
 
@@ -106,32 +122,24 @@ class Findings:
         return [finding.line() for finding in self.told(names)]
 
     def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
-        base = [each.dump() for each in self.base]
+        """The state as JSON, with its version; without statistics that others keep."""
+        base = None if self.beside else [each.dump() for each in self.base]
         detectors = {type(each).__name__: each.dump() for each in self.detectors}
         return stated(self, [self.span.dump(), base, detectors])
 
     @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
+    def load(cls, state: dict[str, Any], beside: Mapping[str, Statistic] | None = None) -> Self:
+        """The accumulator of a state; `WrongState`. `beside`: the statistics that a state without
+        its own goes with; it can be merged without them, but tells nothing."""
         span, base, detectors = checked(cls, state)
-        new = cls()
+        if base is None and beside is None:
+            beside = {name: kind() for name, kind in STATISTICS.items()}
+        new = cls(beside=beside)
         new.span = Span.load(span)
-        parts: list[Any] = list(new.base)
-        for mine, its in zip(parts, base, strict=True):
-            mine.merge(type(mine).load(its))
+        if not new.beside:
+            parts: list[Any] = list(new.base)
+            for mine, its in zip(parts, base, strict=True):
+                mine.merge(type(mine).load(its))
         for each in new.detectors:
             each.restore(detectors[type(each).__name__])
         return new
-
-
-_compiled = lru_cache(maxsize=1024)(compile_filter)
-
-
-def mentions(findings: Iterable[Finding], row: Row, exchange: Exchange) -> list[Finding]:
-    """Those whose evidence holds an exchange."""
-    return [
-        finding
-        for finding in findings
-        if finding.filter and _compiled(finding.filter)(row, exchange)
-    ]

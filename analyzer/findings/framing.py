@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names
+from analyzer.statistics.mergeable import NAMES, Names, most
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -25,6 +25,14 @@ class Odd(Seen):
     """With what was said of it."""
 
     words: Names = field(default_factory=Names, metadata=NAMES)
+
+
+@dataclass(slots=True)
+class Orphans(Seen):
+    """Answers to nothing on a connection."""
+
+    client: tuple[str, str] | None = most()
+    broker: str | None = most()
 
 
 class Framing(Detector):
@@ -63,15 +71,20 @@ class Framing(Detector):
     KEYS = None
 
     def prepare(self) -> None:
-        """By kind, client, broker, API and version."""
+        """By kind, client, broker, API and version; by connection."""
         self.odd = self.table(Odd, 2_000)
+        self.orphans = self.table(Orphans, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Orphans and what is undecoded."""
         if row.state == "orphan":
-            connection = exchange.connection
-            if connection.handshake and not any(connection.gap_bytes):
-                self._see("orphan", row, "")
+            # Whether its bytes are complete is known at the end only.
+            orphans = self.orphans[(row.connection, exchange.connection.first_ns)]
+            orphans.see(row)
+            orphans.client = max(
+                orphans.client or ("", ""), (row.client_id or "", host_of(row.client_address))
+            )
+            orphans.broker = max(orphans.broker or "", row.broker_address)
         elif row.undecoded:
             for each in row.undecoded:
                 if each.reason == "surplus":
@@ -91,15 +104,11 @@ class Framing(Detector):
             odd.words.add(words)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and API."""
+        """By client and API; by client and broker."""
+        yield from self._to_nothing(view)
         for (kind, client_id, host, broker, api, version), odd in self.odd.items():
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
-            if kind == "orphan":
-                name, where = "answer-to-nothing", "orphan"
-                text = f"{plural(odd.count, 'answer')} of {broker} to {who} belong to no request"
-                if odd.count == 1:
-                    text = text.replace("belong", "belongs")
-            elif kind == "surplus":
+            if kind == "surplus":
                 name, where = "surplus", "undecoded == surplus"
                 text = (
                     f"{plural(odd.count, f'{api} v{version} exchange')} of {who} carried "
@@ -118,11 +127,36 @@ class Framing(Detector):
             yield view.finding(
                 self.rule(name),
                 text,
-                all_of(
-                    f"client.ip == {host}" if kind == "orphan" else mine,
-                    "" if kind == "orphan" else view.of_api(api),
-                    where,
-                ),
+                all_of(mine, view.of_api(api), where),
                 odd,
                 about=[("client", who), ("broker", str(broker)), ("api", str(api))],
+            )
+
+    def _to_nothing(self, view: View) -> Iterator[Finding]:
+        """On connections that were seen from their beginning and without a gap."""
+        middle = view.base.connections.midstream()
+        whole = {
+            (line["connection"], line["opened"])
+            for line in view.lines()
+            if not line["gap_bytes"] and line["connection"] not in middle
+        }
+        found: dict[tuple[str, str, str], tuple[Seen, list[Any]]] = {}
+        for (number, first_ns), orphans in self.orphans.items():
+            if (number, first_ns) in whole and orphans.client and orphans.broker:
+                key = (*orphans.client, orphans.broker)
+                seen, numbers = found.setdefault(key, (Seen(), []))
+                seen.count += orphans.count
+                seen.first = min(filter(None, (seen.first, orphans.first)), default=None)
+                seen.last_ns = max(seen.last_ns or 0, orphans.last_ns or 0)
+                numbers.append(number)
+        for (client_id, host, broker), (seen, numbers) in sorted(found.items()):
+            who = view.client(client_id, host)
+            belong = "belongs" if seen.count == 1 else "belong"
+            conns = ", ".join(map(str, sorted(numbers)[:50]))
+            yield view.finding(
+                self.rule("answer-to-nothing"),
+                f"{plural(seen.count, 'answer')} of {broker} to {who} {belong} to no request",
+                f"orphan and conn in {{{conns}}}",
+                seen,
+                about=[("client", who), ("broker", broker)],
             )

@@ -131,7 +131,7 @@ class Security(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client and broker."""
-        lines = {line["connection"]: line for line in view.base.connections.rows()}
+        lines = {line["connection"]: line for line in view.lines()}
         yield from self._odd(view, lines)
         yield from self._sasl_told(view)
         yield from self._closed(view, list(lines.values()))

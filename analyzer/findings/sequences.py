@@ -115,7 +115,7 @@ class Sequences(Detector):
         yield from self._transactions(view)
 
     def _lanes(self, view: View) -> Iterator[Finding]:
-        whole = not any(line["gap_bytes"] for line in view.base.connections.rows())
+        whole = not any(line["gap_bytes"] for line in view.lines())
         for lane in view.base.producers.lanes(view.names):
             place = f"{safe(str(lane['topic']))}-{lane['partition']}"
             where = f"api == Produce and producer.id == {lane['producer']}"

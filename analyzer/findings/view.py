@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from analyzer.statistics.delivery import Delivery
     from analyzer.statistics.groups import Groups
     from analyzer.statistics.latency import Latency
+    from analyzer.statistics.model import Line
     from analyzer.statistics.producers import Producers
     from analyzer.statistics.sizes import SizesOf
     from analyzer.statistics.throughput import Throughput
@@ -95,9 +96,14 @@ class View:
         counts: dict[tuple[str, str], int] = self.kept("connections", self._connections)
         return counts.get((str(client_id or ""), str(host)), 0)
 
+    def lines(self) -> list[Line]:
+        """The table of connections."""
+        made: list[Line] = self.kept("lines", self.base.connections.rows)
+        return made
+
     def _connections(self) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
-        for line in self.base.connections.rows():
+        for line in self.lines():
             who = line["client_id"] or "", host_of(line["client_address"])
             found[who] = found.get(who, 0) + 1
         return found

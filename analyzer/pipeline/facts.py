@@ -6,12 +6,11 @@ Nothing here depends on the order in which parts are merged.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from analyzer.findings import Findings
-from analyzer.statistics import STATISTICS
+from analyzer.findings import accumulators
 from analyzer.topics import TopicNames
 from captures.model import Endpoint
 
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
     from analyzer.context import Context
     from analyzer.statistics.model import Statistic
-
-KINDS: Final[dict[str, Any]] = {**STATISTICS, "findings": Findings}
-"""Whose states are written: all that commands can tell of tables."""
 
 
 class Facts:
@@ -42,7 +38,7 @@ class Facts:
         """Endpoints that answered as Kafka, with the first packet that told; and those that
         connections on their own did not know, with the last packet that asked."""
         self.sensitive: dict[Endpoint, int] = {}
-        self.statistics: dict[str, Statistic] = {name: kind() for name, kind in KINDS.items()}
+        self.statistics: dict[str, Statistic] = accumulators()
 
     def learn(self, topic_id: bytes, name: str) -> None:
         """A pair. Of two names for an id (there should be one) the smaller stays."""

@@ -10,6 +10,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from analyzer.context import Context
+from analyzer.findings import Findings
 from analyzer.pipeline.store import Store
 from captures.errors import CaptureError, CutShort
 from captures.files import Source
@@ -79,6 +80,10 @@ class Stored:
                 statistic.merge(type(statistic).load(orjson.loads(state)))
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
+        if isinstance(statistic, Findings):
+            # Its statistics were counted once, for all.
+            for each in statistic.base:
+                self.merge_into(each)
 
     def exchanges(self) -> Iterator[Exchange]:
         """Tables hold none; the error says what to do."""

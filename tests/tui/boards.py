@@ -12,9 +12,9 @@ from typing import Any
 from textual.app import App, ComposeResult
 
 from analyzer import rows
+from analyzer.findings import accumulators
 from analyzer.offline import open_capture
 from analyzer.render_times import Times
-from tui.numbers import kinds
 from tui.palette import Glyphs
 from tui.screens.board import Board
 from tui.store import Store
@@ -33,7 +33,7 @@ class ReadScene:
     def __init__(self, path: Path) -> None:
         capture = open_capture([path])
         self.store = Store(capture.source.read, capture.context)
-        self.statistics = {name: kind() for name, kind in kinds().items()}
+        self.statistics: dict[str, Any] = {**accumulators()}
         watchers = [each.saw for each in self.statistics.values() if hasattr(each, "saw")]
         capture.watch = lambda event: [watch(event) for watch in watchers]  # type: ignore[func-returns-value, assignment]
         for exchange in capture.exchanges():

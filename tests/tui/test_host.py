@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from analyzer.findings import accumulators
 from analyzer.offline import open_capture
 from analyzer.statistics import Connections
 from tests.tui.boards import ReadScene, text_of
 from tui.app import ScopeApp
 from tui.config import Config, remember
 from tui.feed import StillFeed
-from tui.numbers import ProcessNumbers, StoreNumbers, kinds
+from tui.numbers import ProcessNumbers, StoreNumbers
 from tui.screens.activity import Activity
 from tui.screens.picker import Picker
 from tui.store import Store
@@ -233,7 +234,8 @@ def test_a_process_counts_what_the_command_prints() -> None:
         lines = numbers.get("connections").rows()
         assert lines == ReadScene(DEMO).statistics["connections"].rows()
         assert all(line["end"] for line in lines)  # beginnings and ends were seen
-        assert set(kinds()) == {name for name in kinds() if numbers.get(name) is not None}
+        names = accumulators()
+        assert set(names) == {name for name in names if numbers.get(name) is not None}
     finally:
         numbers.close()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analyzer.filter import compile_filter
-from analyzer.findings import Finding, Findings, mentions
+from analyzer.findings import Evidence, Finding, Findings
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.rows import Row, row_of
@@ -135,7 +135,8 @@ def test_sentences_are_for_people() -> None:
 
 def test_an_exchange_knows_the_findings_that_mention_it() -> None:
     findings, pairs = judged(capture_of("too-large"))
-    told = {row.number: {f.name for f in mentions(findings, row, each)} for row, each in pairs}
+    evidence = Evidence(findings)
+    told = {row.number: {f.name for f in evidence.of(row, each)} for row, each in pairs}
     failed = next(row.number for row, _ in pairs if row.errors)
     assert "message-too-large" in told[failed]
     assert any("message-too-large" not in names for names in told.values())

@@ -1,0 +1,78 @@
+"""Exchanges know the findings that they are evidence of: in filters of commands, and in columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from analyzer.filter import Known, compile_filter, compile_query
+from analyzer.findings import Evidence, Findings
+from analyzer.offline import open_capture
+from analyzer.rows import row_of
+from tui.cli import main
+
+CAPTURES = Path(__file__).parents[1] / "captures"
+NAMES = ("too-large", "fenced-producer", "odd-commits", "lost-answers", "security")
+
+
+def capture_of(name: str) -> str:
+    return str(next(CAPTURES.glob(f"{name}.pcap*")))
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_and_single_exchanges_agree(name: str) -> None:
+    findings, known, single = Findings(), Known(), Known()
+    with open_capture([capture_of(name)]) as capture:
+        capture.watch = findings.saw
+        session = capture.session()
+        names = capture.context.names
+        exchanges = [session.exchange(index) for index in range(len(session))]
+        pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]
+        for row, exchange in pairs:
+            findings.add(row, exchange)
+        evidence = Evidence(findings.told(names))
+        evidence.note_all(known, session)
+        for row, exchange in pairs:
+            evidence.note(single, row, exchange)
+        assert known.findings == single.findings
+        assert known.severities == single.severities
+        assert known.findings
+        for finding in evidence.findings:
+            text = f"finding == {finding.name} and finding.severity == {finding.severity}"
+            mask = compile_query(text, known).mask(session)
+            wanted = compile_filter(text, known)
+            assert mask.tolist() == [wanted(row, exchange) for row, exchange in pairs]
+            assert mask.any()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_commands_select_the_evidence(name: str) -> None:
+    path = capture_of(name)
+    for line in run("check", path, "--json").stdout.splitlines():
+        found = json.loads(line)
+        of_rule = run("ls", path, "--json", "-Y", f"finding == {found['name']}").stdout
+        by_filter = run("ls", path, "--json", "-Y", found["filter"]).stdout
+        assert set(by_filter.splitlines()) <= set(of_rule.splitlines())
+        assert by_filter
+
+
+def test_nothing_is_found_in_healthy_traffic() -> None:
+    serious = "finding.severity in {error, warning}"
+    assert not run("ls", capture_of("healthy"), "--json", "-Y", serious).stdout
+
+
+def test_a_pipe_cannot_be_read_twice() -> None:
+    done = run("ls", "-", "-Y", "finding == late-answer")
+    assert done.exit_code == 2
+    assert "read twice" in done.stderr
+
+
+def test_an_unknown_severity_or_rule_selects_nothing() -> None:
+    assert not run("ls", capture_of("too-large"), "--json", "-Y", "finding == nothing").stdout
