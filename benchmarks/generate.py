@@ -59,8 +59,8 @@ class Tcp:
 
     def __init__(self, out: BinaryIO, number: int, mss: int, truth: Truth) -> None:
         self.out, self.mss, self.truth = out, mss, truth
-        self.hosts = (bytes((10, 0, 0, 4)), bytes((10, 0, 1, 2)))
-        self.ports = (40000 + number, 9092)
+        self.hosts = (bytes((10, 0, 2 * (number // 20_000), 4)), bytes((10, 0, 1, 2)))
+        self.ports = (40000 + number % 20_000, 9092)
         self.sequence = [1000, 5000]
         self.identity = 0
 
@@ -112,8 +112,10 @@ class Tcp:
         return now
 
 
-def batch(random_: random.Random, codec: int, base: int, truth: Truth, now: int) -> bytes:
-    count = random_.randint(20, 160)
+def batch(
+    random_: random.Random, codec: int, base: int, truth: Truth, now: int, most: int
+) -> bytes:
+    count = random_.randint(min(20, most), most)
     parts = []
     for index in range(count):
         size = random_.randint(100, 1000)
@@ -177,6 +179,8 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=100)
     parser.add_argument("--mss", type=int, default=1448, help="65000 for loopback-like segments")
     parser.add_argument("--connections", type=int, default=1)
+    parser.add_argument("--first", type=float, default=0, help="the first one's share of all")
+    parser.add_argument("--most", type=int, default=160, help="records of a batch")
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     random_, truth = random.Random(options.seed), Truth()
@@ -192,9 +196,10 @@ def main() -> None:
             connection.open(now)
             now += 10_000
         while out.tell() < options.megabytes * 1e6:
-            connection = connections[turn % len(connections)]
+            first = options.first and random_.random() < options.first
+            connection = connections[0 if first else turn % len(connections)]
             codec = CODECS[turn // 2 % len(CODECS)]
-            records = batch(random_, codec, turn * 1000, truth, now)
+            records = batch(random_, codec, turn * 1000, truth, now, options.most)
             ask, answer = (produce if turn % 2 == 0 else fetch)(turn, records)
             now = connection.send(0, ask, now) + 200_000
             now = connection.send(1, answer, now) + 50_000

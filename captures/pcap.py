@@ -56,7 +56,8 @@ class Pcap:
         self.uniform = True
         self.last_ns = 0
         usual = max(snaplen, USUAL_SNAPLEN)
-        self._limit = usual if usual <= MAX_RECORD else MAX_RECORD
+        self.limit = usual if usual <= MAX_RECORD else MAX_RECORD
+        """Bytes of a record: more are damage."""
         self._size = Struct(self.order + "I").unpack_from
         self._head = Struct(self.order + "IIII").unpack_from
         self._start = bytes(head[:8])
@@ -66,7 +67,7 @@ class Pcap:
         """Positions of the whole records in buffer[at:end], and where the walk stopped."""
         positions: list[int] = []
         add = positions.append
-        size_at, skip, limit = self._size, self.skip, self._limit
+        size_at, skip, limit = self._size, self.skip, self.limit
         while at + skip <= end:
             size = size_at(buffer, at + 8)[0]
             if size > limit:

@@ -129,7 +129,8 @@ def index(
     pcap_head = head[: format_.header] if isinstance(format_, Pcap) else b""
     out.format = "pcap" if pcap_head else "pcapng"
     # The first part begins with the file itself, so that what has no packets is read, too.
-    starts = [(0, "<", 0, 0, 0, 0)]
+    first_order = format_.order if isinstance(format_, Pcap) else "<"
+    starts = [(0, first_order, 0, 0, 0, 0)]
     walk = _Walk(name, open_(name, 0), min(block_bytes, split_bytes))
     try:
         for block in walk.blocks():
@@ -217,9 +218,7 @@ class _Part(Source):
     def _format(self) -> Format:
         split = self._split
         if split.head:
-            pcap = Pcap(split.head, split.file)
-            pcap.header = 0
-            return pcap
+            return Pcap(split.head, split.file)
         pcapng = Pcapng(split.file)
         pcapng.resume(split.order, split.section, list(split.interfaces), split.last_ns)
         return pcapng

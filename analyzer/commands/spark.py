@@ -34,11 +34,21 @@ SHUFFLED: Final = 1.2
 @click.option("-d", "decode_as", multiple=True, metavar="tcp.port==N,kafka", help="As in ls.")
 @click.option("--full", is_flag=True, help="With the bodies of requests and responses as JSON.")
 @click.option("--records", is_flag=True, help="With a table of all records.")
+@click.option(
+    "--tables",
+    "more",
+    metavar="NAMES",
+    default="",
+    help="More tables: frames, segments, records; with commas between.",
+)
 @click.option("--legs", type=click.Choice(["client", "both"]), default="client", hidden=True)
 @click.option("--split-size", metavar="SIZE", default="64MB", help="What one task reads.")
 @click.option("--master", metavar="URL", help="Of a Spark cluster; here on all cores without.")
 @click.option("--remote", metavar="URL", help="Of a Spark Connect server: sc://host:15002.")
 @click.option("--tasks", type=click.IntRange(min=1), metavar="N", help="Groups of connections.")
+@click.option(
+    "--spread", is_flag=True, help="Few connections have most of the bytes: decode on all cores."
+)
 @click.option("--temp-dir", metavar="DIR", help="For the shuffle: as large as the captures.")
 @click.option("--conf", "settings", multiple=True, metavar="NAME=VALUE", help="Spark settings.")
 @click.option("--spark-ui", is_flag=True, help="With Spark's own web page.")
@@ -60,6 +70,7 @@ def spark(
     decode_as: tuple[str, ...],
     full: bool,
     records: bool,
+    more: str,
     legs: str,
     split_size: str,
     strict: bool,
@@ -85,11 +96,14 @@ def spark(
     from analyzer.pipeline.collect import Options
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
-    options = Options(ports, legs == "both", full, records)
+    wanted = _tables(more, records=records)
+    options = Options(ports, legs == "both", full, **dict.fromkeys(wanted, True))
     if spark_options["remote"] or spark_options["master"]:
         engine = "spark" if engine == "auto" else engine
     if (available_now or last_file_complete) and not follow:
         raise click.UsageError("--available-now and --last-file-complete belong to --follow")
+    if spark_options["spread"] and follow:
+        raise click.UsageError("--spread is not for --follow: batches of closed files are small")
     split_bytes = _bytes(split_size)
     told = functools.partial(_told, output=output, strict=strict, quiet=quiet)
     run: Callable[[Any], int]
@@ -195,6 +209,7 @@ def _on_spark(
     master: str | None,
     remote: str | None,
     tasks: int | None,
+    spread: bool,
     temp_dir: str | None,
     settings: tuple[str, ...],
     spark_ui: bool,
@@ -218,12 +233,24 @@ def _on_spark(
     ) as spark_session:
         try:
             with shown(spark_session, size, quiet=quiet):
-                return run(Spark(spark_session, tasks))
+                return run(Spark(spark_session, tasks, spread))
         except Exception as error:
             told = None if debug else spoken(error)
             if told is None:
                 raise
             raise told from None
+
+
+def _tables(text: str, *, records: bool) -> set[str]:
+    """Names of tables that are made on request."""
+    from analyzer.pipeline.schemas import ON_REQUEST
+
+    names = {each.strip() for each in text.split(",") if each.strip()}
+    if unknown := names - set(ON_REQUEST):
+        raise click.BadParameter(
+            f'"{min(unknown)}": there are {", ".join(sorted(ON_REQUEST))}', param_hint="--tables"
+        )
+    return names | ({"records"} if records else set())
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -47,6 +47,8 @@ class Options:
     full: bool = False
     """With the bodies as JSON."""
     records: bool = False
+    frames: bool = False
+    segments: bool = False
 
 
 @dataclass(slots=True)
@@ -64,8 +66,8 @@ class Seen:
 
 
 class Collector:
-    """`add` exchanges, tell it what `saw` connections; take rows by `ready`, the rest by
-    `finish`."""
+    """`add` exchanges, tell it what `saw` connections; take rows by `ready`, the rest by `finish`.
+    `add` is `count` and `tell`, which need not happen in the same task."""
 
     def __init__(self, context: Context, options: Options) -> None:
         self._context = context
@@ -96,12 +98,16 @@ class Collector:
 
     def add(self, exchange: Exchange) -> None:
         """Take an exchange in."""
+        self.count(exchange)
+        self.tell(exchange)
+
+    def tell(self, exchange: Exchange) -> None:
+        """Make the rows of an exchange."""
         exchange = replace(exchange, number=exchange_place(*values.place_of(exchange)))
         row = row_of(exchange, values.UNNAMED)
         for add in self._adds:
             add(row, exchange)
         self.facts.exchanges += 1
-        self._count(row, exchange)
         rows, options = self._rows, self._options
         bodies: tuple[str | None, str | None] = (None, None)
         if options.full:
@@ -112,20 +118,23 @@ class Collector:
             rows["record_batches"] += values.batch_values(row, exchange)
             if options.records:
                 rows["records"] += values.record_values(row, exchange, values.UNNAMED, [])
+        if options.frames:
+            rows["frames"] += values.frame_values(exchange)
         if row.undecoded or row.notes:
             rows["diagnostics"] += values.finding_values(row, exchange)
         if row.latency_ns is not None:
             self._measure(row)
 
-    def _count(self, row: Row, exchange: Exchange) -> None:
+    def count(self, exchange: Exchange) -> None:
+        """Count an exchange of its connection."""
         seen = self._connection(exchange.connection)
         seen.exchanges += 1
-        seen.unanswered += row.state in ("open", "lost")
+        seen.unanswered += exchange.state in ("open", "lost")
         seen.client = int(exchange.client != exchange.connection.a)
-        if row.client_id and len(seen.client_ids) < CLIENT_IDS:
-            seen.client_ids[row.client_id] = None
-        seen.software = row.software or seen.software
-        seen.user = row.user or seen.user
+        if exchange.client_id and len(seen.client_ids) < CLIENT_IDS:
+            seen.client_ids[exchange.client_id] = None
+        seen.software = exchange.software or seen.software
+        seen.user = exchange.user or seen.user
         seen.mechanism = exchange.mechanism or seen.mechanism
 
     def _measure(self, row: Row) -> None:

@@ -22,6 +22,7 @@ from analyzer.pipeline.numbers import connection_place
 from analyzer.pipeline.schemas import CARRY, FACTS
 from analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from analyzer.pipeline.segments import segments_in
+from analyzer.pipeline.spread import NEEDED, Pairs
 from captures.model import Closed, Endpoint, Opened, StreamEvent
 from captures.reassembly import Reassembler
 from captures.tcp import Segment
@@ -51,9 +52,13 @@ class Setting:
     last_ns: int = 0
     """The latest packet of all."""
     first_packet: int = 1
+    spread: bool = False
+    """Bodies are decoded by other tasks: see `spread`."""
 
 
-def setting_of(job: Job, known: Mapping[Endpoint, int] | None = None) -> Setting:
+def setting_of(
+    job: Job, known: Mapping[Endpoint, int] | None = None, *, spread: bool = False
+) -> Setting:
     """The setting of a job."""
     comments = {
         (file.id, each.number): each.comment
@@ -69,6 +74,7 @@ def setting_of(job: Job, known: Mapping[Endpoint, int] | None = None) -> Setting
         job.keep,
         job.last_ns,
         job.first_packet,
+        spread,
     )
 
 
@@ -90,7 +96,8 @@ class Flows:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self._context = Context(setting.options.decode_as)
+        self._context = Context(setting.options.decode_as, bodies=not setting.spread)
+        self._context.stateful = NEEDED
         self._context.fingerprints = setting.fingerprints
         self._brokers = Brokers(setting.known)
         self._context.brokers = self._brokers
@@ -100,6 +107,7 @@ class Flows:
         self._sensitive: dict[Endpoint, int] = {}
         self._left: list[tuple[Any, ...]] = []
         self._both = setting.options.both_legs
+        self._pairs = Pairs(setting.options) if setting.spread else None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
         """The rows of all tables, and facts at the end."""
@@ -118,10 +126,14 @@ class Flows:
                     continue
                 self._feed(segment, reassembler, conversations)
             yield from self._collector.ready()
+            if self._pairs is not None:
+                yield from self._pairs.ready()
             if len(self._left) >= LEFT_AT_ONCE:
                 yield self._leave()
         if current is not None:
             self._end(current, reassembler, conversations)
+        if self._pairs is not None:
+            yield from self._pairs.ready(last=True)
         yield from self._collector.finish()
         yield self._leave()
         yield "facts", record_batch(list(self._told()), FACTS.schema)
@@ -179,8 +191,16 @@ class Flows:
             self._add(exchange)
 
     def _add(self, exchange: Exchange) -> None:
-        learn_from_log(exchange, self._context.names)
-        self._collector.add(exchange)
+        if not self._sent(exchange):
+            learn_from_log(exchange, self._context.names)
+            self._collector.add(exchange)
+
+    def _sent(self, exchange: Exchange) -> bool:
+        """Whether other tasks make the rows of it."""
+        if self._pairs is None or not self._pairs.take(exchange):
+            return False
+        self._collector.count(exchange)
+        return True
 
     def _end(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
         """All segments of these connections were seen."""
@@ -192,7 +212,8 @@ class Flows:
         for event in reassembler.finish():
             self._take(event, conversations)
         for exchange in conversations.finish():
-            self._collector.add(exchange)
+            if not self._sent(exchange):
+                self._collector.add(exchange)
         self._collector.settle()
         self._sense(conversations)
 

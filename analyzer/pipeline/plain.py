@@ -14,14 +14,16 @@ from analyzer.offline import Capture, Legs
 from analyzer.pipeline.collect import Collector, Told
 from analyzer.pipeline.facts import Facts
 from analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
-from analyzer.pipeline.flows import Flows, carried, setting_of
+from analyzer.pipeline.flows import Flows, Setting, carried, setting_of
 from analyzer.pipeline.job import Before, Job
 from analyzer.pipeline.naming import named
 from analyzer.pipeline.numbers import CONNECTION
 from analyzer.pipeline.places import is_remote, open_anywhere
-from analyzer.pipeline.schemas import CARRY, COLLECTED, TABLES, VERSION, VERSION_KEY
+from analyzer.pipeline.schemas import CARRY, COLLECTED, PAIRS, TABLES, VERSION, VERSION_KEY
+from analyzer.pipeline.schemas import SEGMENTS as SEGMENTS_TABLE
 from analyzer.pipeline.segments import SCHEMA as SEGMENTS
-from analyzer.pipeline.segments import segments, sized
+from analyzer.pipeline.segments import segment_rows, segments, sized
+from analyzer.pipeline.spread import dissected
 from captures.files import Source
 from captures.inflate import Stream
 from captures.model import Endpoint
@@ -86,8 +88,11 @@ def run(job: Job, staging: Path) -> tuple[Path, Facts]:
         return write(_told(capture, job), job, staging)
 
 
-def regrouped(job: Job, staging: Path, tasks: int = 1, rows: int = 4096) -> tuple[Path, Facts]:
-    """The same by connection, in memory: what goes on in other batches is known by connection."""
+def regrouped(
+    job: Job, staging: Path, tasks: int = 1, rows: int = 4096, spread: int = 0
+) -> tuple[Path, Facts]:
+    """The same by connection, in memory: what goes on in other batches is known by connection.
+    `spread`: tasks that decode what the others have put together."""
     parts = [carried(job)]
     for file in job.files:
         for split in file.splits:
@@ -98,18 +103,33 @@ def regrouped(job: Job, staging: Path, tasks: int = 1, rows: int = 4096) -> tupl
     rounds = 0
     while True:
         rounds += 1
-        setting = setting_of(job, known)
-        told = (
+        setting = setting_of(job, known, spread=bool(spread))
+        told: Iterable[Told] = (
             each
             for task in range(tasks)
             for each in Flows(setting).run(
                 sized(iter(_sorted(table, keys == task).to_batches()), rows, 16 << 20)
             )
         )
+        if spread:
+            told = _spread(told, setting, spread)
         made, facts = write(told, job, staging / str(rounds))
         if not facts.unknown() or rounds == MOST_ROUNDS:
             return made, facts
         known = dict(facts.brokers)
+
+
+def _spread(told: Iterable[Told], setting: Setting, count: int) -> Iterator[Told]:
+    parts: list[list[pa.RecordBatch]] = [[] for _ in range(count)]
+    for table, batch in told:
+        if table != PAIRS.name:
+            yield table, batch
+            continue
+        keys = batch.column("place").to_numpy() % count
+        for number, part in enumerate(parts):
+            part.append(batch.filter(pa.array(keys == number)))
+    for part in parts:
+        yield from dissected(part, setting.options)
 
 
 def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
@@ -142,6 +162,16 @@ def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
     return made, facts
 
 
+def _segments(job: Job, writers: Writers) -> None:
+    """The table of all segments, read once more: nobody keeps them."""
+    writers.write(SEGMENTS_TABLE.name, SEGMENTS_TABLE.schema.empty_table())
+    if job.options.segments:
+        for file in job.files:
+            for split in file.splits:
+                for batch in segments(file.name, split):
+                    writers.write(SEGMENTS_TABLE.name, segment_rows(batch))
+
+
 def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
     """Numbers and names, now that all are known."""
     writers = Writers(made)
@@ -164,6 +194,7 @@ def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
                         numbers = ranks.of(batch.column(index))
                         batch = batch.set_column(index, batch.schema.field(index), numbers)
                 writers.write(table.name, named(batch, names))
+    _segments(job, writers)
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, ranks.one))

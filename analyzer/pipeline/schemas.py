@@ -294,9 +294,57 @@ STATISTICS: Final = Table(
     (Col("statistic", _S, ""), Col("version", _I32, ""), Col("state", _S, "JSON")),
 )
 
+FRAMES: Final = Table(
+    "frames",
+    "One row per message on the wire, with `--tables frames`: the requests and responses of "
+    "`exchanges`, each with its place in the stream and in the files.",
+    (
+        Col("connection_id", _S, ""),
+        Col("exchange_id", _S, ""),
+        Col("kind", _S, "request, response, token (raw SASL), opaque"),
+        Col("ts", _TS, "first byte"),
+        Col("first_ns", _I64, "the same in nanoseconds"),
+        Col("last_ns", _I64, "last byte"),
+        Col("stream_offset", _I64, "of its size field, in its direction of the connection"),
+        Col("size_bytes", _I64, "on the wire, size field included"),
+        Col("missed_bytes", _I64, "of these, not in the capture or not kept"),
+        Col("cut", _S, "why: gap, end, too-large"),
+        Col("packets", _I32, "that it is made of"),
+        Col("packet", _I64, "Wireshark's number of the first one"),
+        Col("last_packet", _I64, ""),
+        Col("file_id", _I32, "where its first byte is"),
+        Col("record_offset", _I64, "and its offset in the (uncompressed) file"),
+        Col("api_key", _I32, ""),
+        Col("api_version", _I32, ""),
+        Col("correlation_id", _I64, ""),
+        Col("reasons", _STRINGS, "why not all of it could be decoded, one word each"),
+    ),
+)
+
+SEGMENTS: Final = Table(
+    "segments",
+    "One row per TCP segment, Kafka or not, with `--tables segments`: what was reassembled, "
+    "without its bytes.",
+    (
+        Col("flow_id", _I64, "the same for both directions between two ports"),
+        Col("packet", _I64, "Wireshark's number"),
+        Col("ts", _TS, ""),
+        Col("time_ns", _I64, "the same in nanoseconds"),
+        Col("source_address", _S, "host:port"),
+        Col("target_address", _S, ""),
+        Col("seq", _I64, "as on the wire"),
+        Col("ack", _I64, ""),
+        Col("flags", _I32, "FIN 1, SYN 2, RST 4, PSH 8, ACK 16"),
+        Col("payload_bytes", _I64, "on the wire"),
+        Col("captured_bytes", _I64, "of these, in the capture"),
+        Col("file_id", _I32, ""),
+        Col("record_offset", _I64, "of the payload, in the (uncompressed) file"),
+    ),
+)
+
 RECORDS: Final = Table(
     "records",
-    "One row per record, with `--records`: the lines of `kafkascope records`.",
+    "One row per record, with `--tables records`: the lines of `kafkascope records`.",
     (
         Col("exchange_id", _S, ""),
         Col("source", _S, "produce, fetch"),
@@ -332,6 +380,8 @@ TABLES: Final = {
         NODES,
         STATISTICS,
         RECORDS,
+        FRAMES,
+        SEGMENTS,
     )
 }
 
@@ -360,8 +410,21 @@ CARRY: Final = Table(
         Col("carried", pa.binary(), "see analyzer.pipeline.state"),
     ),
 )
+PAIRS: Final = Table(
+    "_pairs",
+    "Internal: exchanges on their way to the tasks that decode them.",
+    (
+        Col("kind", _S, "_pairs; else the table whose rows `asked` holds, as an Arrow stream"),
+        Col("place", _I64, "by which they are spread"),
+        Col("about", _S, "JSON"),
+        Col("asked", pa.binary(), "payload of the request"),
+        Col("answer", pa.binary(), "payload of the response"),
+    ),
+)
 COLLECTED: Final = {
     each.name: each
-    for each in (CONNECTIONS, EXCHANGES, RECORD_BATCHES, DIAGNOSTICS, LATENCY, RECORDS)
+    for each in (CONNECTIONS, EXCHANGES, RECORD_BATCHES, DIAGNOSTICS, LATENCY, RECORDS, FRAMES)
 }
 """Tables that are made of exchanges and connections."""
+ON_REQUEST: Final = (RECORDS.name, FRAMES.name, SEGMENTS.name)
+"""Empty unless they are asked for."""

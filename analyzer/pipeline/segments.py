@@ -4,18 +4,21 @@ together. Whole blocks at once, as far as `captures.columns` knows their headers
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from analyzer.pipeline.arrow import record_batch
 from analyzer.pipeline.places import open_anywhere
+from analyzer.pipeline.schemas import SEGMENTS
 from captures.columns import Columns, columns_of
 from captures.errors import CutShort
 from captures.files import Block
 from captures.split import Split, read_split
-from captures.tcp import Segment, reverse, segment_of
+from captures.tcp import Segment, endpoints, reverse, segment_of
 
 SCHEMA: Final = pa.schema(
     [
@@ -144,6 +147,35 @@ def _cut_out(buffer: bytearray, start: Any, end: Any) -> pa.Array:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
     both = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
     return both.take(pa.array(np.arange(0, len(offsets), 2)))
+
+
+def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of the table `segments`."""
+    keys, found = segments_in(batch)
+    rows = [
+        (
+            key,
+            each.packet,
+            each.time_ns // 1000,
+            each.time_ns,
+            *_addresses(each.flow),
+            each.seq,
+            each.ack,
+            each.flags,
+            each.length,
+            len(each.payload),
+            each.file,
+            each.at,
+        )
+        for key, each in zip(keys, found, strict=True)
+    ]
+    return record_batch(rows, SEGMENTS.schema)
+
+
+@lru_cache(maxsize=KNOWN_FLOWS)
+def _addresses(flow: bytes) -> tuple[str, str]:
+    source, target = endpoints(flow)
+    return str(source), str(target)
 
 
 def segments_in(batch: pa.RecordBatch) -> tuple[list[int], list[Segment]]:

@@ -153,6 +153,40 @@ def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
             )
 
 
+def frame_values(exchange: Exchange) -> Iterator[tuple[Any, ...]]:
+    """Rows of `frames`."""
+    key = connection_id(exchange.connection)
+    for kind, side in (("request", exchange.request), ("response", exchange.response)):
+        if side is None:
+            continue
+        frame = side.frame
+        first, last = frame.parts[0], frame.parts[-1]
+        special = {"SaslToken": "token"}.get(exchange.api) or (
+            "opaque" if exchange.state == "opaque" else kind
+        )
+        yield (
+            key,
+            exchange.id,
+            special,
+            frame.first_ns // 1000,
+            frame.first_ns,
+            frame.last_ns,
+            frame.offset,
+            frame.wire_bytes,
+            frame.size - len(frame.payload),
+            frame.cut or None,
+            len(frame.parts),
+            first.packet,
+            last.packet,
+            first.file,
+            first.at,
+            exchange.api_key,
+            exchange.api_version,
+            exchange.correlation_id,
+            [each.reason for each in exchange.undecoded if each.side == kind],
+        )
+
+
 def record_values(
     row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
 ) -> Iterator[tuple[Any, ...]]:

@@ -38,6 +38,8 @@ class Spark:
     session: Any
     tasks: int | None = None
     """Shuffle partitions; None: by size."""
+    spread: bool = False
+    """Bodies are decoded by all tasks, wherever their connections are put together."""
     name: str = field(default="spark", init=False)
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
@@ -68,7 +70,8 @@ class Spark:
         return max(2 * stages.parallelism(self.session), job.size // PARTITION_BYTES)
 
     def _rows(self, job: Job, known: dict[Endpoint, int], raw: Path) -> None:
-        frame = stages.rows(self.session, job, setting_of(job, known), self._tasks(job))
+        setting = setting_of(job, known, spread=self.spread)
+        frame = stages.rows(self.session, job, setting, self._tasks(job))
         frame.write.mode("overwrite").partitionBy("table").parquet(str(raw))
 
     def _facts(self, job: Job, raw: Path) -> Facts:

@@ -14,8 +14,16 @@ from analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
 from analyzer.pipeline.naming import named
 from analyzer.pipeline.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
 from analyzer.pipeline.plain import Writers, with_ranks
-from analyzer.pipeline.schemas import CARRY, COLLECTED, CONNECTIONS, EXCHANGES, LATENCY, Table
-from analyzer.spark.stages import Batches, read, spark_schema
+from analyzer.pipeline.schemas import (
+    CARRY,
+    COLLECTED,
+    CONNECTIONS,
+    EXCHANGES,
+    LATENCY,
+    SEGMENTS,
+    Table,
+)
+from analyzer.spark.stages import Batches, read, segment_table, spark_schema
 from analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
@@ -49,14 +57,19 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
         if table is LATENCY:
             rows = _summed(rows)
         rows.coalesce(files).write.mode("overwrite").parquet(str(made / table.name))
+    if job.options.segments:
+        found = segment_table(session, job)
+        found.coalesce(files).write.mode("overwrite").parquet(str(made / SEGMENTS.name))
+    else:
+        writers.write(SEGMENTS.name, SEGMENTS.schema.empty_table())
     for junk in (*made.glob("*/.*.crc"), *made.glob("*/_SUCCESS"), *made.glob("*/._SUCCESS.crc")):
         junk.unlink(missing_ok=True)
     if job.keep is not None:
         _carry(session, job, raw, ranks, writers)
-    found = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
+    places = _places(session, facts, ranks, read_made(session, made, EXCHANGES))
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
-    writers.write("statistics", statistics_rows(facts, lambda place: found.get(place, place)))
+    writers.write("statistics", statistics_rows(facts, lambda place: places.get(place, place)))
     writers.close()
     shutil.rmtree(raw, ignore_errors=True)
 

@@ -11,19 +11,24 @@ import pyarrow as pa
 
 from analyzer.pipeline.arrow import padded
 from analyzer.pipeline.flows import Flows, Setting, carried
-from analyzer.pipeline.places import open_anywhere
-from analyzer.pipeline.schemas import Table, superset
-from analyzer.pipeline.segments import SCHEMA, segments, sized
+from analyzer.pipeline.places import open_anywhere, size_of
+from analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table, superset
+from analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
+from analyzer.pipeline.spread import Pairs, dissected
 from captures.split import Index, Split, index
+from captures.stretches import Stretch, bounds, head_of, joined, walked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from analyzer.pipeline.collect import Options
     from analyzer.pipeline.job import Job
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20
 """Of a batch between the JVM and Python."""
+STRETCHES: Final = 4
+"""Parts from which on several tasks index a file."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -48,26 +53,55 @@ def parallelism(session: Any) -> int:
 
 
 def index_files(session: Any, names: list[str], split_bytes: int) -> list[Index]:
-    """Index files, one task each; the indexes in the order of the names."""
-    from pyspark.sql import functions as F
-
-    lines = [(number, name) for number, name in enumerate(names)]
-    frame = session.createDataFrame(lines, "number int, name string")
-    count = min(len(names), 10_000)
-    spread = frame.repartitionByRange(count, F.col("number")) if count > 1 else frame
-    found = spread.mapInArrow(_indexer(split_bytes), "number int, json string")
-    told = {row["number"]: json.loads(row["json"]) for row in found.collect()}
-    return [_index_of(told[number]) for number in range(len(names))]
+    """The indexes of files, in the order of the names: one task for each file, many for an
+    uncompressed pcap that is large."""
+    heads: dict[int, bytes] = {}
+    lines: list[tuple[int, int, str, str, int, int]] = []
+    for number, name in enumerate(names):
+        size = size_of(name)
+        head = head_of(name, open_anywhere) if size >= STRETCHES * split_bytes else None
+        if head is None:
+            lines.append((len(lines), number, name, "", 0, 0))
+            continue
+        heads[number] = head
+        lines += (
+            (len(lines) + each, number, name, head.hex(), start, end)
+            for each, (start, end) in enumerate(bounds(size, split_bytes))
+        )
+    schema = "number int, file int, name string, head string, start bigint, end bigint"
+    frame = session.createDataFrame(lines, schema)
+    count = min(len(lines), 10_000)
+    spread = frame.repartitionByRange(count, "number") if count > 1 else frame
+    found = spread.mapInArrow(_indexer(split_bytes), "number int, file int, json string")
+    told: dict[int, list[Any]] = {number: [] for number in range(len(names))}
+    for row in sorted(found.collect(), key=lambda row: row["number"]):
+        told[row["file"]].append(json.loads(row["json"]))
+    return [
+        joined(name, open_anywhere, heads[number], (Stretch(*each) for each in told[number]))
+        if number in heads
+        else _index_of(told[number][0])
+        for number, name in enumerate(names)
+    ]
 
 
 def _indexer(split_bytes: int) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         for batch in batches:
-            for number, name in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                found = index(name, open_anywhere, split_bytes=split_bytes)
+            for number, file, name, head, start, end in zip(
+                *(column.to_pylist() for column in batch.columns), strict=True
+            ):
+                if head:
+                    walk = walked(name, open_anywhere, bytes.fromhex(head), start, end)
+                    text = json.dumps(walk.to_json())
+                else:
+                    text = _index_text(index(name, open_anywhere, split_bytes=split_bytes))
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([number], pa.int32()), pa.array([_index_text(found)])],
-                    names=["number", "json"],
+                    [
+                        pa.array([number], pa.int32()),
+                        pa.array([file], pa.int32()),
+                        pa.array([text]),
+                    ],
+                    names=["number", "file", "json"],
                 )
 
     return work
@@ -90,24 +124,37 @@ def _index_of(values: dict[str, Any]) -> Index:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def rows(session: Any, job: Job, setting: Setting, tasks: int) -> Any:
-    """The rows of all tables, with the name of each one's table."""
-    from pyspark.sql import functions as F
-
-    parts = [
+def parts(session: Any, job: Job) -> Any:
+    """The parts of all files, one to a task."""
+    lines = [
         (number, file.name, json.dumps(split.to_json()))
         for number, (file, split) in enumerate(
             (file, split) for file in job.files for split in file.splits
         )
     ]
-    frame = session.createDataFrame(parts, "number int, name string, split string")
-    frame = one_each(frame, len(parts))
-    found = frame.mapInArrow(_reader(), spark_schema(SCHEMA))
+    frame = session.createDataFrame(lines, "number int, name string, split string")
+    return one_each(frame, len(lines))
+
+
+def segment_table(session: Any, job: Job) -> Any:
+    """The rows of `segments`."""
+    return parts(session, job).mapInArrow(_reader(segment_rows), spark_schema(SEGMENTS.schema))
+
+
+def rows(session: Any, job: Job, setting: Setting, tasks: int) -> Any:
+    """The rows of all tables, with the name of each one's table."""
+    from pyspark.sql import functions as F
+
+    found = parts(session, job).mapInArrow(_reader(), spark_schema(SCHEMA))
     if job.before.carried:
         left = pa.Table.from_batches([carried(job)])
         found = found.union(session.createDataFrame(left, spark_schema(SCHEMA)))
     grouped = found.repartition(tasks, F.col("flow_id")).sortWithinPartitions("flow_id", "packet")
-    return grouped.mapInArrow(_worker(setting), spark_schema(superset()))
+    if not setting.spread:
+        return grouped.mapInArrow(_worker(setting), spark_schema(superset()))
+    pairs = grouped.mapInArrow(_pairer(setting), spark_schema(PAIRS.schema))
+    spread = pairs.repartition(tasks, F.col("place"))
+    return spread.mapInArrow(_dissector(setting.options), spark_schema(superset()))
 
 
 def one_each(frame: Any, count: int) -> Any:
@@ -121,13 +168,15 @@ def one_each(frame: Any, count: int) -> Any:
     return frame.repartitionByRange(count, F.col("number"))
 
 
-def _reader() -> Callable[[Batches], Batches]:
+def _reader(
+    made: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         for batch in batches:
             _, names, texts = (column.to_pylist() for column in batch.columns)
             for name, text in zip(names, texts, strict=True):
-                found = segments(name, Split.from_json(json.loads(text)))
-                yield from sized(found, ROWS, BYTES)
+                found = sized(segments(name, Split.from_json(json.loads(text))), ROWS, BYTES)
+                yield from found if made is None else map(made, found)
 
     return work
 
@@ -136,6 +185,24 @@ def _worker(setting: Setting) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         schema = superset()
         for table, batch in Flows(setting).run(batches):
+            yield padded(batch, table, schema)
+
+    return work
+
+
+def _pairer(setting: Setting) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        pack = Pairs(setting.options).packed
+        for table, batch in Flows(setting).run(batches):
+            yield batch if table == PAIRS.name else pack(table, batch)
+
+    return work
+
+
+def _dissector(options: Options) -> Callable[[Batches], Batches]:
+    def work(batches: Batches) -> Batches:
+        schema = superset()
+        for table, batch in dissected(batches, options):
             yield padded(batch, table, schema)
 
     return work

@@ -168,3 +168,8 @@ def test_a_compressed_file_is_one_part_though_it_is_cut() -> None:
 def test_what_is_no_capture_is_refused() -> None:
     with pytest.raises(NotACapture):
         index("x", opener(b"GET / HTTP/1.1"))
+
+
+@pytest.mark.parametrize("size", [200, 1000])
+def test_captures_that_were_joined_have_headers_between_their_records(size: int) -> None:
+    check(conversation().pcap() * 3, size, 1 << 20)

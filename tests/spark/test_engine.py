@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from analyzer.spark.engine import Spark
 from tests.analyzer.pipeline.kit import check_against_export, made, tables
+from tests.analyzer.pipeline.test_engines import ALL, MORE
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, rotated
 from tests.analyzer.pipeline.traffic import files
 
@@ -20,38 +22,51 @@ SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
 def test_a_folder_of_samples(spark: Any, tmp_path: Path) -> None:
     """Real brokers, one file compressed."""
-    expected, _ = made([str(SAMPLES)], tmp_path / "plain", full=True, records=True)
-    found, result = made(
-        [str(SAMPLES)], tmp_path / "spark", Spark(spark, 3), 400_000, full=True, records=True
-    )
+    expected, _ = made([str(SAMPLES)], tmp_path / "plain", **ALL)
+    found, result = made([str(SAMPLES)], tmp_path / "spark", Spark(spark, 3), 400_000, **ALL)
     assert found == expected
     assert result.manifest["engine"] == "spark"
     check_against_export(tmp_path / "spark", [str(SAMPLES)])
 
 
-@pytest.mark.parametrize(("seed", "size", "tasks"), [(11, 2_000, 1), (12, 9_000, 5)])
+@pytest.mark.parametrize(
+    ("seed", "size", "tasks", "spread"), [(11, 2_000, 1, False), (12, 9_000, 5, True)]
+)
 def test_bad_networks_and_files(
-    spark: Any, tmp_path: Path, seed: int, size: int, tasks: int
+    spark: Any, tmp_path: Path, seed: int, size: int, tasks: int, spread: bool
 ) -> None:
     (tmp_path / "in").mkdir()
     names = files(seed, tmp_path / "in")
-    expected, _ = made(names, tmp_path / "plain")
-    found, _ = made(names, tmp_path / "spark", Spark(spark, tasks), size)
+    expected, _ = made(names, tmp_path / "plain", **MORE)
+    found, _ = made(names, tmp_path / "spark", Spark(spark, tasks, spread), size, **MORE)
     assert found == expected
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_many_bad_networks(spark: Any, tmp_path: Path, seed: int) -> None:
-    test_bad_networks_and_files(spark, tmp_path, seed, 1000 + 97 * seed, 1 + seed % 7)
+    tasks, spread = 1 + seed % 7, bool(seed % 2)
+    test_bad_networks_and_files(spark, tmp_path, seed, 1000 + 97 * seed, tasks, spread)
 
 
 def test_tasks_index_files_as_one_process_does(spark: Any) -> None:
     from analyzer.pipeline.job import index_all
-    from analyzer.spark.stages import index_files
+    from analyzer.spark.stages import STRETCHES, index_files
 
     names = sorted(map(str, SAMPLES.glob("*.pcap*")))
-    assert index_files(spark, names, 100_000) == index_all(names, 100_000)
+    part = 30_000
+    one, many = index_all(names, part), index_files(spark, names, part)
+    walked = 0
+    for name, mine, theirs in zip(names, one, many, strict=True):
+        size = Path(name).stat().st_size
+        if mine.compressed or size < STRETCHES * part:
+            assert mine == theirs
+            continue
+        # Many walk at once, and cut where they begin.
+        walked += 1
+        assert replace(mine, splits=[]) == replace(theirs, splits=[])
+        assert len(theirs.splits) == -(-size // part)
+    assert walked
 
 
 def test_batches_carry_open_connections(spark: Any, tmp_path: Path) -> None:

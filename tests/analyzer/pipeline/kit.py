@@ -21,23 +21,23 @@ SPLIT_TABLES = {"splits"}
 
 
 class Apart:
-    """The shuffled way in one process: parts, tasks by connection, sorted rows."""
+    """The shuffled way in one process: parts, tasks by connection, sorted rows; with `spread`, as
+    many tasks that decode."""
 
     name = "apart"
 
-    def __init__(self, tasks: int = 3, rows: int = 7) -> None:
-        self.tasks, self.rows = tasks, rows
+    def __init__(self, tasks: int = 3, rows: int = 7, spread: int = 0) -> None:
+        self.tasks, self.rows, self.spread = tasks, rows, spread
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
         return index_all(names, split_bytes)
 
     def run(self, job: Job, staging: Path) -> tuple[Path, Facts]:
-        return plain.regrouped(job, staging, self.tasks, self.rows)
+        return plain.regrouped(job, staging, self.tasks, self.rows, self.spread)
 
 
 def tables(out: Path) -> dict[str, list[Any]]:
-    """All rows of all tables but `splits`, sorted; without the state of findings, whose ages of
-    lost requests go by the last packet read of a connection, and that depends on blocks."""
+    """All rows of all tables but `splits`, sorted."""
     found = {}
     for name, table in TABLES.items():
         if name in SPLIT_TABLES:
@@ -46,7 +46,7 @@ def tables(out: Path) -> dict[str, list[Any]]:
         for path in sorted((out / name).glob("*/*.parquet")):
             read = pq.ParquetFile(path).read()
             assert read.schema.equals(table.schema), (name, read.schema)
-            rows += [row for row in read.to_pylist() if row.get("statistic") != "findings"]
+            rows += read.to_pylist()
         found[name] = sorted(map(repr, rows))
     return found
 

@@ -13,26 +13,35 @@ from tests.analyzer.pipeline.kit import Apart, check_against_export, made
 from tests.analyzer.pipeline.traffic import files
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+MORE = {"frames": True, "segments": True}
+ALL = {"full": True, "records": True, **MORE}
+SPREAD = ("sasl-old.pcap", "rebalance.pcap", "transactions.pcap")
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.pcap*")), ids=lambda path: path.name)
 def test_samples(path: Path, tmp_path: Path) -> None:
-    expected, _ = made([str(path)], tmp_path / "plain", full=True, records=True)
+    expected, _ = made([str(path)], tmp_path / "plain", **ALL)
     check_against_export(tmp_path / "plain", [str(path)])
-    found, _ = made([str(path)], tmp_path / "apart", Apart(), size=100_000, full=True, records=True)
+    apart = Apart(spread=2) if path.name in SPREAD else Apart()
+    found, _ = made([str(path)], tmp_path / "apart", apart, size=100_000, **ALL)
     assert found == expected
 
 
-@given(seed=st.integers(0, 1 << 32), size=st.integers(300, 20_000), tasks=st.integers(1, 4))
+@given(
+    seed=st.integers(0, 1 << 32),
+    size=st.integers(300, 20_000),
+    tasks=st.integers(1, 4),
+    spread=st.sampled_from([0, 0, 1, 3]),
+)
 @settings(max_examples=30)
-def test_whatever_happens_on_the_network(seed: int, size: int, tasks: int) -> None:
+def test_whatever_happens_on_the_network(seed: int, size: int, tasks: int, spread: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "in").mkdir()
         names = files(seed, path / "in")
-        expected, result = made(names, path / "plain", size=size)
+        expected, result = made(names, path / "plain", size=size, **MORE)
         check_against_export(path / "plain", names)
-        found, other = made(names, path / "apart", Apart(tasks), size=size)
+        found, other = made(names, path / "apart", Apart(tasks, spread=spread), size=size, **MORE)
         assert found == expected
         assert other.damage == result.damage
         assert other.manifest["batch_id"] == result.manifest["batch_id"]

@@ -31,6 +31,8 @@ COMMANDS = (
     ("groups", "--rebalances"),
     ("cluster",),
     ("producers", "--transactions"),
+    ("delivery",),
+    ("check", "--fail-on", "never"),
 )
 
 

@@ -1,0 +1,263 @@
+"""Dissection apart from reassembly: what only one task can do of a connection (order, frames,
+pairs) stays there, and the pairs go to all tasks, which decode and count them.
+
+For captures in which few connections have most of the bytes. The rows are the same; the bytes of
+messages are moved once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import pyarrow as pa
+
+from analyzer import facts, fetch_sessions
+from analyzer.context import Context
+from analyzer.dissection import PRODUCE, dissect_request, dissect_response
+from analyzer.fetch_sessions import FetchSession, Implied
+from analyzer.internal import learn_from_log
+from analyzer.model import Exchange, Frame, Note, Part, Request, Response
+from analyzer.phases import STATEFUL
+from analyzer.pipeline.arrow import record_batch
+from analyzer.pipeline.collect import Collector, Options, Told
+from analyzer.pipeline.facts import dumped
+from analyzer.pipeline.numbers import exchange_place
+from analyzer.pipeline.schemas import PAIRS
+from analyzer.pipeline.values import place_of
+from captures.model import Connection, Endpoint
+from dissectors.registry import RequestHeader
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.model import Side, Undecoded
+    from dissectors.registry import Decoded
+
+NEEDED: Final = STATEFUL | fetch_sessions.KEYS | {PRODUCE}
+"""Keys of the APIs that are decoded where the order is known, too: acks and sessions tell what
+follows."""
+MOST_IMPLIED: Final = 1000
+"""Partitions of a fetch session that travel with each of its requests."""
+ROWS: Final = 4096
+BYTES: Final = 8 << 20
+"""Of a batch of pairs."""
+
+
+class Pairs:
+    """Exchanges on their way to other tasks."""
+
+    def __init__(self, options: Options) -> None:
+        self._all_parts = options.frames
+        self._rows: list[tuple[Any, ...]] = []
+        self._bytes = 0
+        self._packed = 0
+
+    def take(self, exchange: Exchange) -> bool:
+        """Send an exchange; False when it is better told where it is: it has no body that could be
+        decoded elsewhere, or would take along too much."""
+        session = exchange.fetch_session
+        if exchange.api_key is None or (
+            session is not None
+            and session.partitions is not None
+            and len(session.partitions) > MOST_IMPLIED
+        ):
+            return False
+        asked, answer = _payload(exchange.request), _payload(exchange.response)
+        place = exchange_place(*place_of(exchange))
+        about = dumped(_about(exchange, self._all_parts))
+        self._rows.append((PAIRS.name, place, about, asked, answer))
+        self._bytes += len(about) + len(asked or b"") + len(answer or b"")
+        return True
+
+    def ready(self, *, last: bool = False) -> Iterator[Told]:
+        """The batch, when it is full or the last one."""
+        if self._rows and (last or self._bytes > BYTES or len(self._rows) >= ROWS):
+            yield PAIRS.name, record_batch(self._rows, PAIRS.schema)
+            self._rows.clear()
+            self._bytes = 0
+
+    def packed(self, table: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of another table in the form of pairs, to travel between them."""
+        self._packed += 1
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        row = (table, self._packed, "", sink.getvalue().to_pybytes(), None)
+        return record_batch([row], PAIRS.schema)
+
+
+class Dissection:
+    """The other tasks: batches of pairs in, rows of tables out, facts at the end."""
+
+    def __init__(self, options: Options) -> None:
+        self._context = Context(options.decode_as)
+        self._collector = Collector(self._context, options)
+
+    def feed(self, batch: pa.RecordBatch) -> Iterator[Told]:
+        """Decode and count some pairs; hand on what is none."""
+        for table, _, about, asked, answer in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            if table != PAIRS.name:
+                yield from ((table, each) for each in pa.ipc.open_stream(asked))
+                continue
+            exchange = self._exchange(orjson.loads(about), asked, answer)
+            learn_from_log(exchange, self._context.names)
+            self._collector.tell(exchange)
+            yield from self._collector.ready()
+
+    def finish(self) -> Iterator[Told]:
+        """The rest."""
+        return self._collector.finish()
+
+    def _exchange(self, about: Any, asked: bytes | None, answer: bytes | None) -> Exchange:
+        id_, state, ends, side, header, who, notes, frames, session, ended_ns = about
+        key, version, correlation_id, client_id, end = header
+        api, software, user, mechanism, reason = who
+        connection = _connection(ends)
+        both = (connection.a, connection.b)
+        head = RequestHeader(key, version, correlation_id, client_id, [], end)
+        request = response = None
+        undecoded: tuple[Undecoded, ...] = ()
+        bodies: list[Decoded | None] = [None, None]
+        if asked is not None:
+            frame = _frame(asked, frames[0])
+            bodies[0], undecoded = dissect_request(frame, head)
+            request = Request(frame, head, bodies[0])
+        if answer is not None:
+            frame = _frame(answer, frames[1])
+            bodies[1], more = dissect_response(frame, head)
+            undecoded += more
+            response = Response(frame, head.correlation_id, bodies[1])
+        for decoded in bodies:
+            if decoded is not None:
+                facts.learn(decoded.layout, decoded.body, self._context.names)
+        return Exchange(
+            0,
+            id_,
+            state,
+            connection,
+            both[side],
+            both[1 - side],
+            key,
+            api,
+            version,
+            correlation_id,
+            client_id,
+            request,
+            response,
+            software,
+            user,
+            mechanism,
+            reason,
+            undecoded,
+            _notes(notes, bodies),
+            None if session is None else _session(session),
+            ended_ns,
+        )
+
+
+def dissected(batches: Iterable[pa.RecordBatch], options: Options) -> Iterator[Told]:
+    """One of the other tasks."""
+    task = Dissection(options)
+    for batch in batches:
+        yield from task.feed(batch)
+    yield from task.finish()
+
+
+def _payload(side: Request | Response | None) -> bytes | None:
+    return None if side is None else side.frame.payload
+
+
+def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
+    """All of an exchange but the bytes of its messages and what these tell."""
+    connection, session = exchange.connection, exchange.fetch_session
+    request = exchange.request
+    end = 0 if request is None or request.header is None else request.header.end
+    header = (exchange.api_key, exchange.api_version, exchange.correlation_id)
+    return [
+        exchange.id,
+        exchange.state,
+        [
+            *(connection.number, *connection.a, *connection.b, connection.first_ns),
+            *(connection.handshake, connection.last_ns, connection.handshake_ns),
+            connection.gap_bytes,
+        ],
+        int(exchange.client != connection.a),
+        [*header, exchange.client_id, end],
+        [exchange.api, exchange.software, exchange.user, exchange.mechanism, exchange.reason],
+        # What bodies say for themselves is said again.
+        [list(each) for each in exchange.notes if each.severity != "chat"],
+        [
+            None if side is None else _place(side.frame, all_parts)
+            for side in (request, exchange.response)
+        ],
+        None if session is None else _told(session),
+        exchange.ended_ns,
+    ]
+
+
+def _place(frame: Frame, all_parts: bool) -> list[Any]:
+    parts = frame.parts if all_parts else frame.parts[:1]
+    return [frame.offset, frame.size, frame.first_ns, frame.last_ns, parts, frame.cut]
+
+
+def _frame(payload: bytes, place: list[Any]) -> Frame:
+    offset, size, first_ns, last_ns, parts, cut = place
+    return Frame(
+        payload, offset, size, first_ns, last_ns, tuple(Part(*each) for each in parts), cut
+    )
+
+
+def _connection(values: list[Any]) -> Connection:
+    number, a, a_port, b, b_port, first_ns, handshake, last_ns, handshake_ns, gap_bytes = values
+    return Connection(
+        number,
+        Endpoint(a, a_port),
+        Endpoint(b, b_port),
+        first_ns,
+        handshake,
+        last_ns,
+        handshake_ns,
+        gap_bytes=gap_bytes,
+    )
+
+
+def _notes(values: list[Any], bodies: list[Decoded | None]) -> tuple[Note, ...]:
+    """As a conversation puts them: of the answer's frame, of the bodies, of the bytes before."""
+    notes = [Note(*each) for each in values]
+    sides: tuple[Side, Side] = ("request", "response")
+    said = [
+        Note("chat", decoded.note, side)
+        for decoded, side in zip(bodies, sides, strict=True)
+        if decoded is not None and decoded.note
+    ]
+    own = [each for each in notes if each.side]
+    return (*own, *said, *(each for each in notes if not each.side))
+
+
+def _told(session: FetchSession) -> str:
+    """As text, for it is mostly the same as the one before."""
+    implied = session.partitions
+    partitions = implied and [
+        ["", topic.hex(), number] if isinstance(topic, bytes) else [topic, "", number]
+        for topic, number in implied
+    ]
+    return dumped([session.id, session.epoch, partitions, session.incremental])
+
+
+@lru_cache(maxsize=64)
+def _session(text: str) -> FetchSession:
+    id_, epoch, partitions, incremental = orjson.loads(text)
+    implied = None
+    if partitions is not None:
+        implied = Implied(
+            (Uuid(bytes.fromhex(topic_id)) if topic_id else topic, number)
+            for topic, topic_id, number in partitions
+        )
+    return FetchSession(id_, epoch, implied, incremental)
+
+
+__all__ = ["NEEDED", "Dissection", "Pairs", "dissected"]
