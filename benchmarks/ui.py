@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+import google_crc32c
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
@@ -30,16 +33,26 @@ import generate
 SIZE = (160, 50)
 
 
+def small_batch() -> bytes:
+    """A batch of three records, 400 bytes in all."""
+    records = b""
+    for number in range(3):
+        value = b"kafkascope" * 10
+        body = b"\0" + generate.varint(number) * 2 + generate.varint(-1)
+        body += generate.varint(len(value)) + value + b"\0"
+        records += generate.varint(len(body)) + body
+    millis = generate.START_NS // 1_000_000
+    rest = struct.pack(">hiqqqhii", 0, 2, millis, millis + 2, -1, -1, -1, 3) + records
+    rest = struct.pack(">ibI", 0, 2, google_crc32c.value(rest)) + rest
+    return struct.pack(">qi", 0, len(rest)) + rest
+
+
 def make(path: Path, exchanges: int) -> None:
     """Small messages in turn, on 20 connections."""
-    generate.TEXT = b"kafkascope" * 400
     truth = generate.Truth()
-    records = generate.batch(random.Random(7), 0, 0, truth, generate.START_NS)[:400]
-    records = b"\0" * 8 + len(records[12:]).to_bytes(4, "big") + records[12:]
+    records = small_batch()
     now = generate.START_NS
     with path.open("wb") as out:
-        import struct
-
         out.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1))
         connections = [generate.Tcp(out, n, 1448, truth) for n in range(20)]
         for connection in connections:

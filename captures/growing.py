@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from captures.opening import open_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from captures.inflate import Stream
 
 PAUSE: Final = 0.1
@@ -66,6 +68,8 @@ class Pace:
         """The first reader waits at the end of a file that is being written."""
         self.stopped = False
         """Set it to let the first reader end where it is."""
+        self.pausing: Callable[[], None] = lambda: None
+        """Called in the second reader before it waits for more."""
         self._last = last
         self._reached: dict[int, int] = {}
         """How far the first reader is, by the index of the input."""
@@ -148,6 +152,7 @@ class _Second:
                 return size
             if over:
                 return 0
+            pace.pausing()
             time.sleep(PAUSE)
 
     def close(self) -> None:

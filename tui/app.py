@@ -119,6 +119,9 @@ class ScopeApp(Telling, Helping, Noting):
         here = self.list.number
         grew = self.feed.poll(0.05)
         grew |= view.advance(0.03)
+        if store.waiting:
+            store.waiting = False
+            self.list.changed()
         if not grew and not self._busy:
             return
         self._busy = grew or not store.progress.done

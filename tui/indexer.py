@@ -72,6 +72,10 @@ class Indexer:
         """Of all exchanges, where bodies come later: they have to be the same ones."""
         self._waiting: deque[Exchange] = deque()
         """On the way to the columns."""
+        self._full: list[Exchange] = []
+        """The same with bodies."""
+        self._filled = 0
+        """Rows whose bodies were read."""
         self._lock = threading.Lock()
         self._pipe = threading.Lock()
         """Held from taking a batch until it is written: batches go out whole and in order."""
@@ -173,32 +177,35 @@ class Indexer:
     def _fill_all(self) -> None:
         """The bodies of all exchanges that headers told."""
         assert self.second is not None
-        some: list[Exchange] = []
-        held = 0
+        assert self.pace is not None
+        self.pace.pausing = self._fill
+        some, held = self._full, 0
         for exchange in self.second.exchanges():
             some.append(exchange)
             held += _size(exchange)
             if held > HELD or len(some) >= TOGETHER:
-                if self._enough or not self._fill(some):
-                    return
-                some, held = [], 0
-        if not self._enough and self._fill(some) and self._filled < len(self._numbers):
+                self._fill()
+                held = 0
+            if self._enough:
+                return
+        self._fill()
+        if self._filled < len(self._numbers) and not self._enough:
             self._said.append(CHANGED.format(self._filled + 1))
 
-    _filled = 0
-
-    def _fill(self, some: list[Exchange]) -> bool:
-        """The bodies of the next rows; False when these are others than those of the headers."""
-        begin = self._filled
-        numbers = [exchange.number for exchange in some]
+    def _fill(self) -> None:
+        """The bodies of the next rows, unless these are others than those of the headers."""
+        begin, some = self._filled, self._full
+        if not some or self._enough:
+            return
         self._put()  # the first reader is always ahead
-        if self._numbers[begin : begin + len(some)].tolist() != numbers:
+        if self._numbers[begin : begin + len(some)].tolist() != [each.number for each in some]:
             self._said.append(CHANGED.format(begin + 1))
-            return False
-        self._filled += len(some)
+            self._enough = True
+            return
         with self._lock:
             self.session.fill(some, self._made(some))
-        return True
+        self._filled += len(some)
+        some.clear()
 
     def _stop_reading(self) -> None:
         """Let the first reader end at the next block; the second one reads no more than that."""

@@ -163,6 +163,10 @@ class Store:
         self.session.add(exchange, row)
         self.texts.extend([rows.result(row)])
 
+    def share(self) -> int:
+        """How many percent of the rows are whole."""
+        return 100 * self.whole // max(1, len(self))
+
     def drop(self, count: int) -> None:
         """The session is about to forget its oldest rows."""
         if count:

@@ -8,8 +8,13 @@ import pytest
 
 from analyzer import open_capture
 from analyzer.columns import Table
+from analyzer.context import Context
+from analyzer.model import Exchange
 from analyzer.rows import row_of, to_json
 from analyzer.session import Session
+from analyzer.session_deltas import Growth, apply
+from analyzer.session_packing import ROW_COLUMNS, TABLE_COLUMNS
+from analyzer.session_rows import ColumnRow
 from captures import Spool
 from tests.analyzer.test_conversation import CONVERSATION
 from tests.analyzer.wire import told
@@ -24,8 +29,6 @@ def test_equal_values_have_one_number() -> None:
 
 
 def test_an_exchange_is_found_by_its_number() -> None:
-    from analyzer.context import Context
-
     context = Context()
     session = Session(context, lambda file, at, size: bytes(size))
     for exchange in told(CONVERSATION, context):
@@ -56,3 +59,83 @@ def test_exchanges_come_back_as_they_were(path: Path) -> None:
             assert again.fetch_session == exchange.fetch_session
             names = first.context.names
             assert to_json(row_of(again, names)) == to_json(row_of(exchange, names))
+
+
+def _by_headers(path: Path) -> tuple[Session, list[Exchange]]:
+    """A session that knows headers only, and the exchanges with their bodies."""
+    with open_capture([path]) as heads, open_capture([path], spool=Spool()) as whole:
+        heads.context.bodies = False
+        session = Session(whole.context, whole.source.read)
+        session.extend(list(heads.exchanges()))
+        return session, list(whole.exchanges())
+
+
+def _values(session: Session) -> list[tuple[object, ...]]:
+    """Columns, with what their numbers stand for."""
+    tables = dict(TABLE_COLUMNS)
+    found = []
+    for name in ROW_COLUMNS:
+        column = getattr(session, name)
+        if name in tables:
+            values = getattr(session, tables[name]).values
+            found.append((name, *(values[number] for number in column)))
+        elif name not in ("_request", "_response"):
+            found.append((name, *column))
+    return found
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_headers_first_and_bodies_later_make_the_same_columns(path: Path) -> None:
+    session, exchanges = _by_headers(path)
+    assert len(session) == len(exchanges)
+    assert session.filled == 0
+    half = len(exchanges) // 2
+    names = session.context.names
+    for part in (exchanges[:half], exchanges[half:]):
+        session.fill(part, [row_of(exchange, names) for exchange in part])
+    at_once = Session(session.context, lambda file, at, size: bytes(size))
+    for exchange in exchanges:
+        at_once.add(exchange)
+    assert _values(session) == _values(at_once)
+    for index in range(len(session)):
+        assert session.undecoded(index) == at_once.undecoded(index)
+        assert session.frames(index) == at_once.frames(index)
+
+
+def test_a_row_without_bodies_reads_them() -> None:
+    with open_capture([SAMPLES[0]]) as heads, open_capture([SAMPLES[0]], spool=Spool()) as whole:
+        heads.context.bodies = False
+        session = Session(whole.context, whole.source.read)
+        told = list(heads.exchanges())
+        exchanges = list(whole.exchanges())
+        session.extend(told)
+        row = next(index for index, each in enumerate(exchanges) if each.api == "Metadata")
+        early = ColumnRow(session, row)
+        wanted = row_of(exchanges[row], session.context.names)
+        assert (early.api, early.topics, early.errors) == (wanted.api, wanted.topics, wanted.errors)
+
+
+def test_who_forgets_what_was_taken_gives_the_same_deltas() -> None:
+    session, exchanges = _by_headers(SAMPLES[0])
+    at_once = Session(session.context, lambda file, at, size: bytes(size))
+    for exchange in exchanges:
+        at_once.add(exchange)
+    with open_capture([SAMPLES[0]]) as heads:
+        heads.context.bodies = False
+        child = Session(session.context, lambda file, at, size: bytes(size))
+        growth, shown = Growth(child, forget=True), Session(Context(), child._read)
+        told = list(heads.exchanges())
+    names = session.context.names
+    for begin in range(0, len(told), 50):
+        child.extend(told[begin : begin + 50])
+        apply(growth.take(), shown)
+        assert not len(child)
+    for begin in range(0, len(told), 70):
+        part = exchanges[begin : begin + 70]
+        child.fill(part, [row_of(exchange, names) for exchange in part])
+        apply(growth.take(), shown)
+    assert _values(shown) == _values(at_once)
+    assert shown.filled == len(shown) == shown.rows_told == len(told)
+    for index in range(len(shown)):
+        assert shown.frames(index) == at_once.frames(index)
+        assert shown.undecoded(index) == at_once.undecoded(index)

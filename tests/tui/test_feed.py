@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import pickle
+import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from analyzer.offline import open_capture
 from tui.feed import ProcessFeed
+from tui.indexer import SIZE, Indexer
 from tui.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
@@ -131,3 +136,108 @@ def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_pat
         assert found.session.exchange(len(found) - 1).connection
     finally:
         feed.close()
+
+
+def _told(feed: ProcessFeed, what: Callable[[Store], bool], seconds: float = 15.0) -> Store:
+    until = time.monotonic() + seconds
+    while not what(feed.store):
+        assert time.monotonic() < until, feed.store.progress
+        feed.poll(0.1)
+        time.sleep(0.01)
+    return feed.store
+
+
+def test_a_file_that_is_written_is_followed(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "growing.pcap"
+    data = (SAMPLES / "demo.pcap").read_bytes()
+    with path.open("wb") as file:
+        file.write(data[:100_001])
+        file.flush()
+        feed = ProcessFeed([str(path)])
+        try:
+            found = _told(feed, lambda found: found.progress.following and found.whole > 50)
+            seen = len(found)
+            assert found.session.row(0) == store.session.row(0)
+            file.write(data[100_001:])
+            file.flush()
+            _told(feed, lambda found: len(found) > seen)
+            assert not found.progress.done
+            file.close()
+            found = read_all(feed)
+            assert not found.progress.following
+            assert found.progress.code == 0
+            assert len(found) == found.whole == len(store)
+            assert [found.texts[n] for n in range(len(found))] == [
+                store.texts[n] for n in range(len(store))
+            ]
+        finally:
+            feed.close()
+
+
+def test_following_ends_when_told_and_a_record_half_written_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "growing.pcap"
+    with path.open("wb") as file:
+        file.write((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+        file.flush()
+        feed = ProcessFeed([str(path)])
+        try:
+            _told(feed, lambda found: found.progress.following)
+            feed.stop()
+            found = read_all(feed)
+            assert found.progress.stopped
+            assert found.progress.code == 0
+            assert found.whole == len(found) > 50
+        finally:
+            feed.close()
+
+
+def test_a_followed_file_whose_reader_dies_leaves_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "growing.pcap"
+    with path.open("wb") as file:
+        file.write((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+        file.flush()
+        feed = ProcessFeed([str(path)])
+        try:
+            _told(feed, lambda found: found.progress.following and len(found) > 0)
+            feed._process.kill()
+            found = read_all(feed)
+            assert "ended early" in found.progress.failure
+            assert not found.progress.following
+            os.truncate(path, 30_000)
+            assert found.result(len(found) - 1)  # no bytes any more, no crash either
+        finally:
+            feed.close()
+
+
+def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
+    class Quiet(Indexer):
+        def _listen(self) -> None:
+            return
+
+    results, theirs = os.pipe()
+    with tempfile.TemporaryFile(buffering=0) as spool:
+        options = {
+            "inputs": [str(SAMPLES / "demo.pcap")],
+            "ports": [],
+            "legs": "client",
+            "results": theirs,
+            "commands": -1,
+            "spool": os.dup(spool.fileno()),
+        }
+        messages: list[dict[str, Any]] = []
+
+        def receive() -> None:
+            with os.fdopen(results, "rb") as pipe:
+                while not messages or messages[-1]["kind"] != "done":
+                    messages.append(pickle.loads(pipe.read(SIZE.unpack(pipe.read(SIZE.size))[0])))
+
+        receiver = threading.Thread(target=receive, daemon=True)
+        receiver.start()
+        indexer = Quiet(options)
+        indexer.second = open_capture([SAMPLES / "aiokafka.pcap"])
+        indexer.run()
+        receiver.join(10)
+        indexer.capture.close()
+        indexer.second.close()
+        os.close(theirs)
+    assert "another one than before" in messages[-1]["remarks"][0]

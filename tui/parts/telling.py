@@ -52,13 +52,21 @@ class Telling(Looking, Filtering, Moving):
         self._static("footer", FOOTERS[which], STYLES["dim"])
 
     def _reading(self) -> str:
-        progress = self.feed.store.progress
+        store = self.feed.store
+        progress = store.progress
         if progress.failure:
             return "! incomplete"
-        if progress.stopped:
+        if progress.stopped and progress.done:
             return "stopped"
         if progress.done:
             return ""
+        if progress.following or progress.indexed:
+            words = "following" if progress.following else ""
+            if store.whole < len(store):
+                words += f"  bodies {store.share()} %"
+                if self.view_.partial and self.view_.order is not None:
+                    words += ": order partial"
+            return f"{words.strip()}  ctrl+c stops"
         if 0 < progress.read < progress.size:
             share = 100 * progress.read // progress.size
             return f"reading {share} %{progress.left()}  ctrl+c stops"
@@ -81,7 +89,10 @@ class Telling(Looking, Filtering, Moving):
         elif not view.text:
             self._static("filterstate", "")
         elif view.behind:
-            text = f"scanning {int(100 * view.scanned)} %"
+            if view.partial:
+                text = f"bodies {self.feed.store.share()} %: partial"
+            else:
+                text = f"scanning {int(100 * view.scanned)} %"
             self._static("filterstate", text, STYLES["dim"])
         else:
             self._static("filterstate", f"valid{', fast' if view.fast else ''}", STYLES["label"])
