@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 DIFFERENT: Final = 1
 UNREACHABLE: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
-VERSIONS: Final = "versions of "
 PERCENTILES: Final = (0.5, 0.99)
 
 
@@ -272,13 +270,15 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Opti
 
 def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
+    from proxy.replay.told import lines_of
+
     findings = list(outcome.comparison.all())
     skipped = sorted(plan.skipped.items())
     if wish.form in ("json", "jsonl"):
         _print_json(outcome, findings, skipped, output)
         return len(findings)
-    for line in _finding_lines(findings):
-        output.line(line, "!")
+    for line, role in lines_of(findings):
+        output.line(line, role)
     if findings:
         output.line("")
     for line in _latency_lines(outcome):
@@ -293,21 +293,6 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     for (api, reason), count in skipped:
         click.echo(f"kafkascope: not sent: {count} {api}: {reason}", err=True)
     return len(findings)
-
-
-def _finding_lines(findings: list[Any]) -> Iterator[str]:
-    """A line each; the versions that are served all on one."""
-    served: dict[str, list[str]] = {}
-    for each in findings:
-        where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
-        if each.path.startswith(VERSIONS):
-            name = each.path.removeprefix(VERSIONS)
-            served.setdefault(where, []).append(f"{name} {each.then} -> {each.now}")
-            continue
-        first = f", first in exchange {each.exchange}" if each.exchange else ""
-        yield f"{where}  {each.path}: {each.then} -> {each.now}  ({each.times}x{first})"
-    for where, changes in served.items():
-        yield f"{where}  other versions are served: {', '.join(changes)}"
 
 
 def _latency_lines(outcome: Outcome) -> list[str]:

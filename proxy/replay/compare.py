@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from analyzer.diff import Difference, differences
+from dissectors.codes import error_name
 from dissectors.layout import Layout
 from dissectors.reader import Body
 from dissectors.registry import APIS
+from proxy.replay.explain import explanation
 from proxy.replay.streams import Streams
 
 MASKED: Final[dict[str, str]] = {
@@ -40,19 +42,47 @@ MASKED: Final[dict[str, str]] = {
     "node_endpoints": "addresses of the peer's nodes",
     "diverging_epoch": "counts elections",
     "aborted_transactions": "named by producer ids and offsets",
+    "log_end_offset": "the log's end moves with whoever else writes",
+    "listeners": "addresses of the peer's nodes",
+    "usable_bytes": "another machine",
+    "total_bytes": "another machine",
+    "acquired_records": "a share group's broker chooses what it hands out",
 }
 """Field -> why it says nothing. `--strict` compares them."""
+
+PLACED: Final = frozenset(
+    {
+        *("listeners", "advertised.listeners", "host.name", "port", "advertised.host.name"),
+        *("advertised.port", "node.id", "broker.id", "broker.rack", "log.dir", "log.dirs"),
+        *("metadata.log.dir", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+        "zookeeper.connect",
+    }
+)
+"""Configs that say where a broker is, so they differ between any two."""
+LABELLED: Final = frozenset({"configs", "supported_features", "finalized_features"})
+"""Arrays of which an element's name is worth a line of its own."""
 
 OTHERS: Final = {
     "Metadata": "topics",
     "ListGroups": "groups",
     "ListTransactions": "transaction_states",
     "DescribeLogDirs": "results",
+    "DescribeAcls": "resources",
+    "DescribeClientQuotas": "entries",
+    "DescribeUserScramCredentials": "results",
+    "ListConfigResources": "config_resources",
 }
 """API -> what a target may have more of than the capture's cluster had."""
 
-_INDEX: Final = re.compile(r"\[[^\]]*\]")
+_INDEX: Final = re.compile(r"(\w+)\[[^\]]*\]")
+_CONFIG: Final = re.compile(r"configs\[([^\]]*)\]")
 _LABEL: Final = re.compile(r"\[([^\]]*)\]\Z")
+
+
+STREAMS: Final = frozenset({"Fetch", "ShareFetch"})
+HEARTBEATS: Final = frozenset(
+    {"ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"}
+)
 
 
 class Finding(NamedTuple):
@@ -67,6 +97,8 @@ class Finding(NamedTuple):
     times: int
     exchange: int
     """The first one."""
+    why: str
+    """What is known of such a difference; may be empty."""
 
 
 @dataclass(slots=True)
@@ -84,57 +116,84 @@ class Comparison:
     different: int = 0
     findings: dict[tuple[str, int, str, str, str], _Seen] = field(default_factory=dict)
     streams: Streams = field(init=False)
+    shared: Streams = field(init=False)
+    """What share groups got."""
+    assigned: Assigned = field(init=False)
     topic_name: Callable[[bytes], str | None] = lambda topic_id: None
 
     def __post_init__(self) -> None:
         self.streams = Streams(self.topic_name)
+        self.shared = Streams(self.topic_name)
+        self.assigned = Assigned()
 
     def compare(
         self, api: str, version: int, number: int, layout: Layout, captured: Body, live: Body
     ) -> list[Difference]:
         """Hold a live answer, in the capture's terms, against the captured one."""
-        if api == "Fetch":
-            self.streams.add(captured, live)
-            if not self.strict:
-                captured, live = _errors_only(captured), _errors_only(live)
-        if captured == live:
-            self.same += 1
-            return []
-        versions = _versions(captured, live) if api == "ApiVersions" else []
-        if versions or api == "ApiVersions":
-            captured, live = ({**body, "api_keys": []} for body in (captured, live))
-        found = versions + [
-            each
-            for each in differences(layout, captured, layout, live, strict=self.strict)
-            if self.strict or not _masked(api, each)
-        ]
+        found = self.differences(api, layout, captured, live)
+        if api in STREAMS:
+            (self.streams if api == "Fetch" else self.shared).add(captured, live)
         if found:
             self.different += 1
         else:
             self.same += 1
         for each in found:
-            path, then, now = _told(each)
-            self.note(api, version, number, path, then, now)
+            self.note(api, version, number, *_told(each))
         return found
+
+    def differences(self, api: str, layout: Layout, captured: Body, live: Body) -> list[Difference]:
+        """What of an answer is different; nothing is counted."""
+        if not self.strict:
+            if api in STREAMS:
+                captured, live = _errors_only(captured), _errors_only(live)
+            elif api in HEARTBEATS:
+                captured, live = self.assigned.told(captured, live)
+        if captured == live:
+            return []
+        versions = []
+        if api == "ApiVersions":
+            versions = _versions(captured, live)
+            captured, live = ({**body, "api_keys": []} for body in (captured, live))
+        return versions + [
+            each
+            for each in differences(layout, captured, layout, live, strict=self.strict)
+            if self.strict or not _masked(api, each)
+        ]
+
+    def is_new(self, api: str, version: int, found: list[Difference]) -> bool:
+        """Whether one of these was not met before."""
+        return any(_key(api, version, *_told(each)) not in self.findings for each in found)
 
     def note(self, api: str, version: int, number: int, path: str, then: Any, now: Any) -> None:
         """Count a difference."""
-        key = (api, version, _INDEX.sub("[]", path), _short(then), _short(now))
-        seen = self.findings.setdefault(key, _Seen(exchange=number))
+        seen = self.findings.setdefault(_key(api, version, path, then, now), _Seen(exchange=number))
         seen.count += 1
 
     def all(self) -> Iterator[Finding]:
         """The differences, the most frequent first; those of records last."""
         for key, seen in sorted(self.findings.items(), key=lambda each: -each[1].count):
-            yield Finding(*key, seen.count, seen.exchange)
-        for where, then, now in self.streams.differences():
-            yield Finding("Fetch", -1, where, then, now, 1, 0)
+            api, _, *texts = key
+            yield Finding(*key, seen.count, seen.exchange, explanation(api, *texts))
+        for api, streams in (("Fetch", self.streams), ("ShareFetch", self.shared)):
+            for where, then, now in streams.differences():
+                yield Finding(api, -1, where, then, now, 1, 0, "")
+
+
+def _key(api: str, version: int, path: str, then: Any, now: Any) -> tuple[str, int, str, str, str]:
+    return (api, version, _INDEX.sub(_unlabelled, path), _short(then), _short(now))
 
 
 def _masked(api: str, difference: Difference) -> bool:
-    if difference.endpoint or any(part in MASKED for part in difference.left_place):
+    place = difference.left_place
+    if difference.endpoint or any(part in MASKED for part in place):
         return True
-    return difference.kind == "right only" and OTHERS.get(api) == difference.left_place[0]
+    if api == "DescribeLogDirs" and "topics" in place:
+        return True  # which folder gets a partition is a broker's own choice
+    if "configs" in place and PLACED.intersection(_CONFIG.findall(difference.path)):
+        return True
+    if api == "Metadata" and difference.kind != "changed" and "[__" in difference.path:
+        return True  # internal topics come with their first use
+    return difference.kind == "right only" and OTHERS.get(api) == place[0]
 
 
 def _versions(captured: Body, live: Body) -> list[Difference]:
@@ -154,13 +213,22 @@ def _versions(captured: Body, live: Body) -> list[Difference]:
     return found
 
 
+def _unlabelled(match: re.Match[str]) -> str:
+    """An element without its name, or with it where that says more."""
+    return match[0] if match[1] in LABELLED else f"{match[1]}[]"
+
+
 def _told(difference: Difference) -> tuple[str, Any, Any]:
     """Path, then, now; of an element that one side lacks its name is enough."""
+    if difference.path.endswith("error_code"):
+        left, right = difference.left, difference.right
+        return difference.path, error_name(left), error_name(right)
     label = _LABEL.search(difference.path)
     if difference.kind == "changed" or label is None:
         return difference.path, difference.left, difference.right
     name = label[1]
-    return difference.path, *((name, None) if difference.kind == "left only" else (None, name))
+    path = _LABEL.sub("[]", difference.path)
+    return path, *((name, None) if difference.kind == "left only" else (None, name))
 
 
 def _short(value: Any) -> str:
@@ -179,3 +247,44 @@ def _errors_only(body: Body) -> Body:
         if parts:
             kept.append({**topic, "partitions": parts})
     return {**body, "responses": kept}
+
+
+class Assigned:
+    """What members of groups have by heartbeats. A coordinator tells it once, when it has worked it
+    out: in the answer to one heartbeat or to another."""
+
+    def __init__(self) -> None:
+        self._live: dict[tuple[str, str], Any] = {}
+
+    def told(self, captured: Body, live: Body) -> tuple[Body, Body]:
+        """Both answers with what the member has, where the captured one tells it."""
+        member = captured.get("member_id") or live.get("member_id") or ""
+        tells = [name for name in ASSIGNMENTS if name in captured]
+        for name in tells:
+            if live.get(name) is not None:
+                self._live[member, name] = live[name]
+        then, now = dict(captured), dict(live)
+        for name in tells:
+            if captured[name] is None:
+                then[name] = now[name] = None
+            else:
+                now[name] = self._live.get((member, name))
+        return then, now
+
+    def lacks(self, captured: Body, live: Body) -> bool:
+        """Whether the captured answer assigns something and the live member has nothing yet, or
+        something else."""
+        if captured.get("error_code") or live.get("error_code"):
+            return False
+        member = captured.get("member_id") or live.get("member_id") or ""
+        for name in ASSIGNMENTS:
+            wanted = captured.get(name)
+            if wanted is None or live.get(name) is not None:
+                continue
+            if self._live.get((member, name)) != wanted:
+                return True
+        return False
+
+
+ASSIGNMENTS: Final = ("assignment", "active_tasks", "standby_tasks", "warmup_tasks")
+"""Fields of heartbeats' answers."""

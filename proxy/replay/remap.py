@@ -27,9 +27,13 @@ INSTANCES: Final = frozenset({"group_instance_id", "instance_id", "process_id"})
 BROKER_RESOURCES: Final = frozenset({4, 8})
 """Types of config resources whose name is a node id: broker, broker logger."""
 PREFIXED: Final = frozenset({"groupId", "transactionalId", "coordinatorKey"})
-KINDS: Final = PREFIXED | {"memberId", "clusterId", "resourceName", "producerId", "brokerId"}
+KINDS: Final = PREFIXED | {
+    *("memberId", "clusterId", "resourceName", "producerId", "brokerId", "path")
+}
 """Marks of fields that another cluster calls otherwise."""
 SWITCH: Final = "allow_auto_topic_creation"
+PREFIXED_RESOURCES: Final = frozenset({3, 5, 32})
+"""Types of resources whose names are groups or transactional ids: two of ACLs, one of configs."""
 _PRODUCER: Final = struct.Struct(">qh")
 _PRODUCER_AT: Final = 43
 """Of producer id and epoch in a magic 2 batch."""
@@ -117,8 +121,11 @@ class Remap:
         self.nodes = Table()
         self.cluster_id: str | None = None
         self.captured_cluster_id: str | None = None
-        self._generations: dict[tuple[str, int], int] = {}
+        self._generations: dict[tuple[str, str, int], int] = {}
+        """(group, member or "" for all of them, captured) -> live."""
         self.producers = Producers()
+        self.folders = Table()
+        """Of logs, on the brokers' machines."""
 
     # --- requests
 
@@ -143,7 +150,9 @@ class Remap:
             return self.members.live(value)
         if kind == "clusterId":
             return self.cluster_id if value else value
-        if kind == "resourceName" and around.get("resource_type") in BROKER_RESOURCES:
+        if kind == "resourceName" and _resource_type(around) in PREFIXED_RESOURCES:
+            return self.prefix + value if value else value
+        if kind == "resourceName" and _resource_type(around) in BROKER_RESOURCES:
             return str(self.nodes.live(int(value))) if value.isdigit() else value
         if isinstance(value, Uuid) and slot.name == "topic_id":
             return Uuid(self.topic_ids.live(bytes(value)))
@@ -154,7 +163,9 @@ class Remap:
             producer = around.get(_beside(slot.name, "epoch", "id"), -1)
             return self.producers.live(producer, value)[1]
         if slot.name in GENERATIONS:
-            return self._generations.get((group, value), value)
+            return self._generation(around.get("group_id", group), around, value)
+        if kind == "path":
+            return self.folders.live(value)
         if slot.name in UNCHECKED:
             return -1
         if message == "ApiVersionsRequest" and slot.name == "node_id":
@@ -166,6 +177,14 @@ class Remap:
         if isinstance(value, bytes) and _holds_records(slot):
             return self._records(value)
         return value
+
+    def _generation(self, group: str, around: Mapping[str, Any], value: int) -> int:
+        """The peer's generation, or epoch of a member (KIP-848: each has its own)."""
+        if value <= 0:
+            return value  # joins, leaves, or is no member
+        member = around.get("member_id") or ""
+        known = self._generations
+        return known.get((group, member, value), known.get((group, "", value), value))
 
     def _records(self, data: bytes) -> bytes:
         """Batches of the producer that the peer knows."""
@@ -202,6 +221,8 @@ class Remap:
         kind = slot.field.entity or slot.field.subject
         if kind in ("groupId", "transactionalId", "coordinatorKey"):
             return value.removeprefix(self.prefix) if self.prefix else value
+        if kind == "resourceName" and _resource_type(around) in PREFIXED_RESOURCES:
+            return value.removeprefix(self.prefix)
         if kind == "memberId":
             return self.members.captured(value)
         if kind == "clusterId":
@@ -212,6 +233,8 @@ class Remap:
             return self.nodes.captured(value)
         if kind == "producerId":
             return self.producers.captured(value)
+        if kind == "path":
+            return self.folders.captured(value)
         return value
 
     # --- learning
@@ -224,14 +247,20 @@ class Remap:
             self._joined(request, captured, live)
         elif api in ("ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"):
             self._member(captured.get("member_id"), live.get("member_id"))
-            group = request["group_id"]
-            self._generations[group, captured["member_epoch"]] = live["member_epoch"]
+            if not captured["error_code"] and not live["error_code"]:
+                member = captured["member_id"] or request["member_id"]
+                place = (request["group_id"], member, captured["member_epoch"])
+                self._generations[place] = live["member_epoch"]
+        elif api == "DescribeLogDirs":
+            pairs = zip(_folders(captured), _folders(live), strict=False)
+            for then, now in pairs:
+                self.folders.learn(then, now)
 
     def _joined(self, request: Body, captured: Body, live: Body) -> None:
         self._member(captured["member_id"], live["member_id"])
         group = request["group_id"]
         if captured["error_code"] == 0 and live["error_code"] == 0:
-            self._generations[group, captured["generation_id"]] = live["generation_id"]
+            self._generations[group, "", captured["generation_id"]] = live["generation_id"]
         rest = [each["member_id"] for each in live["members"]]
         known = {self.members.captured(each) for each in rest}
         missing = [e["member_id"] for e in captured["members"] if e["member_id"] not in known]
@@ -243,6 +272,14 @@ class Remap:
     def _member(self, captured: str | None, live: str | None) -> None:
         if captured and live:
             self.members.learn(captured, live)
+
+
+def _resource_type(around: Mapping[str, Any]) -> Any:
+    return around.get("resource_type", around.get("resource_type_filter"))
+
+
+def _folders(body: Body) -> list[str]:
+    return sorted(each["log_dir"] for each in body["results"])
 
 
 def _holds_records(slot: Slot) -> bool:

@@ -16,6 +16,7 @@ from proxy.replay import split
 from proxy.replay.cluster import Cluster
 from proxy.replay.compare import Comparison
 from proxy.replay.outcome import Latency, Outcome
+from proxy.replay.patience import PAUSE, TRANSIENT, TRIES, may_pass
 from proxy.replay.peer import Peer, PeerError, Reach
 from proxy.replay.plan import Plan, Step
 from proxy.replay.remap import Remap
@@ -27,11 +28,8 @@ if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.session import Session
 
-TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 51, 72, 75})
-"""Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
-still being completed, leaders that moved. Clients ask again, and so do we."""
-TRIES: Final = 40
-PAUSE: Final = 0.25
+MEMBER_ID_REQUIRED: Final = 79
+"""No failure: how the first JoinGroup of a member is answered (KIP-394)."""
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 IN_FLIGHT: Final = 1_000
 """Requests without an answer yet, over all connections."""
@@ -182,7 +180,7 @@ class Replay:
             try:
                 now = time.monotonic_ns()
                 decoded, body = self._decoded(exchange, [answer.result()])
-                if exchange.api in CHANGES_TOPICS or self._is_transient(exchange, decoded, body):
+                if exchange.api in CHANGES_TOPICS or self._may_pass(exchange, decoded, body, 0):
                     self._group.create_task(self._end(step, exchange, [answer], sent))
                     return
                 self._timed(exchange, now - sent)
@@ -264,10 +262,10 @@ class Replay:
         """Wait for the answers, ask again where the peer is not ready, compare."""
         try:
             settled: list[Body] = []
-            for _ in range(TRIES):
+            for turn in range(TRIES):
                 decoded, body = await self._answer(exchange, parts)
                 now = time.monotonic_ns()
-                if not self._is_transient(exchange, decoded, body):
+                if not self._may_pass(exchange, decoded, body, turn):
                     break
                 await asyncio.sleep(PAUSE)
                 await self._cluster.refresh(self._plan.partitions or None)
@@ -329,13 +327,8 @@ class Replay:
             return found[0], found[0].body
         return found[0], split.merged(found[0].layout, [each.body for each in found])
 
-    def _is_transient(self, exchange: Exchange, decoded: Decoded, body: Body) -> bool:
-        """Whether the peer only is not ready: an error that passes and that the capture lacks."""
-        then: set[int] = set()
-        if exchange.response is not None and exchange.response.decoded is not None:
-            captured = exchange.response.decoded
-            then = set(split.errors(captured.layout, captured.body))
-        return any(code in TRANSIENT - then for code in split.errors(decoded.layout, body))
+    def _may_pass(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
+        return may_pass(self.outcome.comparison, self._remap, exchange, decoded, body, turn)
 
     def _compare(self, exchange: Exchange, decoded: Decoded, body: Body) -> None:
         captured = None if exchange.response is None else exchange.response.decoded
@@ -361,7 +354,7 @@ class Replay:
             return
         then = set(split.errors(captured.layout, captured.body))
         now = set(split.errors(decoded.layout, body))
-        if then & TRANSIENT and not now:
+        if then & TRANSIENT and now <= {MEMBER_ID_REQUIRED}:
             self.outcome.settled += 1
             self._told(exchange, "answered; the captured broker was not ready")
             return

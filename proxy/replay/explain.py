@@ -1,0 +1,52 @@
+"""What is known of a difference: why another release, or another cluster, answers so. First match
+counts; what nothing here explains is worth a look. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+OTHER_RELEASE: Final = "another release: clients choose their versions by it"
+NOT_SERVED: Final = "the target has no such version of the API, so such clients cannot talk to it"
+CLOSED: Final = "brokers close the connection of a client whose version they do not serve"
+SETTINGS: Final = "settings and their defaults are others in another release or cluster"
+FEATURES: Final = "features and their levels are others in another release"
+NEVER_ANSWERED: Final = "the captured broker knew less of ApiVersions than the client (KIP-511)"
+NOT_READY: Final = "something else came back where the captured broker was not ready"
+
+
+class Known(NamedTuple):
+    """A kind of difference that has its reason."""
+
+    apis: str
+    """Names, or none for all."""
+    path: re.Pattern[str]
+    why: str
+    values: re.Pattern[str] = re.compile("")
+    """Of "then -> now"."""
+
+
+def _known(apis: str, path: str, why: str, values: str = "") -> Known:
+    return Known(apis, re.compile(path), why, re.compile(values))
+
+
+KNOWN: Final = (
+    _known("ApiVersions", "versions of ", OTHER_RELEASE),
+    _known("ApiVersions", "(supported|finalized)_features", FEATURES),
+    _known("ApiVersions", "version of the answer", NEVER_ANSWERED),
+    _known("", r"version\Z", NOT_SERVED),
+    _known("", r"answer\Z", CLOSED, "closed the connection"),
+    _known("CreateTopics DescribeConfigs", r".*\.configs\[", SETTINGS),
+    _known("", r"(.*\.)?error_code\Z", NOT_READY, "(COORDINATOR|NOT_COORDINATOR)"),
+)
+
+
+def explanation(api: str, path: str, then: str, now: str) -> str:
+    """Why; empty when nobody knows."""
+    for known in KNOWN:
+        if known.apis and api not in known.apis.split():
+            continue
+        if known.path.match(path) and known.values.search(f"{then} -> {now}"):
+            return known.why
+    return ""

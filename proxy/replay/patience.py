@@ -1,0 +1,50 @@
+"""Which answers are to be waited for: those of a peer that only is not ready yet. Sans-I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dissectors.reader import Body
+from dissectors.registry import Decoded
+from proxy.replay import split
+from proxy.replay.compare import HEARTBEATS, Comparison
+from proxy.replay.policy import READS
+from proxy.replay.remap import Remap
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+
+TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 51, 72, 75})
+"""Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
+still being completed, leaders that moved. Clients ask again, and so do we."""
+TRIES: Final = 40
+SETTLES: Final = READS - {"Fetch", "ApiVersions"}
+"""What the replay itself has changed is known to all brokers a little later."""
+SETTLING_TRIES: Final = 8
+PAUSE: Final = 0.25
+
+
+def may_pass(
+    comparison: Comparison,
+    remap: Remap,
+    exchange: Exchange,
+    decoded: Decoded,
+    body: Body,
+    turn: int,
+) -> bool:
+    """Whether the peer only is not ready: an error that passes and that the capture lacks, no
+    assignment yet where the capture has one, a change that not all of its brokers know yet."""
+    captured = None if exchange.response is None else exchange.response.decoded
+    now = split.errors(decoded.layout, body)
+    if captured is None:
+        return bool(TRANSIENT.intersection(now))
+    if now and (TRANSIENT - set(split.errors(captured.layout, captured.body))) & set(now):
+        return True
+    if exchange.api in HEARTBEATS:
+        live = remap.response(decoded.layout, body)
+        return comparison.assigned.lacks(captured.body, live)
+    if not remap.writes or exchange.api not in SETTLES or turn >= SETTLING_TRIES:
+        return False
+    live = remap.response(decoded.layout, body)
+    found = comparison.differences(exchange.api, captured.layout, captured.body, live)
+    return comparison.is_new(exchange.api, exchange.api_version or 0, found)

@@ -1,0 +1,62 @@
+"""Differences as lines for people: those without a known reason first, the others below theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from proxy.replay.compare import Finding
+
+VERSIONS: Final = "versions of "
+NOTHING: Final = "-"
+"""How a side that lacks an element shows it."""
+
+Line: TypeAlias = tuple[str, str]
+"""Text and role."""
+
+
+def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
+    """All of them; elements that only one side has, of one array, and versions share a line."""
+    by_reason: dict[str, list[Finding]] = {}
+    for each in findings:
+        by_reason.setdefault(each.why, []).append(each)
+    for line in _gathered(by_reason.pop("", [])):
+        yield line, "!"
+    for why, some in by_reason.items():
+        yield f"{why}:", "header"
+        for line in _gathered(some):
+            yield f"  {line}", ""
+
+
+def _gathered(findings: list[Finding]) -> Iterator[str]:
+    served: dict[str, list[str]] = {}
+    lists: dict[tuple[str, str], tuple[list[str], list[str], list[Finding]]] = {}
+    for each in findings:
+        where = f"{each.api} v{each.version}" if each.version >= 0 else each.api
+        if each.path.startswith(VERSIONS):
+            name = each.path.removeprefix(VERSIONS)
+            served.setdefault(where, []).append(f"{name} {each.then} -> {each.now}")
+        elif each.path.endswith("[]") and NOTHING in (each.then, each.now):
+            gone, new, some = lists.setdefault((where, each.path), ([], [], []))
+            (new if each.then == NOTHING else gone).append(
+                each.now if each.then == NOTHING else each.then
+            )
+            some.append(each)
+        else:
+            yield f"{where}  {each.path}: {each.then} -> {each.now}  {_times([each])}"
+    for (where, path), (gone, new, some) in lists.items():
+        parts = [f"only {side} {', '.join(names)}" for side, names in _sides(gone, new) if names]
+        yield f"{where}  {path}: {'; '.join(parts)}  {_times(some)}"
+    for where, changes in served.items():
+        yield f"{where}  served: {', '.join(changes)}"
+
+
+def _sides(gone: list[str], new: list[str]) -> Iterator[tuple[str, list[str]]]:
+    yield "then", gone
+    yield "now", new
+
+
+def _times(findings: list[Finding]) -> str:
+    first = min((each.exchange for each in findings if each.exchange), default=0)
+    count = max(each.times for each in findings)
+    return f"({count}x, first in exchange {first})" if first else f"({count}x)"
