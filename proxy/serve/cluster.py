@@ -79,6 +79,9 @@ class Cluster:
                     "replica_nodes": replicas,
                     "isr_nodes": replicas,
                     "offline_replicas": [],
+                    # Java takes no null for these, although the protocol has it.
+                    "eligible_leader_replicas": [],
+                    "last_known_elr": [],
                 }
             )
         return told

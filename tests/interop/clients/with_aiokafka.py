@@ -122,7 +122,7 @@ async def consume(a: Arguments) -> dict[str, Any]:
         else:
             consumer.assign([TopicPartition(a["topic"], p) for p in (0, 1)])
             await consumer.seek_to_beginning()
-        end = time.monotonic() + 40
+        end = time.monotonic() + float(a.get("seconds", 40))
         while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
             rows += await poll(consumer, 500)
         if "group" in a:

@@ -128,7 +128,7 @@ def consume(a: Arguments) -> dict[str, Any]:
     else:
         consumer.assign([TopicPartition(a["topic"], p, 0) for p in (0, 1)])
     rows: list[Row] = []
-    end = time.monotonic() + 40
+    end = time.monotonic() + float(a.get("seconds", 40))
     while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
         rows += poll(consumer, 0.5)
     if "group" in a:

@@ -114,7 +114,7 @@ def consume(a: Arguments) -> dict[str, Any]:
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
     rows: list[Row] = []
-    end = time.monotonic() + 40
+    end = time.monotonic() + float(a.get("seconds", 40))
     while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
         rows += poll(consumer, 500)
     if "group" in a:

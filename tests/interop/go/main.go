@@ -56,7 +56,8 @@ func run(line string) (told answer) {
 	if !ok {
 		return answer{"failed": "no step " + words[0]}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stepSeconds*time.Second)
+	limit := time.Duration(a.number("seconds", stepSeconds)) * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	told, err := step(ctx, a)
 	if err != nil {

@@ -22,7 +22,7 @@ public final class Consume implements Driver.Step {
                 consumer.assign(all);
                 consumer.seekToBeginning(all);
             }
-            long end = System.currentTimeMillis() + 40_000;
+            long end = System.currentTimeMillis() + 1000L * arguments.number("seconds", 40);
             while (rows.size() < arguments.number("count", 60) && System.currentTimeMillis() < end) {
                 for (ConsumerRecord<byte[], byte[]> record : Polling.poll(consumer, 500)) {
                     rows.add(Known.row(record));

@@ -28,8 +28,9 @@ public final class Share implements Driver.Step {
         p.put("value.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer");
         p.put("group.id", group);
         p.put("share.acknowledgement.mode", "explicit");
+        boolean managed = arguments.get("admin", "true").equals("true");
         try (Admin admin = Admin.create(arguments.client("-admin"))) {
-            admin.incrementalAlterConfigs(Collections.singletonMap(resource, Collections.singletonList(
+            if (managed) admin.incrementalAlterConfigs(Collections.singletonMap(resource, Collections.singletonList(
                 new AlterConfigOp(new ConfigEntry("share.auto.offset.reset", "earliest"),
                     AlterConfigOp.OpType.SET)))).all().get();
             try (KafkaShareConsumer<byte[], byte[]> consumer = new KafkaShareConsumer<>(p)) {
@@ -51,12 +52,19 @@ public final class Share implements Driver.Step {
                 result.put("described", admin.describeShareGroups(Collections.singleton(group))
                     .all().get().size());
             }
-            result.put("offsets", admin.listShareGroupOffsets(Collections.singletonMap(group,
-                new ListShareGroupOffsetsSpec())).all().get().size());
-            admin.deleteShareGroupOffsets(group, Collections.singleton(arguments.get("topic"))).all().get();
-            admin.deleteShareGroups(Collections.singleton(group)).all().get();
+            if (managed) {
+                remove(admin, group, arguments.get("topic"), result);
+            }
         }
         result.put("consumed", rows);
         return result;
+    }
+
+    private static void remove(Admin admin, String group, String topic, Map<String, Object> result)
+            throws Exception {
+        result.put("offsets", admin.listShareGroupOffsets(Collections.singletonMap(group,
+            new ListShareGroupOffsetsSpec())).all().get().size());
+        admin.deleteShareGroupOffsets(group, Collections.singleton(topic)).all().get();
+        admin.deleteShareGroups(Collections.singleton(group)).all().get();
     }
 }

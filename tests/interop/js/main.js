@@ -82,9 +82,9 @@ async function produce(a) {
   }
 }
 
-function until(what, why) {
+function until(what, why, seconds = SECONDS) {
   return new Promise((resolve, reject) => {
-    const end = Date.now() + SECONDS * 1000;
+    const end = Date.now() + seconds * 1000;
     const look = () => {
       if (what()) resolve();
       else if (Date.now() > end) reject(new Error(why()));
@@ -139,7 +139,8 @@ async function consume(a) {
   const count = Number(a.count || 60);
   try {
     await member.start();
-    await until(() => member.rows.length >= count || member.crash, () => "").catch(() => {});
+    const seconds = Number(a.seconds || SECONDS);
+    await until(() => member.rows.length >= count || member.crash, () => "", seconds).catch(() => {});
   } finally {
     await member.stop();
   }
