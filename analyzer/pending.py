@@ -86,7 +86,11 @@ class InFlight:
         else:
             waiting.append(pending)
         self._count += 1
-        self._bytes += _size(pending)
+        frame = pending.frame
+        if frame is not None:
+            self._bytes += len(frame.payload)
+        if self._count <= MAX_IN_FLIGHT and self._bytes <= MAX_HELD_BYTES:
+            return []
         dropped: list[Pending] = []
         while self._count > MAX_IN_FLIGHT or (self._bytes > MAX_HELD_BYTES and self._count > 1):
             oldest = self.take(next(iter(self._by_id)))
@@ -103,7 +107,9 @@ class InFlight:
         if not waiting:
             del self._by_id[correlation_id]
         self._count -= 1
-        self._bytes -= _size(pending)
+        frame = pending.frame
+        if frame is not None:
+            self._bytes -= len(frame.payload)
         return pending
 
     def before(self, number: int) -> list[Pending]:
@@ -123,7 +129,3 @@ class InFlight:
         self._count = self._bytes = 0
         self.tokens = []
         return sorted(out, key=lambda pending: pending.number)
-
-
-def _size(pending: Pending) -> int:
-    return 0 if pending.frame is None else len(pending.frame.payload)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analyzer.contents import contents_of
@@ -103,12 +104,25 @@ class Row:
         return None if self.latency_ns is None else max(0, self.latency_ns - self.wait_ns)
 
 
+_address = lru_cache(4096)(str)
+"""Of an endpoint."""
+
+
 def row_of(exchange: Exchange, names: TopicNames) -> Row:
     """The row of an exchange; topic names as far as they are known by now."""
     facts = Facts()
     request, response = exchange.request, exchange.response
-    asked = None if request is None else request.decoded
-    answer = None if response is None else response.decoded
+    asking = answering = asked = answer = latency = server = None
+    frames: tuple[int, ...] = ()
+    if request is not None:
+        asking, asked = request.frame, request.decoded
+        frames = (asking.parts[0].packet,)
+    if response is not None:
+        answering, answer = response.frame, response.decoded
+        frames = (*frames, answering.parts[0].packet)
+        if asking is not None:
+            latency = answering.last_ns - asking.first_ns
+            server = answering.first_ns - asking.last_ns
     layout = None
     for decoded in (asked, answer):
         if decoded is not None:
@@ -117,8 +131,8 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
             if collect is not None:
                 collect(decoded.body, facts)
     contents = contents_of(facts.blobs)
-    named, ids = facts.topics, facts.topic_ids
-    topics = tuple(named)
+    ids = facts.topic_ids
+    topics = tuple(facts.topics)
     if ids:
         topics = tuple(dict.fromkeys((*topics, *(names.get(i) or short_id(i) for i in ids))))
     errors: tuple[RowError, ...] = ()
@@ -126,58 +140,63 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         # An answer need not repeat the group that was asked about.
         group = next(iter(facts.groups)) if len(facts.groups) == 1 else None
         errors = tuple([_error(each, names, group) for each in facts.errors])
-    key = exchange.api_key
-    frames = [part.frame.parts[0].packet for part in (request, response) if part is not None]
+    key, version = exchange.api_key, exchange.api_version
+    first = asking or answering
+    session = exchange.fetch_session
+    # By position, in the order of the fields: this is done for every exchange.
     return Row(
-        number=exchange.number,
-        id=exchange.id,
-        time_ns=exchange.time_ns,
-        connection=exchange.connection.number,
-        client_address=str(exchange.client),
-        broker_address=str(exchange.broker),
-        client_id=exchange.client_id,
-        software=exchange.software,
-        user=exchange.user,
-        api_key=key,
-        api=exchange.api,
-        api_version=exchange.api_version,
-        flexible=layout.flexible if layout is not None else is_flexible(key, exchange.api_version),
-        correlation_id=exchange.correlation_id,
-        request_bytes=exchange.request_bytes,
-        response_bytes=exchange.response_bytes,
-        latency_ns=exchange.latency_ns,
-        server_ns=exchange.server_ns,
-        wait_ns=wait_of(exchange) if key in WAITING else 0,
-        throttle_ms=facts.throttle_ms,
-        state=exchange.state,
-        reason=exchange.reason,
-        errors=errors,
-        topics=topics,
-        topic_ids=tuple(ids),
-        partitions=tuple(facts.partitions),
-        groups=tuple(facts.groups),
-        members=tuple(facts.members),
-        generations=tuple(facts.generations),
-        producer_ids=tuple(dict.fromkeys((*facts.producer_ids, *contents.producer_ids))),
-        producer_epochs=tuple(dict.fromkeys((*facts.producer_epochs, *contents.producer_epochs))),
-        transactional_ids=tuple(facts.transactional_ids),
-        acks=facts.acks,
-        codecs=contents.codecs,
-        records=contents.records,
-        batches=contents.batches,
-        offset=facts.offset if facts.offset is None or facts.offset >= 0 else None,
-        frames=tuple(frames),
-        undecoded=exchange.undecoded,
-        notes=exchange.notes + contents.notes if contents.notes else exchange.notes,
-        implied_topics=_implied(exchange.fetch_session, topics, names),
+        exchange.number,
+        exchange.id,
+        exchange.time_ns if first is None else first.first_ns,
+        exchange.connection.number,
+        _address(exchange.client),
+        _address(exchange.broker),
+        exchange.client_id,
+        exchange.software,
+        exchange.user,
+        key,
+        exchange.api,
+        version,
+        is_flexible(key, version) if layout is None else layout.body.flexible,
+        exchange.correlation_id,
+        None if asking is None else asking.size + 4,
+        None if answering is None else answering.size + 4,
+        latency,
+        server,
+        wait_of(exchange) if key in WAITING else 0,
+        facts.throttle_ms,
+        exchange.state,
+        exchange.reason,
+        errors,
+        topics,
+        tuple(ids),
+        tuple(facts.partitions),
+        tuple(facts.groups),
+        tuple(facts.members),
+        tuple(facts.generations),
+        _both(facts.producer_ids, contents.producer_ids),
+        _both(facts.producer_epochs, contents.producer_epochs),
+        tuple(facts.transactional_ids),
+        facts.acks,
+        contents.codecs,
+        contents.records,
+        contents.batches,
+        facts.offset if facts.offset is None or facts.offset >= 0 else None,
+        frames,
+        exchange.undecoded,
+        exchange.notes + contents.notes if contents.notes else exchange.notes,
+        () if session is None else _implied(session, topics, names),
     )
 
 
-def _implied(
-    session: FetchSession | None, listed: tuple[str, ...], names: TopicNames
-) -> tuple[str, ...]:
+def _both(told: dict[int, None], found: tuple[int, ...]) -> tuple[int, ...]:
+    """What fields say, then what batches say, each once."""
+    return tuple(dict.fromkeys((*told, *found))) if told else found
+
+
+def _implied(session: FetchSession, listed: tuple[str, ...], names: TopicNames) -> tuple[str, ...]:
     """Topics of a fetch session that the request itself does not list."""
-    if session is None or not session.incremental or session.partitions is None:
+    if not session.incremental or session.partitions is None:
         return ()
     found = dict.fromkeys(
         each if isinstance(each, str) else names.get(each) or short_id(each)

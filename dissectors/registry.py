@@ -15,7 +15,7 @@ from dissectors.errors import DissectError, Malformed, Truncated, UnknownApi, Un
 from dissectors.layout import Layout, implied_default, resolve
 from dissectors.messages import APIS as _APIS
 from dissectors.messages import DATA
-from dissectors.reader import REFUSALS, Body, reader
+from dissectors.reader import REFUSALS, Body, Reader, reader
 from dissectors.schema import Message, Versions
 from dissectors.values import read_uvarint
 from dissectors.writer import REFUSALS as WRITER_REFUSALS
@@ -293,23 +293,68 @@ def _known(key: int, version: int) -> Api:
     return api
 
 
+class _Plan(NamedTuple):
+    """All that is the same for every message of an API's version and side."""
+
+    message: str
+    kind: int
+    """Version of the header."""
+    header_layout: Layout
+    read_header: Reader
+    layout: Layout
+    read: Reader
+    varies: bool
+    """Some releases had another layout: `read_best` chooses."""
+    note: str
+
+
+def _plan(name: str, version: int, side: str, kind: int) -> _Plan:
+    header, layout = layout_of(f"{side}Header", kind), layout_of(name, version)
+    varies = bool(variants_of(name, version))
+    return _Plan(name, kind, header, reader(header), layout, reader(layout), varies, _note(layout))
+
+
+@lru_cache(4096)
+def _request_plan(key: int, version: int) -> _Plan:
+    name = f"{_known(key, version).name}Request"
+    return _plan(name, version, "Request", request_header_version(key, version))
+
+
+@lru_cache(4096)
+def _response_plan(key: int, version: int) -> _Plan:
+    name = f"{_known(key, version).name}Response"
+    return _plan(name, version, "Response", response_header_version(key, version))
+
+
+_decoded = partial(tuple.__new__, Decoded)
+"""`Decoded` from a tuple without a Python frame."""
+
+
 def decode_request(payload: bytes, head: RequestHeader | None = None) -> Decoded:
     """A request's payload, header and body; `DissectError` when it cannot be. `head` is what
     `read_request_header` gave for it, where that was asked already."""
     head = read_request_header(payload) if head is None else head
-    api = _known(head.api_key, head.api_version)
-    kind = request_header_version(head.api_key, head.api_version)
-    header_layout = layout_of("RequestHeader", kind)
+    version = head.api_version
+    plan = _request_plan(head.api_key, version)
     if head.tagged_fields:
         # Only the layout knows what tags may be there, and in which order.
-        header, body_at = read_layout(header_layout, payload)
+        header, body_at = read_layout(plan.header_layout, payload)
     else:
-        header, body_at = _header_body(head, kind), head.end
-    name = f"{api.name}Request"
-    body, end, layout = read_best(name, head.api_version, payload, body_at)
-    return Decoded(
-        name, head.api_version, header, body, body_at, end, _note(layout), layout, header_layout
-    )
+        header, body_at = _header_body(head, plan.kind), head.end
+    return _body_by(plan, payload, version, header, body_at)
+
+
+def _body_by(plan: _Plan, payload: bytes, version: int, header: Body, body_at: int) -> Decoded:
+    name, header_layout, layout, note = plan.message, plan.header_layout, plan.layout, plan.note
+    if plan.varies:
+        body, end, layout = read_best(name, version, payload, body_at)
+        note = _note(layout)
+    else:
+        try:
+            body, end = plan.read(payload, body_at)
+        except REFUSALS:
+            body, end = read_layout(layout, payload, body_at)  # says where and why
+    return _decoded((name, version, header, body, body_at, end, note, layout, header_layout))
 
 
 def _header_body(head: RequestHeader, kind: int) -> Body:
@@ -332,14 +377,15 @@ def decode_response(payload: bytes, key: int, version: int) -> Decoded:
     """
     if key == API_VERSIONS and version > APIS[key].versions.high:
         version = 0  # nobody answers a version that is not there in any other way
-    api = _known(key, version)
-    name = f"{api.name}Response"
-    header_layout = layout_of("ResponseHeader", response_header_version(key, version))
-    header, body_at = read_layout(header_layout, payload)
+    plan = _response_plan(key, version)
+    try:
+        header, body_at = plan.read_header(payload, 0)
+    except REFUSALS:
+        header, body_at = read_layout(plan.header_layout, payload)
     if key == API_VERSIONS and version > 0 and _is_fallback(payload, body_at):
         version = 0
-    body, end, layout = read_best(name, version, payload, body_at)
-    return Decoded(name, version, header, body, body_at, end, _note(layout), layout, header_layout)
+        plan = _response_plan(key, 0)
+    return _body_by(plan, payload, version, header, body_at)
 
 
 def _is_fallback(payload: bytes, at: int) -> bool:
