@@ -159,11 +159,17 @@ def _keys(
     marked = tuple(slot.name for slot in slots if slot.field.map_key)
     if marked and _apart(a, marked) and _apart(b, marked):
         return marked
-    first = sorted(slots, key=lambda slot: not (slot.field.entity or slot.field.subject))
-    for slot in first:
+    for slot in sorted(slots, key=_rank):
         if _apart(a, (slot.name,)) and _apart(b, (slot.name,)):
             return (slot.name,)
     return ()
+
+
+def _rank(slot: Slot) -> int:
+    """Partitions are called by their numbers, even where each has another leader."""
+    if slot.name in ("partition", "partition_index", "index"):
+        return 0
+    return 1 if slot.field.entity or slot.field.subject else 2
 
 
 def _may_name(slot: Slot) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from analyzer.diff import Difference, differences
@@ -79,6 +79,8 @@ _CONFIG: Final = re.compile(r"configs\[([^\]]*)\]")
 _LABEL: Final = re.compile(r"\[([^\]]*)\]\Z")
 
 
+SPREAD: Final = {"ListGroups": "group_id", "ListTransactions": "transactional_id"}
+"""Of what each node has its part -> the name of an element."""
 STREAMS: Final = frozenset({"Fetch", "ShareFetch"})
 HEARTBEATS: Final = frozenset(
     {"ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat"}
@@ -120,6 +122,9 @@ class Comparison:
     """What share groups got."""
     assigned: Assigned = field(init=False)
     topic_name: Callable[[bytes], str | None] = lambda topic_id: None
+    spread: bool = False
+    """The capture's cluster has several nodes: lists of what each of them has are put together."""
+    _lists: dict[str, tuple[Layout, dict[str, Body], dict[str, Body]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.streams = Streams(self.topic_name)
@@ -133,6 +138,10 @@ class Comparison:
         found = self.differences(api, layout, captured, live)
         if api in STREAMS:
             (self.streams if api == "Fetch" else self.shared).add(captured, live)
+        if self.spread and api in SPREAD:
+            known = self._lists.setdefault(api, (layout, {}, {}))
+            for elements, body in zip(known[1:], (captured, live), strict=True):
+                elements |= {each[SPREAD[api]]: each for each in body[OTHERS[api]]}
         if found:
             self.different += 1
         else:
@@ -148,6 +157,8 @@ class Comparison:
                 captured, live = _errors_only(captured), _errors_only(live)
             elif api in HEARTBEATS:
                 captured, live = self.assigned.told(captured, live)
+        if self.spread and api in SPREAD:
+            captured, live = ({**body, OTHERS[api]: []} for body in (captured, live))
         if captured == live:
             return []
         versions = []
@@ -169,8 +180,22 @@ class Comparison:
         seen = self.findings.setdefault(_key(api, version, path, then, now), _Seen(exchange=number))
         seen.count += 1
 
+    def _put_together(self) -> None:
+        """Compare lists of which each node told its part."""
+        for api, (layout, *sides) in self._lists.items():
+            bodies = ({OTHERS[api]: list(side.values())} for side in sides)
+            slots = tuple(slot for slot in layout.body.slots if slot.name == OTHERS[api])
+            part = Layout(
+                layout.message, layout.version, replace(layout.body, slots=slots, tags=())
+            )
+            for each in differences(part, next(bodies), part, next(bodies), strict=self.strict):
+                if self.strict or not _masked(api, each):
+                    self.note(api, layout.version, 0, *_told(each))
+        self._lists.clear()
+
     def all(self) -> Iterator[Finding]:
         """The differences, the most frequent first; those of records last."""
+        self._put_together()
         for key, seen in sorted(self.findings.items(), key=lambda each: -each[1].count):
             api, _, *texts = key
             yield Finding(*key, seen.count, seen.exchange, explanation(api, *texts))

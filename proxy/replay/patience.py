@@ -14,9 +14,10 @@ from proxy.replay.remap import Remap
 if TYPE_CHECKING:
     from analyzer.model import Exchange
 
-TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 51, 72, 75})
+TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 19, 20, 45, 51, 72, 75})
 """Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
-still being completed, leaders that moved. Clients ask again, and so do we."""
+still being completed or verified (19 and 20, KIP-890), a batch before this one that is being
+sent again (45), leaders that moved. Clients ask again, and so do we."""
 TRIES: Final = 40
 SETTLES: Final = READS - {"Fetch", "ApiVersions"}
 """What the replay itself has changed is known to all brokers a little later."""

@@ -72,7 +72,9 @@ class Replay:
         self._crash: Exception | None = None
         """What went wrong where nobody waits."""
         self._group: asyncio.TaskGroup
-        self.outcome = Outcome(Comparison(strict, topic_name=context.names.get))
+        spread = len(plan.nodes) > 1
+        comparison = Comparison(strict, topic_name=context.names.get, spread=spread)
+        self.outcome = Outcome(comparison)
 
     async def run(self) -> Outcome:
         """Send everything; `PeerError` when the peer cannot be reached at all."""
