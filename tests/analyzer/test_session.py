@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -139,3 +140,22 @@ def test_who_forgets_what_was_taken_gives_the_same_deltas() -> None:
     for index in range(len(shown)):
         assert shown.frames(index) == at_once.frames(index)
         assert shown.undecoded(index) == at_once.undecoded(index)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
+    seed: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.pcap"
+    random = Random(seed)
+    data = bytearray(SAMPLES[0].parent.joinpath("demo.pcap").read_bytes())
+    for _ in range(40):
+        data[random.randrange(5_000, len(data))] = random.randrange(256)
+    path.write_bytes(data)
+    with open_capture([path]) as heads, open_capture([path]) as whole:
+        heads.context.bodies = False
+        found, wanted = (
+            [(e.number, e.state, e.api, e.correlation_id, e.reason, e.user) for e in c.exchanges()]
+            for c in (heads, whole)
+        )
+        assert found == wanted
