@@ -71,6 +71,8 @@ class KafkaLayer(layer.Layer):
             return self._opened(event, now_ns)
         if relay is None:
             if isinstance(event, events.ConnectionClosed):
+                if event.connection.state is ConnectionState.CAN_WRITE:
+                    return NONE  # it has asked and waits for answers: see `_opened`
                 return (commands.CloseConnection(event.connection),)
             return NONE
         if isinstance(event, events.ConnectionClosed):

@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from proxy.arena import Arena, Lease
 
@@ -70,10 +70,9 @@ class Stream(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport; reading starts later."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
         self._views = KEEPS_VIEWS or not type(transport).__module__.startswith("asyncio")
-        transport.set_write_buffer_limits(high=WRITE_HIGH)
+        self.transport.set_write_buffer_limits(high=WRITE_HIGH)
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
