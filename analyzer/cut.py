@@ -133,7 +133,7 @@ class Cutting:
     def _note(
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
     ) -> None:
-        self._frames.add(frame)
+        self._frames.extend((frame,))
         self._times.append(frame.first_ns)
         self._sides.append(side)
         self._keys.append(key)
