@@ -34,6 +34,7 @@ READ_S = 120.0
 END_S = 10.0
 SEVERITIES = ("error", "warning", "note", "chat")
 _FAILED = pytest.StashKey[bool]()
+_CAPTURES = pytest.StashKey[list["Proxy"]]()
 
 
 class KafkascopeError(Exception):
@@ -65,10 +66,24 @@ def _command(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Remember whether the test failed: then its captures are kept."""
+    """A test that failed keeps its captures; its report says where they are."""
     outcome: Any = yield
-    if outcome.get_result().failed:
-        item.stash[_FAILED] = True
+    report = outcome.get_result()
+    if not report.failed or item.stash.get(_FAILED, False):
+        return
+    item.stash[_FAILED] = True
+    kept = [str(_kept(item, proxy.path)) for proxy in item.stash.get(_CAPTURES, [])]
+    if kept:
+        report.sections.append(("kafkascope", "the traffic of this test: " + ", ".join(kept)))
+
+
+def _kept(item: pytest.Item, path: Path) -> Path:
+    """Where a capture is when the test has failed."""
+    folder = item.config.getoption("--kafkascope-dir")
+    if not folder:
+        return path
+    name = re.sub(r"[^\w.-]+", "_", item.nodeid)
+    return Path(folder).absolute() / f"{name}-{path.name}"
 
 
 # --- children
@@ -154,13 +169,15 @@ class _Control:
             self._socket.close()
             raise KafkascopeError(f"the proxy's control socket: {error}") from None
         self._file = self._socket.makefile("rb")
+        self._turn = threading.Lock()  # tests of asyncio ask in threads
 
     def ask(self, do: str, **members: Any) -> dict[str, Any]:
         """The answer; `KafkascopeError` with the proxy's reason."""
         question = {"do": do, **{k: v for k, v in members.items() if v is not None}}
         try:
-            self._socket.sendall(json.dumps(question).encode() + b"\n")
-            line = self._file.readline()
+            with self._turn:
+                self._socket.sendall(json.dumps(question).encode() + b"\n")
+                line = self._file.readline()
         except OSError as error:
             raise KafkascopeError(f"{do}: the proxy does not answer ({error})") from None
         if not line:
@@ -207,9 +224,9 @@ class Capture:
         filter such as `api == Produce and error != 0`."""
         return self._lines("ls", *(("-Y", where) if where else ()))
 
-    def findings(self, severity: str = "chat") -> list[dict[str, Any]]:
+    def findings(self, level: str = "chat") -> list[dict[str, Any]]:
         """What `kafkascope check` found, of that severity or worse."""
-        wanted = _severities(severity)
+        wanted = _severities(level)
         told = self._lines("check", "--fail-on", "never")
         return [each for each in told if each["severity"] in wanted]
 
@@ -246,13 +263,17 @@ class Capture:
         if bad:
             raise AssertionError("errors were answered:\n" + "\n".join(bad[:20]))
 
-    def assert_no_findings(self, severity: str = "warning", allow: Sequence[str] = ()) -> None:
+    def assert_no_findings(self, level: str = "warning", allow: Sequence[str] = ()) -> None:
         """`kafkascope check` finds nothing that bad, except the rules named in `allow`."""
         __tracebackhide__ = True
-        bad = [each for each in self.findings(severity) if each["name"] not in allow]
+        bad = [each for each in self.findings(level) if each["name"] not in allow]
         if bad:
-            told = [f"{each['severity']} {each['name']}: {each['text']}" for each in bad]
-            raise AssertionError("\n".join(told))
+            told = [
+                f"{each['severity']} {each['name']}: {each['text']}\n    ls -Y '{each['filter']}'"
+                for each in bad[:20]
+            ]
+            count = "1 finding" if len(bad) == 1 else f"{len(bad)} findings"
+            raise AssertionError("\n".join([f"{count} of level {level} or worse:", *told]))
 
     def assert_versions(self, **versions: int | range | Sequence[int]) -> None:
         """Each named API was used, and only in these versions: Produce=range(9, 13), Fetch=12."""
@@ -388,25 +409,29 @@ def kafka_proxy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
     """`kafka_proxy("broker:9092", faults=[...], hold=FILTER, arguments=[...])` starts a proxy. Its
     capture is kept, and its path printed, when the test fails."""
     command = _command(request.config)
-    running: list[Proxy] = []
+    running: list[Proxy] = request.node.stash.setdefault(_CAPTURES, [])
+    with contextlib.ExitStack() as ends:
 
-    def start(
-        upstream: str,
-        *,
-        faults: Sequence[str] = (),
-        hold: str | None = None,
-        arguments: Sequence[str] = (),
-    ) -> Proxy:
-        path = tmp_path / f"kafka-{len(running) + 1}.pcapng"
-        more = [part for rule in faults for part in ("--fault", rule)]
-        more += ["--hold", hold] if hold else []
-        running.append(Proxy(command, upstream, path, [*more, *arguments]))
-        return running[-1]
+        def start(
+            upstream: str,
+            *,
+            faults: Sequence[str] = (),
+            hold: str | None = None,
+            arguments: Sequence[str] = (),
+        ) -> Proxy:
+            path = tmp_path / f"kafka-{len(running) + 1}.pcapng"
+            more = [part for rule in faults for part in ("--fault", rule)]
+            more += ["--hold", hold] if hold else []
+            running.append(Proxy(command, upstream, path, [*more, *arguments]))
+            ends.callback(running[-1].stop)
+            return running[-1]
 
-    yield start
-    for proxy in running:
-        proxy.stop()
-    _keep(request, [proxy.path for proxy in running])
+        yield start
+    for proxy in running if request.node.stash.get(_FAILED, False) else ():
+        target = _kept(request.node, proxy.path)
+        if target != proxy.path and proxy.path.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(proxy.path, target)
 
 
 @pytest.fixture
@@ -430,39 +455,20 @@ def kafka_replay_broker(
 ) -> Iterator[Callable[..., ReplayBroker]]:
     """`kafka_replay_broker(path)` makes a capture answer as a broker."""
     command = _command(request.config)
-    running: list[ReplayBroker] = []
+    with contextlib.ExitStack() as ends:
 
-    def start(path: str | os.PathLike[str], *arguments: str) -> ReplayBroker:
-        running.append(ReplayBroker(command, Path(path), arguments))
-        return running[-1]
+        def start(path: str | os.PathLike[str], *arguments: str) -> ReplayBroker:
+            broker = ReplayBroker(command, Path(path), arguments)
+            ends.callback(broker.stop)
+            return broker
 
-    yield start
-    for broker in running:
-        broker.stop()
-
-
-def _keep(request: pytest.FixtureRequest, paths: Sequence[Path]) -> None:
-    if not request.node.stash.get(_FAILED, False):
-        return
-    folder = request.config.getoption("--kafkascope-dir")
-    kept = []
-    for path in paths:
-        if not path.exists():
-            continue
-        if folder:
-            name = re.sub(r"[^\w.-]+", "_", request.node.nodeid)
-            target = Path(folder) / f"{name}-{path.name}"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            path = Path(shutil.copy2(path, target))
-        kept.append(str(path))
-    if kept:
-        print(f"kafkascope: the traffic of this test is in {', '.join(kept)}")
+        yield start
 
 
-def _severities(severity: str) -> tuple[str, ...]:
-    if severity not in SEVERITIES:
-        raise ValueError(f"{severity!r} is none of {', '.join(SEVERITIES)}")
-    return SEVERITIES[: SEVERITIES.index(severity) + 1]
+def _severities(level: str) -> tuple[str, ...]:
+    if level not in SEVERITIES:
+        raise ValueError(f"{level!r} is none of {', '.join(SEVERITIES)}")
+    return SEVERITIES[: SEVERITIES.index(level) + 1]
 
 
 def _error_name(error: Any) -> str:

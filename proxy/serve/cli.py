@@ -182,13 +182,16 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
     accounts = Accounts(options.users)
     server = Server(told, accounts=accounts, tls=options.tls)
     places: dict[int, tuple[str, int]] = {}
+    port = options.port
     try:
         for place, node in enumerate(sorted(model.nodes)):
             port = options.port + place if options.port else 0
-            host, port = await server.listen(options.host, port)
-            places[node] = options.advertise or host, port
+            host, taken = await server.listen(options.host, port)
+            places[node] = options.advertise or host, taken
     except OSError as error:
-        click.echo(f"kafkascope: {options.host}:{port}: {error.strerror or error}", err=True)
+        why = os.strerror(error.errno) if error.errno else error
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error
+        click.echo(f"kafkascope: {options.host}:{port}: {why}", err=True)
         await server.stop()
         return BUSY
     server.broker = Broker(

@@ -63,6 +63,7 @@ class Log:
         self._told_start: int | None = None
         self._told_aborted: dict[tuple[int, int], None] = {}
         self._owed: list[Owed] = []
+        self._unplaced: list[bytes] = []
         self._live = 0
         # Of transactions, from the entries in their order; `_settle` makes them true.
         self._stale = False
@@ -245,9 +246,27 @@ class Log:
             kind = COMMIT if committed else ABORT
             self._owed.append(Owed(producer, self._last[producer], kind))
 
+    def unplaced(self, data: bytes) -> None:
+        """Written with acks=0: nobody was told an offset."""
+        self._unplaced.append(data)
+
+    def _place(self) -> None:
+        """What was written without an offset and not fetched either goes behind the end. Checksums
+        do not cover offsets: what was fetched is known by them."""
+        known = {_crc(entry.data) for entry in self._entries} if self._unplaced else set()
+        for data in self._unplaced:
+            try:
+                for batch in batches(data):
+                    if not isinstance(batch, Partial) and batch.crc not in known:
+                        self.append(data[batch.at : batch.at + batch.size])
+            except DissectError:
+                continue
+        self._unplaced.clear()
+
     def finish(self) -> None:
         """All of the capture was told: markers that nobody fetched go to the first offset behind
         their transaction that is free, where the broker will have put them."""
+        self._place()
         for owed in self._owed:
             place = owed.last + 1
             for entry in self.entries(place):
@@ -268,6 +287,11 @@ def _entry(base: int, last: int, batch: Batch, piece: bytes) -> Entry:
             key = (opened.records[0].key or b"") if opened.records else b""
             marker = _MARKER_KEY.unpack(key)[1] if len(key) == _MARKER_KEY.size else COMMIT
     return Entry(base, last, batch.max_timestamp, batch.magic, piece, producer, marker)
+
+
+def _crc(entry: bytes) -> int | None:
+    batch = next(batches(entry), None)
+    return None if batch is None or isinstance(batch, Partial) else batch.crc
 
 
 def _marker(place: int, producer: int, epoch: int, kind: int, now_ms: int) -> Entry:

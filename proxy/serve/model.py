@@ -70,9 +70,10 @@ class Model:
         """Take an exchange in."""
         if exchange.api_key in APIS and exchange.api_version is not None:
             self.asked.setdefault(exchange.api_key, set()).add(exchange.api_version)
-        if exchange.response is None or exchange.request is None:
-            return
-        request, answer = exchange.request.body, exchange.response.body
+        request = exchange.request.body if exchange.request is not None else None
+        answer = exchange.response.body if exchange.response is not None else None
+        if request is not None and answer is None and exchange.api == "Produce":
+            self._unanswered(request)
         if request is None or answer is None:
             return
         handler = _READERS.get(exchange.api)
@@ -196,6 +197,16 @@ class Model:
                 base = bases.get((name, part["index"]))
                 if name and base is not None and part["records"]:
                     self.partition(name, part["index"]).log.append(part["records"], base)
+
+    def _unanswered(self, request: Body) -> None:
+        """With acks=0 nobody is told where records went."""
+        if request["acks"] != 0:
+            return
+        for topic in request["topic_data"]:
+            name = self.name_of(topic)
+            for part in topic["partition_data"] if name else ():
+                if part["records"]:
+                    self.partition(name, part["index"]).log.unplaced(part["records"])
 
     def _offset_fetch(self, request: Body, answer: Body) -> None:
         if "groups" in answer:

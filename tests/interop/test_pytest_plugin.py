@@ -1,6 +1,7 @@
 """pytest-kafkascope: its example with a real broker, what a failure leaves, a bare environment."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,16 @@ def test_passes(kafka_proxy, kafka_replay_broker):
     assert api_versions(proxy.bootstrap)[4:8] == bytes([0, 0, 0, 7])
     proxy.assert_request(api="ApiVersions", version=0, client="raw", count=1)
     proxy.assert_no_errors()
-    proxy.assert_no_findings("error")
+    proxy.assert_no_findings(level="warning")
+    for failing in (lambda: proxy.assert_versions(Produce=9), lambda: proxy.findings("grave")):
+        try:
+            failing()
+        except (AssertionError, ValueError) as error:
+            assert str(error) in (
+                "Produce was not used", "'grave' is none of error, warning, note, chat"
+            )
+        else:
+            raise RuntimeError("it passes")
     proxy.assert_versions(ApiVersions=0)
     proxy.assert_versions_at_most(ApiVersions=0, Fetch=3)
     try:
@@ -56,11 +66,61 @@ def test_passes(kafka_proxy, kafka_replay_broker):
         raise RuntimeError("it took nonsense")
 
 
+def wrong_password(bootstrap):
+    """SaslHandshake 1 and SaslAuthenticate 0 with PLAIN."""
+    host, _, port = bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), 10) as link:
+        for request in (
+            bytes([0, 17, 0, 1, 0, 0, 0, 1, 0, 3]) + b"raw" + bytes([0, 5]) + b"PLAIN",
+            bytes([0, 36, 0, 0, 0, 0, 0, 2, 0, 3]) + b"raw" + bytes([0, 0, 0, 12])
+            + bytes(1) + b"alice" + bytes(1) + b"wrong",
+        ):
+            link.sendall(len(request).to_bytes(4, "big") + request)
+            assert link.recv(65536)
+
+
 def test_fails(kafka_proxy, kafka_replay_broker):
-    proxy = kafka_proxy(kafka_replay_broker(SAMPLE).bootstrap)
-    api_versions(proxy.bootstrap)
-    proxy.assert_versions(Produce=9)
+    broker = kafka_replay_broker(SAMPLE, "--user", "alice:secret")
+    proxy = kafka_proxy(broker.bootstrap)
+    wrong_password(proxy.bootstrap)
+    assert "the password of 'alice' is another one" in broker.said
+    proxy.assert_no_findings(level="warning", allow=["sasl-failed"])
+    proxy.assert_no_findings(level="warning")
 '''
+
+OTHERS = """
+import asyncio
+import subprocess
+
+import pytest
+
+REQUEST = bytes([0, 0, 0, 14, 0, 18, 0, 0, 0, 0, 0, 7, 0, 4]) + b"bash"
+
+
+@pytest.mark.asyncio
+async def test_holds_while_a_client_of_asyncio_waits(kafka_proxy, kafka_replay_broker):
+    proxy = kafka_proxy(kafka_replay_broker(SAMPLE).bootstrap, hold="api == ApiVersions")
+    host, _, port = proxy.bootstrap.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(REQUEST)
+    answer = asyncio.create_task(reader.readexactly(8))
+    (held,) = await asyncio.to_thread(proxy.held)
+    assert held["api"] == "ApiVersions"
+    assert not answer.done()
+    proxy.release()
+    assert (await answer)[4:] == bytes([0, 0, 0, 7])
+    writer.close()
+
+
+def test_clients_of_other_languages(kafka_proxy, kafka_replay_broker):
+    proxy = kafka_proxy(kafka_replay_broker(SAMPLE).bootstrap)
+    place = "/".join(proxy.bootstrap.rsplit(":", 1))
+    octal = "".join(f"\\\\{byte:03o}" for byte in REQUEST)
+    script = f"exec 3<>/dev/tcp/{place}; printf '{octal}' >&3; head -c 8 <&3 | tail -c 4"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=30)
+    assert done.stdout == bytes([0, 0, 0, 7]), done.stderr
+    proxy.assert_request(api="ApiVersions", client="bash")
+"""
 
 
 def run(
@@ -99,19 +159,24 @@ def left_behind(mark: Path) -> list[str]:
 
 
 def test_a_failing_test_leaves_a_capture_and_nothing_else_stays(tmp_path: Path) -> None:
+    """With xdist and asyncio, as other people's suites have them."""
+    written(tmp_path)
+    others = f"SAMPLE = {str(SAMPLES / 'librdkafka.pcap')!r}\n{OTHERS}"
+    (tmp_path / "test_others.py").write_text(others)
     done = run(
-        written(tmp_path),
-        *("-p", "pytest_kafkascope", "--kafkascope-dir", str(tmp_path / "kept")),
+        tmp_path,
+        *("-n", "2", "-p", "pytest_kafkascope", "--kafkascope-dir", str(tmp_path / "kept")),
         *("--basetemp", str(tmp_path / "base")),
         PYTHONPATH=str(PLUGIN),
         KAFKASCOPE=str(KAFKASCOPE),
     )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "Produce was not used" in done.stdout
+    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 finding of level warning or worse:" in done.stdout
+    assert "error sasl-failed: authentication of raw" in done.stdout
     (kept,) = (tmp_path / "kept").iterdir()
     assert "test_fails" in kept.name
-    assert str(kept) in done.stdout
-    assert "ApiVersions v0" in listed(kept)
+    assert f"- kafkascope -\nthe traffic of this test: {kept}" in re.sub("-+", "-", done.stdout)
+    assert "SaslAuthenticate v0" in listed(kept)
     assert left_behind(tmp_path) == []
 
 

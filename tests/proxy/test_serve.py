@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from dissectors.codes import ERRORS
-from dissectors.registry import APIS, example, layout_of, write_layout
+from dissectors.registry import APIS, Decoded, api_named, example, layout_of, write_layout
 from proxy.replay.peer import PeerError
 from proxy.serve.asked import Code
 from proxy.serve.broker import LOGIN, Broker
@@ -195,3 +195,30 @@ def test_several_captured_brokers_are_several_listeners():
         await peer.close()
 
     asyncio.run(with_server("cluster.pcap.gz", use))
+
+
+def test_the_original_pace_is_that_of_the_capture(monkeypatch):
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def ask(**options: bool) -> None:
+        broker = Broker(model, library, {1: ("127.0.0.1", 1)}, **options)
+        for name in ("Metadata", "GetTelemetrySubscriptions", "Heartbeat"):
+            layout = layout_of(f"{name}Request", 0)
+            body = example(f"{name}Request", 0)
+            decoded = Decoded(name, 0, {}, body, 0, 0, "", layout, layout)
+            await broker.answer(api_named(name).key, 0, "client", decoded)
+
+    model, library, capture = library_of("demo.pcap")
+    monkeypatch.setattr("proxy.serve.broker.asyncio.sleep", sleep)
+    try:
+        asyncio.run(ask())
+        assert slept == []
+        asyncio.run(ask(original_pace=True))
+        assert len(slept) == 3
+        assert 0 < min(slept) <= max(slept) < 60
+        assert slept[0] == library.latency_s(3)
+    finally:
+        capture.close()

@@ -106,3 +106,13 @@ def test_offsets_that_cannot_be_added_to_are_left_out():
     log.starts_at(MOST)
     assert (log.start, log.end) == (0, 0)
     assert log.append(b"garbage") == -1
+
+
+def test_records_without_an_offset_come_behind_the_end_unless_they_were_fetched():
+    log = Log()
+    log.unplaced(batch(b"fetched") + batch(b"never seen"))
+    log.unplaced(encode_message_set(1, rows(b"old")) + b"garbage")
+    log.add(batch(b"a") + batch(b"fetched", base=1))
+    log.finish()
+    expected = [(0, b"a"), (1, b"fetched"), (2, b"never seen"), (3, b"old")]
+    assert read(log.read(0, 1 << 20, 2)) == expected
