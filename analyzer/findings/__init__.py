@@ -19,8 +19,8 @@ its own and is listed in `detectors`; what a statistic already counts is read fr
 not counted again. Thresholds are in `limits`, with reasons.
 """
 
-from analyzer.findings.evidence import Evidence
+from analyzer.findings.evidence import Evidence, note
 from analyzer.findings.findings import RULES, Findings, accumulators
 from analyzer.findings.model import RANK, Finding, Rule
 
-__all__ = ["RANK", "RULES", "Evidence", "Finding", "Findings", "Rule", "accumulators"]
+__all__ = ["RANK", "RULES", "Evidence", "Finding", "Findings", "Rule", "accumulators", "note"]

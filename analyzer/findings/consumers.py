@@ -127,7 +127,7 @@ class Consumers(Detector):
             "again": f"fetched {plural(records, 'record')} again",
             "twice": f"gave {plural(records, 'partition')} to two members",
             "none": f"left {plural(records, 'partition')} without a member",
-            "pause": f"paused {plural(len(here), 'time')}",
+            "pause": "paused once" if len(here) == 1 else f"paused {len(here)} times",
         }[kind]
         numbers = sorted({each.number for each in here if each.number is not None})[:100]
         if kind == "pause":

@@ -99,10 +99,10 @@ class Denials(Detector):
         for (client_id, host), pushed in self.pushed.items():
             who = view.client(client_id, host)
             failed = f"; {pushed.failed} were refused" if pushed.failed else ""
+            often = "once" if pushed.count == 1 else f"{pushed.count:,} times"
             yield view.finding(
                 self.rule("telemetry"),
-                f"{who} pushed its metrics {pushed.count} times, {size(pushed.bytes)} in "
-                f"all{failed}",
+                f"{who} pushed its metrics {often}, {size(pushed.bytes)} in all{failed}",
                 all_of(view.of_client(client_id, host), "api == PushTelemetry"),
                 pushed,
                 severity="note" if pushed.failed else None,

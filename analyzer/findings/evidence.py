@@ -4,6 +4,8 @@
     evidence.of(row, exchange)                   # the findings of one exchange
     evidence.note(known, row, exchange)          # and tell a filter's `Known` of them
     evidence.note_all(known, session, begin)     # all rows of a session from `begin` on
+    evidence.among(session, begin, end)          # the findings of these rows, by index
+    note(known, number, findings)                # tell a filter's `Known` what is known already
 
 Evidence is what the filter of a finding selects; nobody keeps lists of exchanges. More traffic may
 change findings: make a new `Evidence` then, and a new `Known`.
@@ -19,6 +21,7 @@ from analyzer.filter import Filter, Known, compile_filter, compile_query
 from analyzer.findings.model import Finding
 
 if TYPE_CHECKING:
+    from analyzer.filter_columns import Query
     from analyzer.model import Exchange
     from analyzer.rows import Row
     from analyzer.session import Session
@@ -32,6 +35,8 @@ class Evidence:
         self._wanted: list[tuple[Finding, Filter]] = [
             (each, _compiled(each.filter)) for each in self.findings
         ]
+        self._asked: list[Query] = []
+        self._for: tuple[Session, int] | None = None
 
     def of(self, row: Row, exchange: Exchange) -> tuple[Finding, ...]:
         """The findings that an exchange is evidence of, the worst first."""
@@ -41,26 +46,39 @@ class Evidence:
         """Tell filters of an exchange's findings, before they judge it."""
         found = self.of(row, exchange)
         if found:
-            _note(known, row.number, found)
+            note(known, row.number, found)
 
     def note_all(
         self, known: Known, session: Session, begin: int = 0, end: int | None = None
     ) -> None:
-        """Tell filters of the findings of rows `begin` to `end`. Few findings need messages: they
-        are read only where the columns leave it open."""
+        """Tell filters of the findings of rows `begin` to `end`."""
+        for index, found in self.among(session, begin, end).items():
+            note(known, session.numbers[index], found)
+
+    def among(
+        self, session: Session, begin: int = 0, end: int | None = None
+    ) -> dict[int, tuple[Finding, ...]]:
+        """The findings of those rows from `begin` to `end` that have any, by index. Few findings
+        need messages: they are read only where the columns leave it open."""
         end = len(session) if end is None else end
-        found: dict[int, list[Finding]] = {}
-        for finding in self.findings:
-            query = compile_query(finding.filter)
+        found: dict[int, tuple[Finding, ...]] = {}
+        for finding, query in zip(self.findings, self._queries(session), strict=True):
             sure, open_ = query.settle(session, begin, end)
             for at in (sure | open_).nonzero()[0].tolist():
                 if sure[at] or query.decide(session, begin + at):
-                    found.setdefault(begin + at, []).append(finding)
-        for index, mentioned in found.items():
-            _note(known, session.numbers[index], tuple(mentioned))
+                    found[begin + at] = (*found.get(begin + at, ()), finding)
+        return found
+
+    def _queries(self, session: Session) -> list[Query]:
+        """They keep what they learned of a session's tables, until rows were dropped."""
+        if self._for is None or self._for[0] is not session or self._for[1] != session.dropped:
+            self._for = session, session.dropped
+            self._asked = [compile_query(each.filter) for each in self.findings]
+        return self._asked
 
 
-def _note(known: Known, number: int, found: tuple[Finding, ...]) -> None:
+def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:
+    """Tell filters of the findings of an exchange."""
     known.findings[number], known.severities[number] = _words(found)
 
 

@@ -15,12 +15,17 @@ from analyzer.render_list import safe
 if TYPE_CHECKING:
     from analyzer.statistics.group_model import Rebalance, Story
 
-QUIET: Final = frozenset({"formed", "joined", "left", "unknown"})
+QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""
 MS: Final = 1_000_000
 RETURN: Final = 30_000_000_000
 """Nanoseconds; who restarts takes longer, or closes for good."""
 INSTANCE: Final = "FENCED_INSTANCE_ID"
+BROKERS: Final = (
+    "Look for long garbage collections, stopped machines or a blocked consumer; in this protocol "
+    "the patience is the broker's: group.consumer.session.timeout.ms, or "
+    "consumer.session.timeout.ms of the group."
+)
 MEMBERSHIP: Final = (
     "api in {JoinGroup, SyncGroup, Heartbeat, LeaveGroup, ConsumerGroupHeartbeat, "
     "ShareGroupHeartbeat, StreamsGroupHeartbeat}"
@@ -113,6 +118,25 @@ class Rebalances(Detector):
                 found,
                 f"group {safe(story.group)} rebalanced {_times(len(found))}: {texts}",
                 view,
+                BROKERS if name == "rebalance-expired" and story.protocol == "consumer" else "",
+            )
+        if not polls:
+            yield from self._alone(story, view)
+
+    def _alone(self, story: Story, view: View) -> Iterator[Finding]:
+        """Members that did not poll in time and were the last of their group: nobody was left to
+        rebalance."""
+        gone = [m for m in story.members if m.state == "left" and "poll" in m.text.lower()]
+        if gone:
+            yield view.finding(
+                self.rule("rebalance-poll"),
+                f"{plural(len(gone), 'member')} left group {safe(story.group)}, which nobody else "
+                f"was in: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
+                all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
+                count=len(gone),
+                first_ns=gone[0].last_ns,
+                last_ns=gone[-1].last_ns,
+                about=[("group", safe(story.group))],
             )
 
     def _fenced(self, story: Story, view: View) -> Iterator[Finding]:
@@ -170,7 +194,7 @@ class Rebalances(Detector):
         )
 
     def _many(self, story: Story, view: View) -> Iterator[Finding]:
-        found = [r for r in story.rebalances if r.cause not in ("formed", "unknown")]
+        found = [r for r in story.rebalances if r.cause not in ("formed", "handover", "unknown")]
         odd = [r for r in found if r.cause not in QUIET]
         if len(found) < limit("rebalances.many") or (
             len(odd) < limit("rebalances.many") and len(found) < 2 * len(story.members) + 2
@@ -203,7 +227,13 @@ class Rebalances(Detector):
         yield self._finding("rebalance-slow", story, slow, text, view)
 
     def _finding(
-        self, name: str, story: Story, found: list[Rebalance], text: str, view: View
+        self,
+        name: str,
+        story: Story,
+        found: list[Rebalance],
+        text: str,
+        view: View,
+        advice: str = "",
     ) -> Finding:
         return view.finding(
             self.rule(name),
@@ -213,6 +243,7 @@ class Rebalances(Detector):
             first_ns=found[0].begin_ns,
             last_ns=found[-1].end_ns or found[-1].begin_ns,
             number=found[0].number,
+            advice=advice,
             about=[("group", safe(story.group))],
         )
 

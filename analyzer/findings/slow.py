@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
 LONG_POLL: Final = 400_000_000
+FORMING: Final = (
+    "Nothing: the broker answers when all members of the group have joined. How long groups stand "
+    "still is told by `kafkascope groups --rebalances`."
+)
 FAR: Final = 20_000_000
 """A handshake of 20 ms is another site."""
 
@@ -135,6 +139,7 @@ class Slowness(Detector):
                     count=times.waited,
                     first_ns=view.first_ns,
                     last_ns=view.last_ns,
+                    advice=FORMING if key["api"] in ("JoinGroup", "SyncGroup") else "",
                     about=[("api", str(key["api"]))],
                 )
 

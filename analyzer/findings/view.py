@@ -168,6 +168,7 @@ class View:
                 first_ns = seen.first[0] if first_ns is None else first_ns
                 number = seen.first[1] if number is None else number
             last_ns = seen.last_ns if last_ns is None else last_ns
+        text = text.removesuffix(".")  # of reasons in the words of clients
         if len(where) > MAX_FILTER:
             # Names can be as long as 32 KB; the first exchange has to do.
             where = "" if number is None else f"number == {number}"

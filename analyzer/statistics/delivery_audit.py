@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.statistics.delivery_follow import Follow
 from analyzer.statistics.delivery_model import Happening, Kind, Partition, lag_of
-from analyzer.statistics.delivery_plans import Judged, assignment, judge, subscribers
+from analyzer.statistics.delivery_plans import (
+    Judged,
+    Place,
+    assignment,
+    carried,
+    judge,
+    subscribers,
+)
 from analyzer.statistics.mergeable import Event
 from analyzer.statistics.model import topic_label
 
@@ -187,9 +194,12 @@ class Audit:
             # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
             limit_ms = belongs.rebalance_ms or belongs.session_ms
             what = "max.poll.interval" if belongs.rebalance_ms else "session timeout"
+            lives = self._lives(group, client_id, host)
             for begin, end in polls.periods.pauses():
                 length = end - begin
                 if belongs.last_ns is not None and begin > belongs.last_ns:
+                    continue
+                if _between_lives(lives, begin, end, limit_ms):
                     continue
                 if limit_ms is None:
                     if length >= LEAST_PAUSE:
@@ -217,6 +227,15 @@ class Audit:
                         f"{client_id or host} did not fetch for {length / SECOND:.1f} s, {over} "
                         f"its {what} of {limit_ms / 1000:g} s",
                     )
+
+    def _lives(self, group: str, client_id: Any, host: Any) -> list[tuple[int, int]]:
+        """(first, last) heard of each member that a client was."""
+        story = self.groups.story(group) if self.groups is not None else None
+        return [
+            (member.first_ns or 0, member.last_ns or 0)
+            for member in (story.members if story is not None else ())
+            if (member.client_id, member.host) == (client_id, host)
+        ]
 
     def plans(self, group: str | None = None) -> list[Line]:
         """One line per assignment that a leader sent."""
@@ -252,7 +271,7 @@ class Audit:
             members = subscribers(plan.subscribed or ())
             last = before.get(str(name))
             judged = judge(given, members, self.counts, last)
-            before[str(name)] = given
+            before[str(name)] = carried(given, last, judged)
             time_ns, number = plan.sync or (None, None)
             partitions = sum(map(len, given.values()))
             yield (
@@ -268,10 +287,23 @@ class Audit:
 
     def _owners(self, group: str) -> Iterator[Happening]:
         """Partitions that two members own at once, or none."""
-        for name, generation, _, _, _, time_ns, number, judged in self._judged(group):
+        plans = list(self._judged(group))
+        after: tuple[Place, ...] | None = None
+        spared: dict[int, tuple[Place, ...]] = {}
+        for _, generation, assignor, *_, judged in reversed(plans):
+            # What one gives up in a cooperative rebalance has no owner until the next generation.
+            waits = judged.unassigned if "cooperative" not in (assignor or "") else ()
+            still = waits if after is None else after
+            spared[generation] = tuple(
+                place
+                for place in judged.unassigned
+                if place not in judged.given_up or place in still
+            )
+            after = judged.unassigned
+        for name, generation, _, _, _, time_ns, number, judged in plans:
             found: tuple[tuple[Kind, Any], ...] = (
                 ("twice", judged.twice),
-                ("none", judged.unassigned),
+                ("none", spared[generation]),
             )
             for kind, places in found:
                 if not places:
@@ -292,9 +324,13 @@ class Audit:
         yield from self._held(group)
 
     def _held(self, group: str) -> Iterator[Happening]:
-        """Without JoinGroup the broker assigns: who was told to own what, at which time."""
+        """Without JoinGroup the broker assigns: who was told to own what, at which time. Members of
+        share groups own together; one that is never heard of again is dead, and owns nothing."""
+        if self.groups is None or "share" in self.groups.protocols(group):
+            return
+        heard = self.groups.last_heard(group)
         owners: dict[tuple[str, int], dict[str, int]] = {}
-        for event in self.groups.events(group) if self.groups is not None else ():
+        for event in self.groups.events(group):
             about = event.about
             if event.kind != "epoch" or about["error"]:
                 continue
@@ -316,7 +352,8 @@ class Audit:
             for place in sorted(mine):
                 holders = owners.setdefault(place, {})
                 holders[member] = event.time_ns
-                if len(holders) > 1:
+                others = [m for m in holders if m != member and heard.get(m, 0) > event.time_ns]
+                if others:
                     yield Happening(
                         event.time_ns,
                         "twice",
@@ -326,8 +363,19 @@ class Audit:
                         1,
                         event.number,
                         f"{place[0]}-{place[1]} was given to {member[-8:]} while "
-                        f"{next(m for m in holders if m != member)[-8:]} still held it",
+                        f"{others[0][-8:]} still held it",
                     )
+
+
+def _between_lives(
+    lives: list[tuple[int, int]], begin: int, end: int, limit_ms: int | None
+) -> bool:
+    """Whether a client ended in a pause and started again: its last member was silent, too, long
+    before it had exceeded a limit."""
+    least = (end - begin if limit_ms is None else limit_ms * MS) // 2
+    born = [first for first, _ in lives if begin < first <= end]
+    heard = [min(last, end) for first, last in lives if first <= begin]
+    return bool(born and heard) and max(heard) < begin + least
 
 
 def _remarks(place: Partition) -> Iterator[str]:

@@ -76,6 +76,9 @@ class Judged(NamedTuple):
     """How many of these moves balance did not need."""
     unassigned: tuple[Place, ...]
     twice: tuple[Place, ...]
+    given_up: tuple[Place, ...] = ()
+    """Of those without an owner, what had one before: in a cooperative rebalance they get their new
+    one in the next generation."""
 
 
 def judge(
@@ -118,7 +121,21 @@ def judge(
         else []
     )
     twice = [place for place, found in sorted(owners.items()) if len(found) > 1]
-    return Judged(tuple(like), spread, moved, spare, tuple(missing), tuple(twice))
+    had = {place for places in (before or {}).values() for place in places}
+    given_up = tuple(place for place in missing if place in had)
+    return Judged(tuple(like), spread, moved, spare, tuple(missing), tuple(twice), given_up)
+
+
+def carried(given: Assignment, before: Assignment | None, judged: Judged) -> Assignment:
+    """What to hold the next assignment against: what was given up belongs to its last owner until
+    somebody else gets it."""
+    if before is None or not judged.given_up:
+        return given
+    up = set(judged.given_up)
+    return {
+        member: given.get(member, set()) | (before.get(member, set()) & up)
+        for member in {*given, *before}
+    }
 
 
 def _moves(

@@ -8,8 +8,19 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from analyzer.statistics.mergeable import Measures, least, most, total
 
 Cause: TypeAlias = Literal[
-    "formed", "joined", "left", "expired", "replaced", "fenced", "metadata", "rejoined", "unknown"
+    "formed",
+    "joined",
+    "left",
+    "expired",
+    "replaced",
+    "fenced",
+    "metadata",
+    "handover",
+    "rejoined",
+    "unknown",
 ]
+"""`handover`: the second half of a cooperative rebalance, in which partitions that were given up go
+to their new owners."""
 
 FENCING: Final = frozenset({82, 110, 111})
 """FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID."""

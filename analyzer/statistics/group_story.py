@@ -9,30 +9,17 @@ comparing with the members before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from analyzer.statistics.group_members import (
-    by_instance,
-    fenced_text,
-    left_text,
-    members_of,
-    tell_fates,
-)
-from analyzer.statistics.group_model import (
-    FENCING,
-    Cause,
-    Mark,
-    Member,
-    Presence,
-    Rebalance,
-    Story,
-    span_of,
-)
+from analyzer.statistics.group_causes import SECOND, Causes
+from analyzer.statistics.group_members import members_of, tell_fates
+from analyzer.statistics.group_model import Cause, Member, Presence, Rebalance, Story, span_of
 from analyzer.statistics.mergeable import Event
 
 __all__ = ["Presence", "Story", "story_of"]
 
-SECOND = 1_000_000_000
-MS = 1_000_000
+AT_ONCE: Final = 5 * SECOND
+"""Until the second half of a cooperative rebalance: members ask for it when they gave up theirs."""
 
 
 def story_of(
@@ -68,150 +55,7 @@ def story_of(
     )
 
 
-# --- rebalances ---------------------------------------------------------------------------------
-
-
-class _Rebalances:
-    """What both kinds of groups share: who came, who went, and the sentence about it."""
-
-    def __init__(
-        self,
-        events: list[Event],
-        members: dict[str, Member],
-        presences: dict[tuple[str, int], Presence],
-    ) -> None:
-        self.events = events
-        self.members = members
-        self.presences = presences
-
-    def label(self, name: str) -> str:
-        member = self.members.get(name)
-        if member is None:
-            return name
-        same = [m for m in self.members.values() if m.label == member.label]
-        return member.label if len(same) == 1 else f"{member.label} ({name[-8:]})"
-
-    def labels(self, names: Sequence[str] | set[str]) -> str:
-        shown = sorted(self.label(name) for name in names)
-        rest = len(shown) - 3
-        return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
-
-    def seen_before(self, name: str, until_ns: int) -> int | None:
-        """When a member was heard of last before a moment."""
-        return max(
-            (
-                min(presence.last_ns, until_ns)
-                for (member, _), presence in self.presences.items()
-                if member == name
-                and presence.first_ns is not None
-                and presence.last_ns is not None
-                and presence.first_ns < until_ns
-            ),
-            default=None,
-        )
-
-    def silent(self, name: str, until_ns: int) -> str:
-        """The sentence about a member that is gone without a word, which is now said of it."""
-        member = self.members[name]
-        seen = self.seen_before(name, until_ns)
-        if seen is None:
-            return f"{self.label(name)} is gone"
-        silence = (until_ns - seen) / SECOND
-        limit = (member.session_ms or 0) / 1000
-        if limit and silence < limit and member.rebalance_ms:
-            text = f"did not rejoin within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
-        else:
-            session = f" (session {limit:g} s)" if limit else ""
-            text = f"no heartbeat for {silence:.1f} s{session}"
-        if member.state == "active" and (member.last_ns or 0) <= until_ns:
-            member.state, member.text = "expired", text
-            member.marks.append(Mark(seen, seen, "x"))
-        return f"{self.label(name)}: {text}"
-
-    def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
-        """Member -> the event with which it left, in a stretch of time."""
-        found = {}
-        for event in self.events:
-            if since_ns <= event.time_ns <= until_ns and event.about.get("error") in (0, None):
-                about = event.about
-                if event.kind == "leave":
-                    member = self.members.get(about["member"]) or by_instance(
-                        self.members, about.get("instance")
-                    )
-                    if member is not None:
-                        found[member.id] = event
-                elif event.kind == "epoch" and about["before"] < 0:
-                    found[about["member"]] = event
-        return found
-
-    def fenced(self, since_ns: int, until_ns: int) -> dict[str, int]:
-        """Member -> the error with which it was fenced, in a stretch of time."""
-        return {
-            event.about["member"]: event.about["error"]
-            for event in self.events
-            if since_ns <= event.time_ns <= until_ns
-            and event.about.get("error") in FENCING
-            and event.about["member"] in self.members
-        }
-
-    def cause(
-        self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
-    ) -> tuple[Cause, str] | None:
-        """Why, from who came and who went between two generations; None when nobody did."""
-        left = self.departures(since_ns, end_ns)
-        fenced = self.fenced(since_ns, begin_ns)
-        texts: list[str] = []
-        causes: list[Cause] = []
-        for name in sorted(gone):
-            if name in left:
-                causes.append("left")
-                texts.append(f"{self.label(name)} {left_text(left[name].about)}")
-            elif name in fenced:
-                causes.append("fenced")
-                texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
-            elif name in self.members:
-                heir = self._heir(name, came)
-                if heir is not None:
-                    causes.append("replaced")
-                    texts.append(f"{self.label(name)} came back as a new member")
-                    came = came - {heir}
-                else:
-                    causes.append("expired")
-                    texts.append(self.silent(name, begin_ns))
-        if came:
-            causes.append("joined")
-            texts.append(f"{self.labels(came)} joined")
-        if not causes:
-            return None
-        # What went wrong is said before what goes on every day.
-        order: tuple[Cause, ...] = ("expired", "fenced", "replaced", "left", "joined")
-        return min(causes, key=order.index), "; ".join(texts[:4])
-
-    def _heir(self, name: str, came: set[str]) -> str | None:
-        """The new member that is the same client, after a restart."""
-        gone = self.members[name]
-        for other in sorted(came):
-            new = self.members.get(other)
-            if new is None:
-                continue
-            static = gone.instance is not None and gone.instance == new.instance
-            same = gone.client_id and (gone.client_id, gone.host) == (new.client_id, new.host)
-            over = (gone.last_ns or 0) <= (new.last_ns or 0)
-            twins = [
-                m
-                for m in self.members.values()
-                if (m.client_id, m.host) == (new.client_id, new.host)
-            ]
-            # Several members of one client id cannot be told apart: only a restart leaves two.
-            if static or (same and over and len(twins) == 2 and not self._together(gone, new)):
-                return other
-        return None
-
-    def _together(self, one: Member, two: Member) -> bool:
-        return (one.last_ns or 0) > (two.first_ns or 0)
-
-
-class _Classic(_Rebalances):
+class _Classic(Causes):
     """Rebalances by generation of JoinGroup's answers."""
 
     def told(self) -> list[Rebalance]:
@@ -228,7 +72,7 @@ class _Classic(_Rebalances):
         found: list[Rebalance] = []
         before: set[str] | None = None
         whole = False
-        before_ns = 0
+        before_ns = before_end_ns = 0
         last_topics: dict[str, list[str]] = {}
         for generation in sorted(joins):
             here = joins[generation]
@@ -238,7 +82,14 @@ class _Classic(_Rebalances):
             answers = [e.about["end_ns"] for e in (*here, *syncs.get(generation, ()))]
             end = max((each for each in answers if each is not None), default=None)
             cause, text = self._why(
-                here, now, before, whole and bool(listed), before_ns, begin, end, last_topics
+                here,
+                now,
+                before,
+                whole and bool(listed),
+                (before_ns, before_end_ns),
+                begin,
+                end,
+                last_topics,
             )
             slowest = max(here, key=lambda event: event.time_ns).about["member"]
             found.append(
@@ -255,7 +106,7 @@ class _Classic(_Rebalances):
             )
             for event in here:
                 last_topics[event.about["member"]] = event.about["topics"]
-            before, whole, before_ns = now, bool(listed), begin
+            before, whole, before_ns, before_end_ns = now, bool(listed), begin, end or begin
         return found
 
     def _why(
@@ -264,11 +115,12 @@ class _Classic(_Rebalances):
         now: set[str],
         before: set[str] | None,
         whole: bool,
-        before_ns: int,
+        since: tuple[int, int],
         begin_ns: int,
         end_ns: int | None,
         last_topics: dict[str, list[str]],
     ) -> tuple[Cause, str]:
+        before_ns, before_end_ns = since
         generation = here[0].about["generation"]
         if before is None:
             if generation == 1:
@@ -286,7 +138,7 @@ class _Classic(_Rebalances):
         found = self.cause(came, gone, before_ns, begin_ns, until)
         if found is not None:
             return found
-        return self._rejoined(here, last_topics)
+        return self._rejoined(here, last_topics, begin_ns - before_end_ns)
 
     def _is_new(self, event: Event) -> bool:
         """Whether a member joins for the first time: with no id, or with one it was just given."""
@@ -300,8 +152,10 @@ class _Classic(_Rebalances):
             for other in self.events
         )
 
-    def _rejoined(self, here: list[Event], last_topics: dict[str, list[str]]) -> tuple[Cause, str]:
-        """The same members: the first to ask tells why."""
+    def _rejoined(
+        self, here: list[Event], last_topics: dict[str, list[str]], pause_ns: int
+    ) -> tuple[Cause, str]:
+        """The same members: the first to ask tells why. `pause_ns`: since the rebalance before."""
         first = min(here)
         about, who = first.about, self.label(first.about["member"])
         changed = [
@@ -316,6 +170,9 @@ class _Classic(_Rebalances):
                 f"{self.label(changed[0].about['member'])} subscribed to other topics",
             )
         reason = about["reason"]
+        given_up = "cooperative" in (about["assignor"] or "") and pause_ns < AT_ONCE
+        if "revoke" in reason or (given_up and not reason):
+            return "handover", f"{who} rejoined, having given up partitions for others"
         if reason:
             text = f"{who} rejoined: {reason}"
             known = any(word in reason for word in ("metadata", "topic", "partition"))
@@ -325,7 +182,7 @@ class _Classic(_Rebalances):
         return "rejoined", f"{who} rejoined"
 
 
-class _Epochs(_Rebalances):
+class _Epochs(Causes):
     """Rebalances by epoch of the group, as its members' heartbeats tell (KIP-848 and later)."""
 
     def told(self) -> list[Rebalance]:

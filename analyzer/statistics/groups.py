@@ -169,6 +169,18 @@ class Groups:
         group = self._groups.get((name,))
         return [] if group is None else list(group.events)
 
+    def protocols(self, name: str) -> tuple[str, ...]:
+        """classic, consumer, share, streams: those that its members spoke."""
+        group = self._groups.get((name,))
+        return () if group is None else tuple(map(str, group.protocols))
+
+    def last_heard(self, name: str) -> dict[str, int]:
+        """Member -> when it was alive last."""
+        found: dict[str, int] = {}
+        for (member, _), presence in self._by_group().get(name, {}).items():
+            found[member] = max(found.get(member, 0), presence.last_ns or 0)
+        return found
+
     def story(self, name: str) -> Story | None:
         """What happened to a group; None when it is not known."""
         group = self._groups.get((name,))

@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 STEP_SECONDS = 120.0
 OLD = ("Json", "Stores", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
 NEW = (*OLD, "headers/Headers", "Transact", "Administer", "Journey")
-NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Raw", "AddVoter", "Leader", "Whole")
+NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Member", "Raw", "AddVoter", "Leader", "Whole")
 ALL_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 

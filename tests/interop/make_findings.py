@@ -631,6 +631,7 @@ ADVERTISED = ",".join(
     f"{name}://127.0.0.1:{port}"
     for name, port in (("PLAINTEXT", 9), ("INTERNAL", 9094), ("SASL_PLAINTEXT", SASL))
 )
+COMMON = {"auto.create.topics.enable": "false", "broker.rack": "a"}
 SETTINGS: dict[str, dict[str, str]] = {
     "wrong-address": {"advertised.listeners": ADVERTISED},
     "plain-to-tls": {
@@ -686,7 +687,7 @@ def run(names: list[str], settings: dict[str, str]) -> None:
     """Make captures with one broker."""
     shutil.rmtree(HOME, ignore_errors=True)
     keystore()
-    settings = {"auto.create.topics.enable": "false", "broker.rack": "a", **settings}
+    settings = {**COMMON, **settings}
     with (
         tempfile.TemporaryDirectory() as folder,
         KRaftCluster("4.4.0", 1, HOME, base_port=PORT, settings=settings) as cluster,
@@ -700,6 +701,9 @@ def run(names: list[str], settings: dict[str, str]) -> None:
 
 def main(names: list[str]) -> None:
     """Make all of them, or those named."""
+    from tests.interop import make_groups
+
+    COMMON.update(make_groups.FAST)
     TARGET.mkdir(exist_ok=True)
     wanted = names or list(SCENARIOS)
     common = [name for name in wanted if name not in SETTINGS]
@@ -711,4 +715,6 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    from tests.interop import make_findings  # scenarios are registered there, not here
+
+    make_findings.main(sys.argv[1:])

@@ -195,7 +195,17 @@ def test_partitions_that_two_members_hold() -> None:
     group = Members()
     group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
     group.epoch("b", 1, 0, 2, subscribed_topic_names=["t"], given=given)
+    group.epoch("a", 2, 1, 1)
     assert "owned-twice" in found(group.wires.values())
+
+
+def test_partitions_of_a_member_that_is_never_heard_of_again_are_free() -> None:
+    topic = bytes(15) + b"\7"
+    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0]}]}
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["t"], given=given)
+    group.epoch("b", 60, 0, 2, subscribed_topic_names=["t"], given=given)
+    assert "owned-twice" not in found(group.wires.values())
 
 
 def test_partitions_that_are_handed_over_have_one_owner() -> None:

@@ -88,9 +88,15 @@ def test_the_plans_of_leaders_are_those_of_their_assignor() -> None:
 
 
 def test_pauses_are_held_against_the_limit_of_the_group() -> None:
-    audit = audit_of(HERE / "silent-consumer.pcap.gz")
+    audit = audit_of(HERE / "restarted-member.pcap.gz")
     (pause,) = [event for event in audit.events() if event["kind"] == "pause"]
-    assert "its max.poll.interval of 6 s" in pause["text"]
+    assert "more than its max.poll.interval of 8 s" in pause["text"]
+
+
+def test_who_left_and_comes_back_did_not_pause() -> None:
+    """librdkafka fetches ahead while its application does not poll, leaves, and joins anew."""
+    audit = audit_of(HERE / "silent-consumer.pcap.gz")
+    assert not [event for event in audit.events() if event["kind"] == "pause"]
 
 
 A = Subscriber("a", "", ("t", "u"))

@@ -159,12 +159,22 @@ def test_other_topics_are_a_cause(group: Members) -> None:
 
 
 def test_a_reason_is_told(group: Members) -> None:
-    group.join("b", 10, 2, reason="need to revoke partitions and re-join")
+    group.join("b", 10, 2, reason="cached metadata has changed")
     group.join("a", 10.1, 2, ("a", "b"))
     _, second = group.groups().rebalances("g")
     assert (second["cause"], second["text"]) == (
         "metadata",
-        "b rejoined: need to revoke partitions and re-join",
+        "b rejoined: cached metadata has changed",
+    )
+
+
+def test_partitions_that_were_given_up_are_a_cause_of_their_own(group: Members) -> None:
+    group.join("b", 10, 2, reason="need to revoke partitions and re-join")
+    group.join("a", 10.1, 2, ("a", "b"))
+    _, second = group.groups().rebalances("g")
+    assert (second["cause"], second["text"]) == (
+        "handover",
+        "b rejoined, having given up partitions for others",
     )
 
 

@@ -1,0 +1,168 @@
+"""Why a group rebalances: who came, who went and how, and the sentence about it. Base of the two
+kinds of stories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from analyzer.statistics.group_members import by_instance, fenced_text, left_text
+from analyzer.statistics.group_model import FENCING, Cause, Mark, Member, Presence
+
+if TYPE_CHECKING:
+    from analyzer.statistics.mergeable import Event
+
+SECOND: Final = 1_000_000_000
+NEARLY: Final = 950_000
+"""Nanoseconds for each millisecond of a timeout: who waited less long did not wait it out."""
+
+
+class Causes:
+    """What both kinds of groups share: who came, who went, and the sentence about it."""
+
+    def __init__(
+        self,
+        events: list[Event],
+        members: dict[str, Member],
+        presences: dict[tuple[str, int], Presence],
+    ) -> None:
+        self.events = events
+        self.members = members
+        self.presences = presences
+
+    def label(self, name: str) -> str:
+        """What to call a member."""
+        member = self.members.get(name)
+        if member is None:
+            return name
+        same = [m for m in self.members.values() if m.label == member.label]
+        return member.label if len(same) == 1 else f"{member.label} ({name[-8:]})"
+
+    def labels(self, names: Sequence[str] | set[str]) -> str:
+        """The same of several."""
+        shown = sorted(self.label(name) for name in names)
+        rest = len(shown) - 3
+        return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
+
+    def seen_before(self, name: str, until_ns: int) -> int | None:
+        """When a member was heard of last before a moment."""
+        return max(
+            (
+                min(presence.last_ns, until_ns)
+                for (member, _), presence in self.presences.items()
+                if member == name
+                and presence.first_ns is not None
+                and presence.last_ns is not None
+                and presence.first_ns < until_ns
+            ),
+            default=None,
+        )
+
+    def silent(self, name: str, until_ns: int, end_ns: int) -> str:
+        """The sentence about a member that is gone without a word, which is now said of it, between
+        the begin of a rebalance and its end."""
+        member = self.members[name]
+        seen = self.seen_before(name, until_ns)
+        if seen is None:
+            return f"{self.label(name)} is gone"
+        silence = (until_ns - seen) / SECOND
+        limit = (member.session_ms or 0) / 1000
+        if limit and silence < limit and end_ns - until_ns < NEARLY * (member.rebalance_ms or 0):
+            # The others had not to wait for the whole rebalance timeout: its session ended.
+            silence = max(silence, (end_ns - seen) / SECOND)
+        if limit and silence < limit and member.rebalance_ms:
+            text = f"did not rejoin within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
+        else:
+            session = f" (session {limit:g} s)" if limit else ""
+            text = f"no heartbeat for {silence:.1f} s{session}"
+        if member.state == "active" and (member.last_ns or 0) <= until_ns:
+            member.state, member.text = "expired", text
+            member.marks.append(Mark(seen, seen, "x"))
+        return f"{self.label(name)}: {text}"
+
+    def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
+        """Member -> the event with which it left, in a stretch of time."""
+        found = {}
+        for event in self.events:
+            if since_ns <= event.time_ns <= until_ns and event.about.get("error") in (0, None):
+                about = event.about
+                if event.kind == "leave":
+                    member = self.members.get(about["member"]) or by_instance(
+                        self.members, about.get("instance")
+                    )
+                    if member is not None:
+                        found[member.id] = event
+                elif event.kind == "epoch" and about["before"] < 0:
+                    found[about["member"]] = event
+        return found
+
+    def fenced(self, since_ns: int, until_ns: int) -> dict[str, int]:
+        """Member -> the error with which it was fenced, in a stretch of time."""
+        return {
+            event.about["member"]: event.about["error"]
+            for event in self.events
+            if since_ns <= event.time_ns <= until_ns
+            and event.about.get("error") in FENCING
+            and event.about["member"] in self.members
+        }
+
+    def cause(
+        self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
+    ) -> tuple[Cause, str] | None:
+        """Why, from who came and who went between two generations; None when nobody did."""
+        left = self.departures(since_ns, end_ns)
+        fenced = self.fenced(since_ns, begin_ns)
+        texts: list[str] = []
+        causes: list[Cause] = []
+        for name in sorted(gone):
+            if name in left:
+                causes.append("left")
+                texts.append(f"{self.label(name)} {left_text(left[name].about)}")
+            elif name in fenced:
+                causes.append("fenced")
+                texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
+            elif name in self.members:
+                heir = self._heir(name, came)
+                if heir is not None:
+                    causes.append("replaced")
+                    texts.append(f"{self.label(name)} came back as a new member")
+                    came = came - {heir}
+                else:
+                    causes.append("expired")
+                    texts.append(self.silent(name, begin_ns, end_ns))
+        if came:
+            causes.append("joined")
+            texts.append(f"{self.labels(came)} joined")
+        if not causes:
+            return None
+        # What went wrong is said before what goes on every day.
+        order: tuple[Cause, ...] = ("expired", "fenced", "replaced", "left", "joined")
+        return min(causes, key=order.index), "; ".join(texts[:4])
+
+    def _heir(self, name: str, came: set[str]) -> str | None:
+        """The new member that is the same client, after a restart."""
+        gone = self.members[name]
+        for other in sorted(came):
+            new = self.members.get(other)
+            if new is None:
+                continue
+            static = gone.instance is not None and gone.instance == new.instance
+            same = gone.client_id and (gone.client_id, gone.host) == (new.client_id, new.host)
+            if static or (same and self._follows(gone, new)):
+                return other
+        return None
+
+    def _follows(self, gone: Member, new: Member) -> bool:
+        """Whether a member is the next life of another. Members of one client id that live at the
+        same time cannot be told apart."""
+        lives = sorted(
+            (
+                m
+                for m in self.members.values()
+                if (m.client_id, m.host) == (new.client_id, new.host)
+            ),
+            key=lambda m: (m.first_ns or 0, m.id),
+        )
+        apart = all((a.last_ns or 0) <= (b.first_ns or 0) for a, b in pairwise(lives))
+        return apart and (gone, new) in pairwise(lives)

@@ -1,0 +1,129 @@
+"""Groups of the Java client on a real broker, against what the clients read and committed and what
+the broker kept. `tests/interop/make_groups.py` made the captures."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer.findings import Finding, Findings
+from analyzer.offline import open_capture
+from analyzer.rows import row_of
+from analyzer.statistics.delivery_audit import Audit
+
+HERE = Path(__file__).parents[1] / "captures"
+
+
+@cache
+def audited(name: str) -> tuple[Audit, Findings, list[Finding]]:
+    findings = Findings()
+    with open_capture([HERE / f"{name}.pcap.gz"]) as capture:
+        capture.watch = findings.saw
+        names = capture.context.names
+        exchanges = list(capture.exchanges())
+    for exchange in exchanges:
+        findings.add(row_of(exchange, names), exchange)
+    base = findings.base
+    return (
+        Audit(base.delivery, base.groups, base.cluster, names),
+        findings,
+        findings.told(names),
+    )
+
+
+def truth(name: str) -> Any:
+    return json.loads((HERE / f"{name}.truth.json").read_text())
+
+
+def again(*reads: list[int]) -> int:
+    """Offsets that were read when they, or later ones, had been read before. A member polls ahead
+    of its application, which is why each reader starts with a list of its own."""
+    seen: set[int] = set()
+    count = 0
+    for read in reads:
+        count += len(seen & set(read))
+        seen |= set(read)
+    return count
+
+
+def test_what_members_of_the_consumer_protocol_read_again() -> None:
+    told, (audit, _, _) = truth("consumer-protocol"), audited("consumer-protocol")
+    lines = {f"{line['topic']}-{line['partition']}": line for line in audit.partitions()}
+    assert lines.keys() == told["committed"].keys()
+    for place, line in lines.items():
+        first = told["first"][place]
+        turn = next((at for at in range(1, len(first)) if first[at] < first[at - 1]), len(first))
+        second = told["second"].get(place, [])
+        expected = again(first[:turn], second, first[turn:], told["third"][place])
+        assert line["again"] == expected
+        assert line["committed"] == told["committed"][place] == line["end"]
+        assert line["fetched"] == max(told["third"][place]) + 1
+        assert (line["lag"], line["beyond"], line["back"]) == (0, 0, 0)
+        commits = ("first commit", "second commit", "third commit")
+        assert line["commits"] == sum(place in told[name] for name in commits)
+
+
+def test_a_killed_member_of_the_consumer_protocol() -> None:
+    _, findings, found = audited("consumer-protocol")
+    story = findings.base.groups.story("next-group")
+    assert story is not None
+    assert story.protocol == "consumer"
+    assert [each.cause for each in story.rebalances] == ["formed", "joined", "expired", "left"]
+    assert {member.label: member.state for member in story.members} == {
+        "first": "left",
+        "second": "expired",
+        "third": "left",
+    }
+    by_rule = {finding.name: finding for finding in found}
+    assert "owned-twice" not in by_rule
+    assert "second: no heartbeat for 5" in by_rule["rebalance-expired"].text
+    assert "group.consumer.session.timeout.ms" in by_rule["rebalance-expired"].advice
+
+
+def test_a_share_group_owns_together() -> None:
+    told, (audit, findings, found) = truth("share-group"), audited("share-group")
+    assert set(told["one"]["shared-0"]).isdisjoint(told["two"]["shared-0"])
+    story = findings.base.groups.story("share-group")
+    assert story is not None
+    assert story.protocol == "share"
+    assert {member.label: member.assigned for member in story.members}.keys() == {"one", "two"}
+    assert all(member.assigned for member in story.members)
+    assert not list(audit.happenings())
+    assert {finding.severity for finding in found} <= {"chat"}
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_assignments_are_those_of_their_assignor(name: str) -> None:
+    audit, findings, _ = audited("assignors")
+    plans = audit.plans(f"{name}-group")
+    assert {plan["assignor"] for plan in plans} == {name}
+    whole = [plan for plan in plans if not plan["unassigned"]]
+    like = "sticky" if "sticky" in name else name
+    # The first and the last one of a single member are alike for all of them.
+    assert like in whole[1]["like"]
+    assert whole[1]["members"] == 2
+    assert whole[1]["spread"] == (2 if name == "range" else 0)
+    assert whole[1]["moved"] == (2 if name == "range" else 3)
+    assert not list(audit.happenings(f"{name}-group"))
+    story = findings.base.groups.story(f"{name}-group")
+    assert story is not None
+    second = ["handover"] if name == "cooperative-sticky" else []
+    assert [each.cause for each in story.rebalances] == ["formed", "joined", *second, "left"]
+
+
+def test_a_restart_without_goodbye() -> None:
+    told, (audit, findings, found) = truth("restarted-member"), audited("restarted-member")
+    (line,) = audit.partitions()
+    assert line["again"] == again(told["first"]["again-0"], told["second"]["again-0"]) == 12
+    assert line["committed"] == told["committed"]["again-0"] == 30
+    story = findings.base.groups.story("again-group")
+    assert story is not None
+    assert [each.cause for each in story.rebalances] == ["formed", "replaced", "formed"]
+    names = {finding.name for finding in found}
+    assert {"rebalance-restarts", "rebalance-poll", "consumer-silent", "redelivered"} <= names
+    (pause,) = [each for each in audit.happenings() if each.kind == "pause"]
+    assert 10_000 < pause.count / 1e6 < 11_000  # it stood for 10 s; the restart is no pause
