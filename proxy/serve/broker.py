@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
-from dissectors.layout import Layout
+from dissectors.layout import Slot
 from dissectors.reader import Body
 from dissectors.registry import APIS, Decoded, layout_of
 from dissectors.walk import changed
@@ -15,7 +15,7 @@ from proxy.serve.cluster import Cluster
 from proxy.serve.consumers import ConsumerGroups
 from proxy.serve.fitting import fitted
 from proxy.serve.groups import Groups
-from proxy.serve.library import NEAR, Library, Match, told
+from proxy.serve.library import NEAR, Library, Match, kind_of, told
 from proxy.serve.model import Model
 from proxy.serve.offsets import Offsets
 from proxy.serve.partitions import Partitions
@@ -107,10 +107,16 @@ class Broker:
         response = match.exchange.response
         assert response is not None
         assert response.decoded is not None
-        body = fitted(layout, changed(response.decoded.layout, response.body or {}, self._moved))
-        return Answer(version, body, _note(name, version, decoded.layout, match))
 
-    def _moved(self, slot: Any, value: Any, around: Any) -> Any:
+        def change(slot: Slot, value: Any, around: Any) -> Any:
+            if isinstance(value, str):
+                value = match.renamed.get((kind_of(slot), value), value)
+            return self._moved(slot, value, around)
+
+        body = fitted(layout, changed(response.decoded.layout, response.body or {}, change))
+        return Answer(version, body, _note(name, version, match))
+
+    def _moved(self, slot: Slot, value: Any, around: Any) -> Any:
         """Addresses of captured nodes become ours."""
         if slot.field.endpoint and isinstance(around, dict):
             place = self.places.get(around.get("node_id", around.get("broker_id")) or 0)
@@ -185,7 +191,7 @@ LOGIN: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
 """APIs of the connection, not of the cluster."""
 
 
-def _note(name: str, version: int, layout: Layout, match: Match) -> str:
+def _note(name: str, version: int, match: Match) -> str:
     if match.likeness >= NEAR:
         return ""
     return (

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from analyzer.model import Exchange
 from analyzer.session import Session
-from dissectors.layout import Layout
+from dissectors.layout import Layout, Slot
 from dissectors.masking import masked
 from dissectors.reader import Body
 from dissectors.walk import leaves
@@ -38,6 +38,8 @@ class Match(NamedTuple):
     """What the request says and the captured one does not."""
     only_there: list[Said]
     """The reverse."""
+    renamed: dict[tuple[str, str], str]
+    """(kind of name, name in the captured request) -> the name that stands there now."""
 
 
 class Library:
@@ -46,7 +48,7 @@ class Library:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._indexes: dict[int, list[int]] = {}
-        self._values: dict[int, dict[Said, None]] = {}
+        self._values: dict[int, dict[Said, str]] = {}
         self._latencies: dict[int, deque[int]] = {}
 
     def add(self, exchange: Exchange, index: int) -> None:
@@ -88,12 +90,29 @@ class Library:
         if best is None:
             return None
         had = self._values[-best[2]]
-        return Match(
-            self._session.exchange(-best[2]),
-            best[0],
-            [each for each in wanted if each not in had],
-            [each for each in had if each not in wanted],
-        )
+        here = [each for each in wanted if each not in had]
+        there = [each for each in had if each not in wanted]
+        renamed = _renamed(here, there, wanted)
+        return Match(self._session.exchange(-best[2]), best[0], here, there, renamed)
+
+
+def kind_of(slot: Slot) -> str:
+    """What a value names: the same in a request and its answer, whatever the fields are called."""
+    return slot.field.entity or slot.field.subject or slot.name
+
+
+def _renamed(
+    here: list[Said], there: list[Said], kinds: dict[Said, str]
+) -> dict[tuple[str, str], str]:
+    """Names that stand in the same place, in the same order."""
+    renamed = {}
+    for path in {path for path, _ in here}:
+        ours = [each for each in here if each[0] == path]
+        theirs = [value for other, value in there if other == path]
+        for said, old in zip(ours, theirs, strict=False):
+            if isinstance(said[1], str) and isinstance(old, str):
+                renamed[kinds[said], old] = said[1]
+    return renamed
 
 
 def told(said: Iterable[Said]) -> str:
@@ -111,10 +130,10 @@ def told(said: Iterable[Said]) -> str:
     return ", ".join(short) or "nothing more"
 
 
-def _values(layout: Layout, body: Body) -> dict[Said, None]:
-    """Fields and their values in wire order, wherever in arrays they stand; volatile ones say
-    nothing, secrets are asterisks."""
-    found: dict[Said, None] = {}
+def _values(layout: Layout, body: Body) -> dict[Said, str]:
+    """Fields and their values in wire order, wherever in arrays they stand, with what they name;
+    volatile ones say nothing, secrets are asterisks."""
+    found: dict[Said, str] = {}
     for leaf in leaves(layout, masked(layout, body)):
         if leaf.slot.field.volatile or leaf.slot.wire is None:
             continue
@@ -122,5 +141,5 @@ def _values(layout: Layout, body: Body) -> dict[Said, None]:
         value = leaf.value
         if isinstance(value, list | dict):
             value = str(value)
-        found[path, value] = None
+        found[path, value] = kind_of(leaf.slot)
     return found
