@@ -68,12 +68,18 @@ class Reading:
         if self.stored is not None:
             self.capture = cast("Capture", self.stored)
         else:
-            self.capture = open_capture(
-                wish.inputs,
-                decode_as=wish.ports,
-                legs="both" if wish.both_legs else "client",
-                spool=Spool() if spool else None,
-            )
+            kept = Spool() if spool else None
+            try:
+                self.capture = open_capture(
+                    wish.inputs,
+                    decode_as=wish.ports,
+                    legs="both" if wish.both_legs else "client",
+                    spool=kept,
+                )
+            except BaseException:
+                if kept is not None:
+                    kept.close()
+                raise
         self.live = any(map(_is_live, wish.inputs))
         """Packets arrive while we read: lines are to be shown at once."""
         # Live lines are to come at once, and `time.delta` goes by the order of all.
