@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -40,23 +40,3 @@ def _fitting(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_list(kind):
         return [_fitting(each, kind.value_type) for each in value]
     return value
-
-
-def padded(batch: pa.RecordBatch, table: str, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with its table's name and all columns of `schema`, null where it has none."""
-    own = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
-    count = batch.num_rows
-    arrays = [
-        pa.array([table] * count, pa.string())
-        if field.name == "table"
-        else own[field.name]
-        if field.name in own
-        else pa.nulls(count, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def concatenated(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """One table of many batches."""
-    return pa.Table.from_batches(list(batches), schema)

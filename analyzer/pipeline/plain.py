@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +29,15 @@ from captures.files import Source
 from captures.inflate import Stream
 from captures.model import Endpoint
 
+if TYPE_CHECKING:
+    from analyzer.pipeline.schemas import Table
+
 MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""
 GROUP_ROWS: Final = 65_536
 FILE: Final = "part-0.parquet"
+QUICK: Final = "lz4"
+"""Compression of what is read once more and thrown away."""
 
 
 class _Lazily(dict[int, Stream]):
@@ -48,12 +54,20 @@ class _Lazily(dict[int, Stream]):
         return super().get(key, default)
 
 
+Parts: TypeAlias = Mapping[str, Sequence[Path]]
+"""Table -> files with its rows."""
+
+
 class Writers:
     """One Parquet file for each table that gets rows."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, file: str = FILE, compression: str = "zstd") -> None:
         self._folder = folder
+        self._file = file
+        self._compression = compression
         self._open: dict[str, Any] = {}
+        self.rows: Counter[str] = Counter()
+        """By table."""
 
     def write(self, table: str, batch: pa.RecordBatch | pa.Table) -> None:
         """Write rows behind those that are there."""
@@ -62,12 +76,17 @@ class Writers:
             path = self._folder / table
             path.mkdir(parents=True, exist_ok=True)
             schema = batch.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
-            writer = pq.ParquetWriter(path / FILE, schema, compression="zstd")
+            writer = pq.ParquetWriter(path / self._file, schema, compression=self._compression)
             self._open[table] = writer
+        self.rows[table] += batch.num_rows
         if isinstance(batch, pa.Table):
             writer.write_table(batch)
         else:
             writer.write_batch(batch)
+
+    def parts(self) -> dict[str, list[Path]]:
+        """The files that were written."""
+        return {table: [self._folder / table / self._file] for table in self.rows}
 
     def close(self) -> None:
         """Finish all files."""
@@ -150,7 +169,7 @@ def _told(capture: Capture, job: Job) -> Iterator[Told]:
 def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
     """Write all rows, then put in what is known only at the end."""
     raw, made = staging / "raw", staging / "made"
-    writers = Writers(raw)
+    writers = Writers(raw, compression=QUICK)
     facts = Facts(job.before.topics)
     for table, batch in rows:
         if table == "facts":
@@ -158,7 +177,7 @@ def write(rows: Iterable[Told], job: Job, staging: Path) -> tuple[Path, Facts]:
         else:
             writers.write(table, batch)
     writers.close()
-    _finish(job, facts, raw, made)
+    finish(job, facts, writers.parts(), made)
     return made, facts
 
 
@@ -172,22 +191,19 @@ def _segments(job: Job, writers: Writers) -> None:
                     writers.write(SEGMENTS_TABLE.name, segment_rows(batch))
 
 
-def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
+def finish(job: Job, facts: Facts, raw: Parts, made: Path) -> None:
     """Numbers and names, now that all are known."""
     writers = Writers(made)
     names = facts.names()
     ranks = _Ranks(raw, job.before)
     for table in COLLECTED.values():
-        path = raw / table.name / FILE
-        if not path.exists():
+        if table.name not in raw:
             writers.write(table.name, table.schema.empty_table())
         elif table.name == "latency_histogram":
-            rows = pa.Table.from_batches(
-                [named(batch, names) for batch in pq.ParquetFile(path).iter_batches(GROUP_ROWS)]
-            )
+            rows = pa.Table.from_batches([named(batch, names) for batch in _batches(raw, table)])
             writers.write(table.name, summed(rows))
         else:
-            for batch in pq.ParquetFile(path).iter_batches(GROUP_ROWS):
+            for batch in _batches(raw, table):
                 for column in ("number", "connection"):
                     index = batch.schema.get_field_index(column)
                     if index >= 0:
@@ -198,11 +214,15 @@ def _finish(job: Job, facts: Facts, raw: Path, made: Path) -> None:
     for name, small in fixed_tables(job, facts).items():
         writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, ranks.one))
-    if (raw / CARRY.name).exists():
-        for batch in pq.ParquetFile(raw / CARRY.name / FILE).iter_batches():
-            writers.write(CARRY.name, with_ranks(batch, ranks.one))
+    for batch in _batches(raw, CARRY):
+        writers.write(CARRY.name, with_ranks(batch, ranks.one))
     writers.close()
     assert {each.name for each in made.iterdir()} - {CARRY.name} == set(TABLES)
+
+
+def _batches(raw: Parts, table: Table) -> Iterator[pa.RecordBatch]:
+    for path in raw.get(table.name, ()):
+        yield from pq.ParquetFile(path).iter_batches(GROUP_ROWS)
 
 
 def with_ranks(batch: pa.RecordBatch, rank: Callable[[int], int]) -> pa.RecordBatch:
@@ -217,16 +237,16 @@ class _Ranks:
     """Ranks of exchanges by time and place of their first byte, of connections by their first
     packet; behind those of the batches before."""
 
-    def __init__(self, raw: Path, before: Before) -> None:
-        exchanges = _columns(raw / "exchanges" / FILE, "number", "time_ns")
+    def __init__(self, raw: Parts, before: Before) -> None:
+        exchanges = _columns(raw, "exchanges", "number", "time_ns")
         # A place is file and offset in one.
         places = exchanges[0][np.lexsort(exchanges)]
         ranks = np.arange(1, len(places) + 1) + before.exchanges
-        (connections,) = _columns(raw / "connections" / FILE, "connection")
+        (connections,) = _columns(raw, "connections", "connection")
         left: list[int] = []
-        if (raw / CARRY.name / FILE).exists():
-            column = pq.read_table(raw / CARRY.name / FILE, columns=["places"]).column("places")
-            left = [place for each in column.to_pylist() for place in each]
+        for path in raw.get(CARRY.name, ()):
+            column = pq.read_table(path, columns=["places"]).column("places")
+            left += [place for each in column.to_pylist() for place in each]
         known = before.ranks
         new = np.unique(
             np.concatenate([connections[connections >= CONNECTION], np.array(left, np.int64)])
@@ -250,11 +270,15 @@ class _Ranks:
 
     def one(self, place: int) -> int:
         """The same for one number."""
-        return int(self.of(pa.array([place], pa.int64()))[0].as_py())
+        at = int(np.searchsorted(self._places, place))
+        if at < len(self._places) and self._places[at] == place:
+            return int(self._ranks[at])
+        return place
 
 
-def _columns(path: Path, *names: str) -> list[Any]:
-    if not path.exists():
-        return [np.zeros(0, np.int64) for _ in names]
-    found = pq.read_table(path, columns=list(names))
-    return [found.column(name).to_numpy() for name in names]
+def _columns(raw: Parts, table: str, *names: str) -> list[Any]:
+    found = [pq.read_table(path, columns=list(names)) for path in raw.get(table, ())]
+    return [
+        np.concatenate([np.zeros(0, np.int64), *(each.column(name).to_numpy() for each in found)])
+        for name in names
+    ]

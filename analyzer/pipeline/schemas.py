@@ -386,15 +386,6 @@ TABLES: Final = {
 }
 
 
-def superset() -> pa.Schema:
-    """All columns of the tables that workers fill, each once, behind `table`."""
-    fields: dict[str, pa.DataType] = {"table": _S}
-    for table in (*COLLECTED.values(), FACTS, CARRY):
-        for column in table.columns:
-            assert fields.setdefault(column.name, column.type) == column.type, column
-    return pa.schema(list(fields.items()))
-
-
 FACTS: Final = Table(
     "facts",
     "Internal: what crosses connections, of one task.",

@@ -3,8 +3,8 @@ of `analyzer.pipeline`.
 
     files ─► index ─► parts ─► segments ─► by connection ─► rows of all tables ─► numbers, names
 
-One write holds the rows of all tables; small facts come back to the driver, are put together there
-and go out again with the last step.
+Workers write the rows of all tables; small facts are put together by the driver, which also takes
+the last step where there are few rows.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.parquet as pq
+
+from analyzer.pipeline import plain
 from analyzer.pipeline.facts import Facts
 from analyzer.pipeline.flows import setting_of
 from analyzer.pipeline.job import Job, index_all
@@ -29,6 +32,7 @@ MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""
 PARTITION_BYTES: Final = 64 << 20
 DRIVER_BYTES: Final = 256 << 20
+FEW_ROWS: Final = 2_000_000
 
 
 @dataclass(slots=True)
@@ -40,6 +44,8 @@ class Spark:
     """Shuffle partitions; None: by size."""
     spread: bool = False
     """Bodies are decoded by all tasks, wherever their connections are put together."""
+    few: int = FEW_ROWS
+    """Rows that are numbered and named here: other tasks would take longer to begin."""
     name: str = field(default="spark", init=False)
 
     def index(self, names: list[str], split_bytes: int) -> list[Index]:
@@ -54,14 +60,18 @@ class Spark:
         rounds = 0
         while True:
             rounds += 1
+            setting = setting_of(job, known, spread=self.spread)
             raw = staging / f"raw-{rounds}"
-            self._rows(job, known, raw)
-            facts = self._facts(job, raw)
+            parts = stages.rows(self.session, job, setting, self._tasks(job), raw)
+            facts = _facts(job, parts)
             if not facts.unknown() or rounds == MOST_ROUNDS:
                 break
             known = dict(facts.brokers)
         made = staging / "made"
-        finish(self.session, job, facts, raw, made, self._tasks(job))
+        if sum(facts.rows.values()) <= self.few and not job.options.segments:
+            plain.finish(job, facts, parts, made)
+        else:
+            finish(self.session, job, facts, parts, made, self._tasks(job))
         return made, facts
 
     def _tasks(self, job: Job) -> int:
@@ -69,13 +79,10 @@ class Spark:
             return self.tasks
         return max(2 * stages.parallelism(self.session), job.size // PARTITION_BYTES)
 
-    def _rows(self, job: Job, known: dict[Endpoint, int], raw: Path) -> None:
-        setting = setting_of(job, known, spread=self.spread)
-        frame = stages.rows(self.session, job, setting, self._tasks(job))
-        frame.write.mode("overwrite").partitionBy("table").parquet(str(raw))
 
-    def _facts(self, job: Job, raw: Path) -> Facts:
-        facts = Facts(job.before.topics)
-        for row in stages.read(self.session, raw, FACTS).toLocalIterator():
-            facts.merge(row["kind"], row["json"])
-        return facts
+def _facts(job: Job, parts: plain.Parts) -> Facts:
+    facts = Facts(job.before.topics)
+    for path in parts.get(FACTS.name, ()):
+        for batch in pq.ParquetFile(path).iter_batches(1):
+            facts.merge_all(batch)
+    return facts

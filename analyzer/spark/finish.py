@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +12,7 @@ from analyzer.pipeline.arrow import record_batch
 from analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
 from analyzer.pipeline.naming import named
 from analyzer.pipeline.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
-from analyzer.pipeline.plain import Writers, with_ranks
+from analyzer.pipeline.plain import Parts, Writers, with_ranks
 from analyzer.pipeline.schemas import (
     CARRY,
     COLLECTED,
@@ -37,7 +36,7 @@ FILE_BYTES: Final = 64 << 20
 ASKED_AT_ONCE: Final = 5_000
 
 
-def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: int) -> None:
+def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: int) -> None:
     """Write all tables to `made`."""
     topics = dict(facts.topics)
     files = max(1, min(tasks, job.size // FILE_BYTES))
@@ -56,10 +55,12 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
         rows = rows.mapInArrow(_namer(topics, table.schema), spark_schema(table.schema))
         if table is LATENCY:
             rows = _summed(rows)
-        rows.coalesce(files).write.mode("overwrite").parquet(str(made / table.name))
+        rows.coalesce(files).write.mode("overwrite").parquet((made / table.name).resolve().as_uri())
     if job.options.segments:
         found = segment_table(session, job)
-        found.coalesce(files).write.mode("overwrite").parquet(str(made / SEGMENTS.name))
+        found.coalesce(files).write.mode("overwrite").parquet(
+            (made / SEGMENTS.name).resolve().as_uri()
+        )
     else:
         writers.write(SEGMENTS.name, SEGMENTS.schema.empty_table())
     for junk in (*made.glob("*/.*.crc"), *made.glob("*/_SUCCESS"), *made.glob("*/._SUCCESS.crc")):
@@ -71,10 +72,9 @@ def finish(session: Any, job: Job, facts: Facts, raw: Path, made: Path, tasks: i
         writers.write(name, small)
     writers.write("statistics", statistics_rows(facts, lambda place: places.get(place, place)))
     writers.close()
-    shutil.rmtree(raw, ignore_errors=True)
 
 
-def _connections(session: Any, job: Job, raw: Path) -> Any:
+def _connections(session: Any, job: Job, raw: Parts) -> Any:
     """Numbers of connections by what stands for them: those of this batch behind all before."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -94,7 +94,7 @@ def _connections(session: Any, job: Job, raw: Path) -> Any:
     return ranks if old is None else ranks.union(old)
 
 
-def _carry(session: Any, job: Job, raw: Path, ranks: Any, writers: Writers) -> None:
+def _carry(session: Any, job: Job, raw: Parts, ranks: Any, writers: Writers) -> None:
     """The connections that go on, with their numbers."""
     from pyspark.sql import functions as F
 
@@ -110,7 +110,9 @@ def _carry(session: Any, job: Job, raw: Path, ranks: Any, writers: Writers) -> N
 
 def read_made(session: Any, made: Path, table: Table) -> Any:
     """A table that is written."""
-    return session.read.schema(spark_schema(table.schema)).parquet(str(made / table.name))
+    return session.read.schema(spark_schema(table.schema)).parquet(
+        (made / table.name).resolve().as_uri()
+    )
 
 
 def _numbered(rows: Any, ranks: Any, table: Table) -> Any:

@@ -52,6 +52,8 @@ LOCAL: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
 }
 """For a session of our own on this machine."""
+JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What it does for us is short: compiling it well takes longer than it saves."""
 
 
 class NoSpark(NotAllowed):
@@ -196,7 +198,8 @@ def _start(folder: Path, master: str | None, ui: bool, settings: dict[str, str])
         if _in_one_process(master):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
             wanted |= LOCAL
-            wanted["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_log4j(folder)}"
+            log4j = f"-Dlog4j2.configurationFile={_log4j(folder)}"
+            wanted["spark.driver.extraJavaOptions"] = f"{log4j} {JVM}"
     if ui:
         wanted["spark.ui.enabled"] = "true"
     wanted |= settings

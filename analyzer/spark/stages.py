@@ -5,28 +5,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
 
-from analyzer.pipeline.arrow import padded
 from analyzer.pipeline.flows import Flows, Setting, carried
 from analyzer.pipeline.places import open_anywhere, size_of
-from analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table, superset
+from analyzer.pipeline.plain import QUICK, Parts, Writers
+from analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
 from analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from analyzer.pipeline.spread import Pairs, dissected
 from captures.split import Index, Split, index
 from captures.stretches import Stretch, bounds, head_of, joined, walked
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from analyzer.pipeline.collect import Options
+    from analyzer.pipeline.collect import Options, Told
     from analyzer.pipeline.job import Job
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20
 """Of a batch between the JVM and Python."""
+WRITTEN: Final = "table string, path string"
 STRETCHES: Final = 4
 """Parts from which on several tasks index a file."""
 
@@ -141,8 +142,9 @@ def segment_table(session: Any, job: Job) -> Any:
     return parts(session, job).mapInArrow(_reader(segment_rows), spark_schema(SEGMENTS.schema))
 
 
-def rows(session: Any, job: Job, setting: Setting, tasks: int) -> Any:
-    """The rows of all tables, with the name of each one's table."""
+def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Parts:
+    """Make the rows of all tables: files below `raw`, one of each table and task. What a task has
+    written counts when it has ended well, for only then is its list of files seen."""
     from pyspark.sql import functions as F
 
     found = parts(session, job).mapInArrow(_reader(), spark_schema(SCHEMA))
@@ -150,11 +152,17 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int) -> Any:
         left = pa.Table.from_batches([carried(job)])
         found = found.union(session.createDataFrame(left, spark_schema(SCHEMA)))
     grouped = found.repartition(tasks, F.col("flow_id")).sortWithinPartitions("flow_id", "packet")
-    if not setting.spread:
-        return grouped.mapInArrow(_worker(setting), spark_schema(superset()))
-    pairs = grouped.mapInArrow(_pairer(setting), spark_schema(PAIRS.schema))
-    spread = pairs.repartition(tasks, F.col("place"))
-    return spread.mapInArrow(_dissector(setting.options), spark_schema(superset()))
+    folder = str(raw.resolve())
+    if setting.spread:
+        pairs = grouped.mapInArrow(_pairer(setting), spark_schema(PAIRS.schema))
+        spread = pairs.repartition(tasks, F.col("place"))
+        written = spread.mapInArrow(_writer(_dissector(setting.options), folder), WRITTEN)
+    else:
+        written = grouped.mapInArrow(_writer(_worker(setting), folder), WRITTEN)
+    out: dict[str, list[Path]] = {}
+    for row in sorted(written.collect(), key=lambda row: str(row["path"])):
+        out.setdefault(row["table"], []).append(Path(row["path"]))
+    return out
 
 
 def one_each(frame: Any, count: int) -> Any:
@@ -181,11 +189,9 @@ def _reader(
     return work
 
 
-def _worker(setting: Setting) -> Callable[[Batches], Batches]:
-    def work(batches: Batches) -> Batches:
-        schema = superset()
-        for table, batch in Flows(setting).run(batches):
-            yield padded(batch, table, schema)
+def _worker(setting: Setting) -> Callable[[Batches], Iterator[Told]]:
+    def work(batches: Batches) -> Iterator[Told]:
+        return Flows(setting).run(batches)
 
     return work
 
@@ -199,21 +205,37 @@ def _pairer(setting: Setting) -> Callable[[Batches], Batches]:
     return work
 
 
-def _dissector(options: Options) -> Callable[[Batches], Batches]:
-    def work(batches: Batches) -> Batches:
-        schema = superset()
-        for table, batch in dissected(batches, options):
-            yield padded(batch, table, schema)
+def _dissector(options: Options) -> Callable[[Batches], Iterator[Told]]:
+    def work(batches: Batches) -> Iterator[Told]:
+        return dissected(batches, options)
 
     return work
+
+
+def _writer(work: Callable[[Batches], Iterator[Told]], folder: str) -> Callable[[Batches], Batches]:
+    """Rows go from where they are made into files, not through the JVM."""
+
+    def write(batches: Batches) -> Batches:
+        writers = Writers(Path(folder), f"{uuid4().hex}.parquet", QUICK)
+        for table, batch in work(batches):
+            if batch.num_rows:
+                writers.write(table, batch)
+        writers.close()
+        found = [(table, str(path)) for table, paths in writers.parts().items() for path in paths]
+        columns = list(zip(*found, strict=True)) or [(), ()]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], names=["table", "path"]
+        )
+
+    return write
 
 
 # --- reading back -------------------------------------------------------------------------------
 
 
-def read(session: Any, raw: Path, table: Table) -> Any:
-    """The rows of one table, with its own columns only."""
-    folder = raw / f"table={table.name}"
-    if not folder.is_dir():
+def read(session: Any, raw: Parts, table: Table) -> Any:
+    """The rows of one table."""
+    paths = [path.as_uri() for path in raw.get(table.name, ())]
+    if not paths:
         return session.createDataFrame([], spark_schema(table.schema))
-    return session.read.schema(spark_schema(table.schema)).parquet(str(folder))
+    return session.read.schema(spark_schema(table.schema)).parquet(*paths)
