@@ -38,6 +38,8 @@ class Context:
         """Endpoints that answered as Kafka in this session."""
         self.fingerprints: list[bytes] = []
         """Of the input files, by their index: what makes exchange ids stable."""
+        self._hashes: dict[bytes, blake2b] = {}
+        """By fingerprint: half of the work is the same for all exchanges of a file."""
         self.opaque: Counter[str] = Counter()
         """Connections that are not Kafka's, by what they look like."""
         self.skipped_bytes = 0
@@ -55,11 +57,14 @@ class Context:
 
     def identify(self, connection: Connection, direction: int, frame: Frame) -> str:
         """The exchange id: 16 hexadecimal digits, equal for equal input."""
-        part = frame.parts[0]
-        if 0 <= part.file < len(self.fingerprints):
-            key, place = self.fingerprints[part.file], _PLACE.pack(part.at)
-        else:
-            key = b""
-            text = f"{connection.a} {connection.b} {connection.number} {direction} {frame.offset}"
-            place = text.encode()
-        return blake2b(place, digest_size=8, key=key).hexdigest()
+        file, at, _, _ = frame.parts[0]
+        if 0 <= file < len(self.fingerprints):
+            key = self.fingerprints[file]
+            hashes = self._hashes.get(key)
+            if hashes is None:
+                hashes = self._hashes[key] = blake2b(digest_size=8, key=key)
+            found = hashes.copy()
+            found.update(_PLACE.pack(at))
+            return found.hexdigest()
+        text = f"{connection.a} {connection.b} {connection.number} {direction} {frame.offset}"
+        return blake2b(text.encode(), digest_size=8).hexdigest()

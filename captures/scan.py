@@ -128,10 +128,12 @@ def _run(
         out.append(Chunk(half.connection, half.direction, half.offset - size, data, pieces))
         run.clear()
 
-    for index, (easy, flow, seq, ack, length, time_ns) in enumerate(
+    flows = columns.flows
+    for index, (easy, flow, following, seq, ack, length, time_ns) in enumerate(
         zip(
             plain,
-            columns.flows,
+            flows,
+            [*flows[1:], b""],
             columns.seq.tolist(),
             columns.ack.tolist(),
             lengths,
@@ -151,16 +153,26 @@ def _run(
                 if seq == (run_next if half is run_half else half.next) and (
                     ack == expected or expected is None or not 0 < (ack - expected) & MASK < 1 << 30
                 ):
-                    if length:
+                    if not length:
+                        half.passed(1, 0, time_ns, seq)
+                    elif half is not run_half and following != flow:
+                        # Alone, as most small messages are: no run for one segment.
+                        end_run()
+                        at = starts[index]
+                        data = bytes(view[at : at + length])
+                        pieces = [_piece((0, time_ns, first + index, file, base + at))]
+                        chunk = Chunk(half.connection, half.direction, half.offset, data, pieces)
+                        out.append(chunk)
+                        half.passed(1, length, time_ns, seq + length & MASK)
+                    else:
                         if half is not run_half:
                             end_run()
                             run_half, run_flow = half, flow
                         add(index)
                         run_next = seq + length & MASK
                         run_ack = ack
-                    else:
-                        half.passed(1, 0, time_ns, seq)
-                    half.acknowledge(ack)
+                    if ack != half.ack:
+                        half.acknowledge(ack)
                     continue
         if not tcp[index]:
             continue
