@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import stat
 import sys
 from collections.abc import Awaitable
 from pathlib import Path
@@ -236,6 +237,9 @@ class Running:
 
 
 async def _stdin_ends() -> None:
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
+        return  # a file or /dev/null: nobody holds it, and the event loop aborts on it
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

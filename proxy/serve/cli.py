@@ -207,7 +207,10 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
         loop.add_signal_handler(each, stop.set)
     if options.until_eof:
         # Whoever started us holds our stdin: when it is gone, we go.
-        loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
+        try:
+            loop.add_reader(sys.stdin.fileno(), _read_stdin, stop)
+        except PermissionError:  # a file or /dev/null: nobody holds it
+            stop.set()
     await stop.wait()
     await server.stop()
     told(f"{server.requests} requests answered")
