@@ -110,18 +110,20 @@ class Frames:
         self._sizes.extend(array("q", sizes))
         self._first.extend(array("q", firsts))
         self._last.extend(array("q", lasts))
-        self._cuts.extend([_CUT[cut] for cut in cuts])
-        pack = _PART.pack
-        packed = [
-            pack(file if file > 0 else 0, at, size, packet)
-            for parts in places
-            for file, at, size, packet in parts
-        ]
-        begin = self._packed_from + len(self._packed)
-        counts = [_PART.size * len(parts) for parts in places]
-        ends = itertools.accumulate(counts, initial=begin)
-        next(ends)
+        self._cuts.extend([_CUT[cut] for cut in cuts] if any(cuts) else bytes(len(cuts)))
+        begin, width = self._packed_from + len(self._packed), _PART.size
+        flat = [part for parts in places for part in parts]
+        if len(flat) == len(places):
+            ends: Iterable[int] = range(begin + width, begin + width * len(flat) + 1, width)
+        else:
+            counts = [width * len(parts) for parts in places]
+            ends = itertools.accumulate(counts[1:], initial=begin + counts[0])
         self._ends.extend(array("Q", ends))
+        pack = _PART.pack
+        try:
+            packed = [pack(*part) for part in flat]
+        except struct.error:  # of no file
+            packed = [pack(max(file, 0), at, size, packet) for file, at, size, packet in flat]
         self._packed += b"".join(packed)
         return numbers
 
