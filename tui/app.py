@@ -15,6 +15,7 @@ from tui.keys import KEYS, LIST_ACTIONS
 from tui.palette import use
 from tui.parts.base import BYTES, LAYOUTS
 from tui.parts.helping import Helping
+from tui.parts.mentioning import Mentioning
 from tui.parts.noting import Noting
 from tui.parts.telling import Telling
 from tui.themes import register
@@ -31,7 +32,7 @@ FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find"}
 """Before whatever has the focus, and before Textual's own."""
 
 
-class ScopeApp(Telling, Helping, Noting):
+class ScopeApp(Telling, Helping, Noting, Mentioning):
     """One source of exchanges."""
 
     CSS_PATH = "app.tcss"
@@ -114,6 +115,7 @@ class ScopeApp(Telling, Helping, Noting):
     def tick(self) -> None:
         """Take in rows, filter and sort some, say how far it is."""
         self.host.tick()
+        self.mention()
         store, view = self.feed.store, self.view_
         before, dropped = len(view), store.session.dropped
         here = self.list.number

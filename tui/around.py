@@ -1,26 +1,30 @@
-"""What stands around an exchange: the user's comment, its neighbours on the connection, the next of
-its kind. From columns alone; a bounded look in both directions."""
+"""What stands around an exchange: the user's comment, findings that mention it, its neighbours on
+the connection, the next of its kind. From columns alone; a bounded look in both directions."""
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from analyzer.render_cells import duration
 from analyzer.session_packing import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from analyzer.findings import Finding
     from tui.notes import Notes
     from tui.store import Store
 
 LOOKED_AT: Final = 20_000
 """Rows in each direction."""
 NEIGHBOURS: Final = 4
+WIDTH: Final = 70
+"""Sentences are wrapped there, so that the narrowest pane shows them."""
 
 
-def around(store: Store, notes: Notes, number: int) -> list[str]:
-    """Lines, nested by two blanks a level."""
+def around(store: Store, notes: Notes, number: int, findings: Iterable[Finding] = ()) -> list[str]:
+    """Lines, nested by two blanks a level. `findings` are those that mention it."""
     session = store.session
     here = session.index_of(number)
     if here is None:
@@ -31,6 +35,8 @@ def around(store: Store, notes: Notes, number: int) -> list[str]:
         out.append(f"comment: {comment}")
     if number in notes.marked:
         out.append("marked")
+    for finding in findings:
+        out += _finding(finding)
     before = _neighbours(store, here, -1)
     after = _neighbours(store, here, 1)
     out.append("on this connection")
@@ -41,6 +47,15 @@ def around(store: Store, notes: Notes, number: int) -> list[str]:
         if same is not None:
             out.append(f"{word} of this kind: {_line(store, same, here)}")
     return out
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    head, *rest = wrap(f"{finding.severity}: {finding.text}", WIDTH)
+    yield head if finding.severity == "error" else f"finding, {head}"
+    yield from (f"  {line}" for line in rest)
+    for place, line in enumerate(wrap(f"what to do: {finding.advice}", WIDTH)):
+        yield f"  {'  ' if place else ''}{line}"
+    yield f"  all of it: finding == {finding.name}"
 
 
 def _rows(store: Store, here: int, by: int) -> Iterator[int]:
@@ -77,4 +92,4 @@ def _line(store: Store, index: int, here: int) -> str:
     version = session.versions[index]
     api = session.apis.values[session.api[index]] or "no Kafka message"
     name = api if version == NONE else f"{api} v{version}"
-    return f"{session.numbers[index]:>7}  {when:>9}  {name:<22} {store.result(index)}"
+    return f"{session.numbers[index]:<7}  {when:>9}  {name:<22} {store.result(index)}"

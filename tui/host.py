@@ -7,12 +7,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from analyzer.filter_bind import bind, fields_of
+from analyzer.filter_known import FIELDS
 from analyzer.render_times import Times
 from tui.numbers import Numbers, StoreNumbers
 from tui.screens import SCREENS, board_class
 from tui.views.exchanges import RELATIVE
 
 if TYPE_CHECKING:
+    from analyzer.findings import Finding
     from tui.app import ScopeApp
     from tui.control import Control
     from tui.screens.board import Board
@@ -77,8 +80,15 @@ class Host:
         if self._some is None or self._some[0] != text:
             if self._some is not None:
                 self._some[1].close()
-            self._some = text, self._counted(text)
+            self._some = text, self._limited(text)
         return self._some[1]
+
+    def _limited(self, text: str) -> Numbers:
+        known = self.app.notes.known
+        if fields_of(bind(text)) & FIELDS:
+            # Marks, comments and what was found are known here alone.
+            return StoreNumbers(self.store, text, known)
+        return self._counted(text)
 
     def tick(self) -> None:
         """Take in numbers, and show them."""
@@ -101,6 +111,18 @@ class Host:
             -1 if self._all is None else self._all.version,
             -1 if self._some is None else self._some[1].version,
         )
+
+    def findings(self, known: int) -> tuple[int, list[Finding]] | None:
+        """What is found by now, with its version; None when there is nothing but `known`."""
+        numbers = self._numbers(limited=False)
+        if self.board is None and not numbers.done:
+            numbers.advance()
+        if numbers.version == known:
+            return None
+        found = numbers.get("findings")
+        if found is None:
+            return None
+        return numbers.version, found.told(self.store.session.context.names)
 
     def filter_changed(self) -> None:
         """What is limited shows other numbers."""

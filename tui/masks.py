@@ -31,6 +31,17 @@ def bad(store: Store) -> Bools:
     return failed(session) | np.isin(column(session, "states"), list(BAD_STATES))
 
 
+def probes(session: Session) -> Bools:
+    """ApiVersions that were too new for the broker, which says what it knows: how clients begin
+    (KIP-511), and no trouble."""
+    usual = np.array([codes == (35,) for codes in session.error_lists.values] or [False])
+    errors = column(session, "errors")
+    found: Bools = np.zeros(len(session), dtype=np.bool_)
+    found[: len(errors)] = usual[errors]
+    found &= column(session, "api_keys") == 18
+    return found
+
+
 def failed(session: Session) -> Bools:
     """Answers with an error, as far as bodies were read."""
     wrong = np.array([bool(codes) for codes in session.error_lists.values] or [False])

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from analyzer.filter_known import NOTHING, Known
 from tui.indexer import SIZE
 
 if TYPE_CHECKING:
@@ -123,12 +124,12 @@ class ProcessNumbers:
 class StoreNumbers:
     """Counted in this process from the store, in slices: for inputs that cannot be read twice."""
 
-    def __init__(self, store: Store, filter_text: str = "") -> None:
+    def __init__(self, store: Store, filter_text: str = "", known: Known = NOTHING) -> None:
         from analyzer.filter import compile_filter
         from analyzer.findings import accumulators
 
         self._store = store
-        self._wanted = compile_filter(filter_text)
+        self._wanted = compile_filter(filter_text, known)
         self._counted = accumulators()
         self._next = 0
         """The next row; counts those that were dropped, too."""

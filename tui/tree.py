@@ -185,10 +185,10 @@ class Document:
         self,
         exchange: Exchange,
         names: TopicNames,
-        hints: Iterable[str] = (),
+        hints: Callable[[], Iterable[str]] = tuple,
         find: Callable[[set[int]], list[Packet]] | None = None,
     ) -> None:
-        """`hints`: lines of the context; `find` reads packets again by their numbers."""
+        """`hints` tells lines of the context; `find` reads packets again by their numbers."""
         self.exchange = exchange
         self._names, self._hints, self._find = names, hints, find
         self._trees: dict[str, Tree] = {}
@@ -196,6 +196,10 @@ class Document:
     def has(self, tab: str) -> bool:
         """Whether it was made already."""
         return tab in self._trees
+
+    def forget(self, tab: str) -> None:
+        """Make it anew when it is wanted next."""
+        self._trees.pop(tab, None)
 
     def tree(self, tab: str) -> Tree:
         """The lines of a tab; may take its time. `CaptureError` when bytes are gone."""
@@ -218,7 +222,7 @@ class Document:
                 from tui.packets import packet_tree
 
                 return packet_tree(exchange, self._find)
-        return Tree(_context(exchange, names, self._hints), [])
+        return Tree(_context(exchange, names, self._hints()), [])
 
     def usual_tab(self) -> str:
         """The side that is worth looking at first."""

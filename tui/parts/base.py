@@ -11,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
+from tui.mentions import Mentions
 from tui.notes import Notes
 from tui.palette import NORMAL, Glyphs
 from tui.screens.picker import Picker
@@ -61,7 +62,8 @@ class Base(App[None]):
         self.glyphs = Glyphs(plain)
         self.notes = notes or Notes()
         self.view_ = View(feed.store, filter_text, self.notes.known)
-        self.list = ExchangeList(self.view_, self.glyphs, self.notes, times)
+        self.mentions = Mentions(feed.store, self.notes.known)
+        self.list = ExchangeList(self.view_, self.glyphs, self.notes, times, self.mentions)
         self.detail = DetailPane(self.glyphs)
         self.hex = HexPane(self.glyphs)
         self.config = config

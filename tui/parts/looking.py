@@ -79,7 +79,10 @@ class Looking(Base):
             self.say()
             return
         store, chosen = self.feed.store, self._chosen
-        hints = around(store, self.notes, number)
+        mentions, notes = self.mentions, self.notes
+
+        def hints() -> list[str]:
+            return around(store, notes, number, mentions.of(number))
 
         def make() -> Document:
             index = store.session.index_of(number)
@@ -120,8 +123,11 @@ class Looking(Base):
 
     def look_again(self) -> None:
         """What stands around it is another thing now."""
-        self._shown_number = None
-        self.look()
+        if self.document is None:
+            return
+        self.document.forget("Context")
+        if self.tab == "Context":
+            self.show_tab("Context")
 
     def show_tab(self, tab: str) -> None:
         """Another tab of the same exchange."""

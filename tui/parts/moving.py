@@ -59,10 +59,14 @@ class Moving(Base):
         return True
 
     def action_error(self, by: int) -> None:
-        """The next exchange that went wrong."""
-        from tui.masks import bad
+        """The next exchange that went wrong, unless that is normal, or that is evidence of an
+        error."""
+        from tui.masks import bad, numbered, probes
 
-        self.step(by, bad(self.feed.store), "error")
+        store, mentions = self.feed.store, self.mentions
+        normal = probes(store.session) | numbered(store, mentions.worst("chat"))
+        wanted = bad(store) & ~normal
+        self.step(by, wanted | numbered(store, mentions.worst("error")), "error")
 
     def action_connection(self, by: int) -> None:
         """The next exchange on this connection."""

@@ -22,6 +22,7 @@ from tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
     from analyzer.rows import Row
+    from tui.mentions import Mentions
 
 EDGE: Final = 2
 GAP: Final = 2
@@ -41,10 +42,13 @@ class ExchangeList(Lines):
     class Opened(Message):
         """A double click."""
 
-    def __init__(self, view: View, glyphs: Glyphs, notes: Notes, times: str = "u") -> None:
+    def __init__(
+        self, view: View, glyphs: Glyphs, notes: Notes, times: str, mentions: Mentions
+    ) -> None:
         super().__init__(glyphs, id="exchanges")
         self.view = view
         self.notes = notes
+        self.mentions = mentions
         self.times = times
         self.reference_ns: int | None = None
         """What times count from, when they count from a mark."""
@@ -108,7 +112,9 @@ class ExchangeList(Lines):
         text = store.result(index)
         style = STYLES.get(text[:1], NORMAL)
         marked = number in self.notes.marked
-        out: list[Piece] = [("* " if marked else "  ", STYLES["mark"] if marked else NORMAL)]
+        out: list[Piece] = [("*" if marked else " ", STYLES["mark"] if marked else NORMAL)]
+        sign, role = self.mentions.sign(number)
+        out.append((sign, STYLES[role]))
         for column in self.columns(width):
             if column.name == "result":
                 out.append((text, style))

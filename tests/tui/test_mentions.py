@@ -1,0 +1,113 @@
+"""Findings in the list: signs, context, filters, jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analyzer.findings import Findings
+from analyzer.offline import open_capture
+from analyzer.rows import row_of
+from captures.spool import Spool
+from tests.tui.pilots import idle, run, text_of
+from tui.mentions import Mentions
+from tui.notes import Notes
+from tui.store import Store
+
+SHOP = Path(__file__).parents[2] / "captures" / "samples" / "shop.pcap.zst"
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[tuple[Store, Findings]]:
+    capture = open_capture([SHOP], spool=Spool())
+    store, found = Store(capture.source.read, capture.context), Findings()
+    capture.watch = found.saw
+    for exchange in capture.exchanges():
+        store.add(exchange)
+        found.add(row_of(exchange, capture.context.names), exchange)
+    store.progress.done = True
+    yield store, found
+    capture.close()
+
+
+class Counted:
+    """Numbers that are there at once."""
+
+    version = 1
+    done = True
+
+    def __init__(self, found: Findings) -> None:
+        self.found = found
+
+    def get(self, name: str) -> Findings | None:
+        return self.found if name == "findings" else None
+
+    def advance(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+async def settled(app, pilot) -> None:
+    while app.finding:
+        app.tick()
+    await idle(app, pilot)
+
+
+def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None:
+    store, found = shop
+    mentions = Mentions(store, Notes().known)
+    told = found.told(store.session.context.names)
+    mentions.tell(told)
+    while mentions.busy:
+        mentions.advance(0.01)
+    from analyzer.filter import compile_query
+
+    for finding in told:
+        if not finding.filter:
+            continue
+        wanted = compile_query(finding.filter).mask(store.session).nonzero()[0]
+        assert [i for i in wanted if finding in mentions.of(store.session.numbers[i])] == [*wanted]
+    errors = mentions.worst("error")
+    assert errors
+    assert all(mentions.sign(number) == ("◆", "!") for number in errors)
+    mentions.tell(told)
+    assert not mentions.busy  # the same as before
+
+
+def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
+    store, found = shop
+
+    async def steps(app, pilot):
+        await settled(app, pilot)
+        await pilot.press("slash", *"finding == address-unreachable", "enter")
+        await idle(app, pilot)
+        assert len(app.view_) == 1
+        assert "◆" in text_of(app)
+        await pilot.press("R", "R")
+        await idle(app, pilot)
+        assert app.tab == "Context"
+        screen = text_of(app)
+        assert "error: node 3 is advertised as 172.17.0.4:29092" in screen
+        assert "what to do: Set advertised.listeners" in screen
+        await pilot.press("slash", "escape", "g", "e")
+        await idle(app, pilot)
+        # Probes of versions are answered with an error, and that is normal.
+        assert "UNSUPPORTED_VERSION" not in store.result(app.list.index)
+
+    run(store, steps, counted=lambda text: Counted(found))
+
+
+def test_numbers_of_what_is_marked_or_found_are_counted_here(store: Store) -> None:
+    async def steps(app, pilot):
+        app.notes.known.findings[2] = ("throttled",)
+        await pilot.press("slash", *"finding == throttled", "enter", "3", "L")
+        numbers = app.host._numbers(limited=True)
+        while not numbers.done:
+            numbers.advance()
+        assert [line["requests"] for line in numbers.get("clients").rows()] == [1]
+
+    run(store, steps, counted=lambda text: Counted(Findings()))

@@ -1,0 +1,61 @@
+"""Findings in the list: counted beside the keyboard once all is read, and looked up row by row."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from tui.parts.looking import Looking
+
+BY_ITSELF: Final = 200_000
+"""Exchanges up to which findings are counted without being asked for."""
+AGAIN: Final = 3.0
+"""Seconds between two looks at findings of what still grows."""
+SHARE: Final = 20
+"""So many times longer than a look took, the next one is away at least."""
+SPENT: Final = 0.02
+"""Seconds of a tick that may go into looking up rows."""
+
+
+class Mentioning(Looking):
+    """Signs in the list, lines in the context, `finding` in filters."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._asked_for = False
+        self._version = -1
+        self._due = 0.0
+
+    def want_findings(self) -> None:
+        """Somebody wants to see them, however much there is."""
+        self._asked_for = True
+
+    @property
+    def finding(self) -> bool:
+        """Whether findings are wanted that are not known yet."""
+        return self._wants_findings() and (self._version < 0 or self.mentions.busy)
+
+    def _wants_findings(self) -> bool:
+        progress = self.feed.store.progress
+        few = progress.done and 0 < len(self.feed.store) <= BY_ITSELF
+        return self._asked_for or few or self.tab == "Context" or "finding" in self.view_.text
+
+    def mention(self) -> None:
+        """Count, look up, and show, for a moment."""
+        if not self._wants_findings():
+            return
+        now = time.monotonic()
+        if now >= self._due and not self.mentions.busy:
+            told = self.host.findings(self._version)
+            if told is not None:
+                self._version, found = told
+                self.mentions.tell(found)
+            spent = time.monotonic() - now
+            self._due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
+        if self.mentions.advance(SPENT):
+            self.list.changed()
+            if "finding" in self.view_.text:
+                self.view_.noted()
+                self._busy = True
+            if self.list.number is not None and self.mentions.of(self.list.number):
+                self.look_again()
