@@ -78,7 +78,7 @@ class ScopeApp(Telling, Helping, Noting, Mentioning):
         """Start the clock."""
         said = list(self.config.said) if self.config is not None else []
         said.append(register(self, self.config.theme if self.config is not None else ""))
-        said.append(self.notes.said)
+        said += [self.notes.said, self.saved_said]
         self.notes.said = ""
         for text in filter(None, said):
             self.tell(text, "warning")

@@ -37,6 +37,8 @@ def commands(app: ScopeApp) -> Iterable[SystemCommand]:
     for key in KEYS:
         if key.id not in SILENT and not (board is not None and key.id.startswith("list.")):
             yield _of_key(app, app, key, "")
+    for name, text in app.saved.items():
+        yield SystemCommand(f"filter @{name}", text, partial(app.show_filter, f"@{name}"))
     for name in recent():
         path = Path(name)
         yield SystemCommand(f"open {path.name}", str(path.parent), partial(app.reopen, name))

@@ -77,6 +77,10 @@ def open_(
     from analyzer.filter import compile_filter
     from captures.errors import NotACapture
 
+    if "@" in wish.filter_text:
+        from tui.saved import read_saved, spelled_out
+
+        wish = replace(wish, filter_text=spelled_out(wish.filter_text, read_saved()[0]))
     compile_filter(wish.filter_text)
     if interface is None and not wish.inputs:
         raise click.UsageError("which INPUT? a capture, a folder, or - for stdin; or -i IFACE")

@@ -9,11 +9,20 @@ from textual import events, on
 from textual.timer import Timer
 from textual.widgets import Input
 
-from analyzer.filter import complete, seen_in
+from analyzer.filter import bind, complete, seen_in
 from analyzer.filter_errors import FilterError
 from tui import values
 from tui.config import filters_of, remember_filter
 from tui.parts.base import Base
+from tui.saved import (
+    names_at,
+    read_saved,
+    saved_path,
+    spelled_out,
+    wants_keeping,
+    without_names,
+    write_saved,
+)
 from tui.view import View
 from tui.views.choices import Choices
 
@@ -27,6 +36,8 @@ class Filtering(Base):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.filter_error = ""
+        self.saved, self.saved_said = read_saved()
+        """Filters by name."""
         self._typing: Timer | None = None
         self._history: list[str] = []
         self._past = -1
@@ -72,6 +83,11 @@ class Filtering(Base):
         """Filters that need no message apply by themselves."""
         if self._typing is not None:
             self._typing.stop()
+        if wants_keeping(event.value) is not None:
+            self.choices.show(None)
+            self.filter_error = ""
+            self.say()
+            return
         if event.value == self._given:
             self.choices.show(None)
         else:
@@ -86,7 +102,9 @@ class Filtering(Base):
         if not box.has_focus:
             return
         seen = seen_in(self.feed.store.session)
-        found = complete(box.value, box.cursor_position, seen)
+        found = names_at(box.value, box.cursor_position, self.saved)
+        if found is None:
+            found = complete(without_names(box.value), box.cursor_position, seen)
         word = box.value[found.begin : found.end]
         if [item.text for item in found.items] == [word] and found.error is None:
             self.choices.show(None)
@@ -143,7 +161,10 @@ class Filtering(Base):
         """Apply, and back to the list; or take what was chosen."""
         if self.choices.moved and self.take_choice():
             return
-        if self.apply_filter(event.value, entered=True):
+        kept = wants_keeping(event.value)
+        if kept is not None:
+            self._keep(*kept)
+        elif self.apply_filter(event.value, entered=True):
             self.choices.show(None)
             self._given = event.value
             if event.value.strip():
@@ -151,10 +172,33 @@ class Filtering(Base):
                 self._history = []
             self.back()
 
+    def _keep(self, name: str, text: str) -> None:
+        """Give a filter a name, or take it away; it is shown at once."""
+        saved = {each: other for each, other in self.saved.items() if each != name}
+        try:
+            if text:
+                saved[name] = text
+                bind(spelled_out(text, saved))
+            write_saved(saved)
+        except FilterError as error:
+            self.filter_error = f"@{name}: {error.reason}"
+            self.say()
+            return
+        except OSError as error:
+            self.tell(f"{saved_path()}: {error.strerror}", "warning")
+        known = name in self.saved
+        self.saved = saved
+        if text:
+            self.tell(f"@{name} is kept in {saved_path()}")
+            self.show_filter(f"@{name}")
+        else:
+            self.tell(f"@{name} is forgotten" if known else f"there is no @{name}")
+            self.show_filter("")
+
     def apply_filter(self, text: str, *, entered: bool) -> bool:
         """Show what a filter wants, if it is one; those that read messages wait for Enter."""
         try:
-            view = View(self.feed.store, text, self.notes.known)
+            view = View(self.feed.store, spelled_out(text, self.saved), self.notes.known)
         except FilterError as error:
             hint = f" ({error.hint.split('   ')[0]})" if error.hint else ""
             # What is only begun is no mistake.
