@@ -18,6 +18,10 @@ TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 19, 20, 45, 51, 72, 75})
 """Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is
 still being completed or verified (19 and 20, KIP-890), a batch before this one that is being
 sent again (45), leaders that moved. Clients ask again, and so do we."""
+REBALANCE_IN_PROGRESS: Final = 27
+REPEATABLE: Final = frozenset({"Heartbeat", "OffsetCommit"})
+"""Of a member: these tell of a rebalance as soon as the coordinator has another's JoinGroup."""
+MOVES_GROUPS: Final = frozenset({"JoinGroup", "LeaveGroup"})
 TRIES: Final = 40
 SETTLES: Final = READS - {"Fetch", "ApiVersions"}
 """What the replay itself has changed is known to all brokers a little later."""
@@ -39,8 +43,11 @@ def may_pass(
     now = split.errors(decoded.layout, body)
     if captured is None:
         return bool(TRANSIENT.intersection(now))
-    if now and (TRANSIENT - set(split.errors(captured.layout, captured.body))) & set(now):
+    then = split.errors(captured.layout, captured.body)
+    if now and (TRANSIENT - set(then)) & set(now):
         return True
+    if exchange.api in REPEATABLE and REBALANCE_IN_PROGRESS in then:
+        return not now and turn < SETTLING_TRIES
     if exchange.api in HEARTBEATS:
         live = remap.response(decoded.layout, body)
         return comparison.assigned.lacks(captured.body, live)

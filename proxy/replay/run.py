@@ -16,7 +16,14 @@ from proxy.replay import split
 from proxy.replay.cluster import Cluster
 from proxy.replay.compare import Comparison
 from proxy.replay.outcome import Latency, Outcome
-from proxy.replay.patience import PAUSE, TRANSIENT, TRIES, may_pass
+from proxy.replay.patience import (
+    MOVES_GROUPS,
+    PAUSE,
+    REPEATABLE,
+    TRANSIENT,
+    TRIES,
+    may_pass,
+)
 from proxy.replay.peer import Peer, PeerError, Reach
 from proxy.replay.plan import Plan, Step
 from proxy.replay.remap import Remap
@@ -69,6 +76,8 @@ class Replay:
         """So many answers, by their rank, are here."""
         self._moved = asyncio.Event()
         self._in_flight = 0
+        self._beats = 0
+        """Of those, such as a JoinGroup must not overtake."""
         self._crash: Exception | None = None
         """What went wrong where nobody waits."""
         self._group: asyncio.TaskGroup
@@ -122,8 +131,9 @@ class Replay:
         if self._crash is not None:
             raise self._crash
 
-    def _finished(self, step: Step) -> None:
+    def _finished(self, step: Step, exchange: Exchange) -> None:
         self._in_flight -= 1
+        self._beats -= exchange.api in REPEATABLE
         if step.rank >= 0:
             self._done[step.rank] = True
             while self._prefix < len(self._done) and self._done[self._prefix]:
@@ -138,10 +148,14 @@ class Replay:
 
     async def _begin(self, step: Step, exchange: Exchange) -> None:
         """Send; the answer is waited for beside."""
+        while self._beats and exchange.api in MOVES_GROUPS:
+            # Another connection's: the broker might take this one first, and tell of a rebalance.
+            await self._wait()
         self._in_flight += 1
+        self._beats += exchange.api in REPEATABLE
         request = exchange.request
         if request is None or request.decoded is None or exchange.api_key is None:
-            self._finished(step)
+            self._finished(step, exchange)
             return
         version = exchange.api_version or 0
         if not self._cluster.serves(exchange.api_key, version) and exchange.api != "ApiVersions":
@@ -154,20 +168,20 @@ class Replay:
                 exchange.api, version, exchange.number, "version", version, f"served: {now}"
             )
             self._told(exchange, f"not sent: the peer serves {now}")
-            self._finished(step)
+            self._finished(step, exchange)
             return
         sent = time.monotonic_ns()
         try:
             parts = await self._send(exchange, request.decoded)
         except (PeerError, DissectError) as error:
             self._failed(exchange, str(error))
-            self._finished(step)
+            self._finished(step, exchange)
             return
         self.outcome.sent += 1
         if parts is None:
             self.outcome.comparison.same += 1
             self._told(exchange, "sent; no answer is due")
-            self._finished(step)
+            self._finished(step, exchange)
         elif len(parts) == 1:
             # Nearly all: no task of their own.
             parts[0].add_done_callback(partial(self._answered, step, exchange, sent))
@@ -189,7 +203,7 @@ class Replay:
                 self._compare(exchange, decoded, body)
             except (PeerError, DissectError) as error:
                 self._failed(exchange, str(error))
-            self._finished(step)
+            self._finished(step, exchange)
         except Exception as error:
             # Nobody awaits a callback: the loop that sends has to hear of it.
             self._crash = error
@@ -285,7 +299,7 @@ class Replay:
         except (PeerError, DissectError) as error:
             self._failed(exchange, str(error))
         finally:
-            self._finished(step)
+            self._finished(step, exchange)
 
     def _timed(self, exchange: Exchange, took_ns: int) -> None:
         if exchange.latency_ns is not None:
