@@ -58,7 +58,6 @@ class Model:
     """Group -> committed offsets before the capture."""
     asked: dict[int, set[int]] = field(default_factory=dict)
     """API key -> versions that the captured clients used."""
-    mechanisms: list[str] = field(default_factory=list)
     coordinators: dict[str, int] = field(default_factory=dict)
     """Group or transactional id -> node."""
     created: set[str] = field(default_factory=set)
@@ -246,11 +245,6 @@ class Model:
     def _create_topics(self, request: Body, answer: Body) -> None:
         self.created.update(e["name"] for e in answer["topics"] if not e["error_code"])
 
-    def _sasl(self, request: Body, answer: Body) -> None:
-        for name in answer["mechanisms"]:
-            if name not in self.mechanisms:
-                self.mechanisms.append(name)
-
 
 _READERS: Final[dict[str, Any]] = {
     "Metadata": Model._metadata,
@@ -263,7 +257,6 @@ _READERS: Final[dict[str, Any]] = {
     "OffsetCommit": Model._offset_commit,
     "EndTxn": Model._end_txn,
     "CreateTopics": Model._create_topics,
-    "SaslHandshake": Model._sasl,
 }
 
 
