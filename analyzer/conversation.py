@@ -77,7 +77,7 @@ class Conversation:
         """Client and broker."""
         if client:
             self._ends = (connection.b, connection.a)
-        self._known = False
+        self.known = False
         """It answered, and the context knows that."""
         self._context = context
         self._sense = RequestSense()
@@ -323,8 +323,8 @@ class Conversation:
             self._hole = False
             for missed in self._in_flight.before(pending.number):
                 self._unanswered(missed, IN_A_GAP)
-        if not self._known:
-            self._known = True
+        if not self.known:
+            self.known = True
             self._context.brokers.add(self._ends[1])
         self._tell(pending, "answered", frame)
 

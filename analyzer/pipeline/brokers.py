@@ -63,6 +63,12 @@ class Watched(Conversations):
         super().__init__(context)
         self.decisions: list[tuple[Undecided, Any]] = []
 
+    def settled(self, connection: Connection) -> bool:
+        """Whether nothing more is to be decided or learned: then it is all the same when its
+        chunks are looked at, as long as they come in order."""
+        current = self._open.get(connection.number)
+        return isinstance(current, Conversation) and current.known
+
     def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
         out = super()._decide(undecided, event)
         current = self._open.get(undecided.connection.number)

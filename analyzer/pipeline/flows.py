@@ -19,11 +19,12 @@ from analyzer.pipeline.collect import Collector, Options, Told
 from analyzer.pipeline.facts import dumped
 from analyzer.pipeline.job import Job, Keep
 from analyzer.pipeline.numbers import connection_place
+from analyzer.pipeline.runs import Runs
 from analyzer.pipeline.schemas import CARRY, FACTS
 from analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from analyzer.pipeline.segments import segments_in
 from analyzer.pipeline.spread import NEEDED, Pairs
-from captures.model import Closed, Endpoint, Opened, StreamEvent
+from captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
 from captures.reassembly import Reassembler
 from captures.tcp import Segment
 
@@ -108,6 +109,7 @@ class Flows:
         self._left: list[tuple[Any, ...]] = []
         self._both = setting.options.both_legs
         self._pairs = Pairs(setting.options) if setting.spread else None
+        self._runs = Runs()
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
         """The rows of all tables, and facts at the end."""
@@ -179,7 +181,23 @@ class Flows:
     def _feed(self, segment: Segment, reassembler: Reassembler, conversations: Watched) -> None:
         self._brokers.now = segment.packet
         reassembler.connections = connection_place(segment.packet)
+        runs = self._runs
         for event in reassembler.feed(segment):
+            if type(event) is Chunk:
+                if runs.takes(event):
+                    continue
+                self._flush(conversations)
+                if conversations.settled(event.connection):
+                    runs.begin(event)
+                    continue
+            else:
+                self._flush(conversations)
+            self._take(event, conversations)
+
+    def _flush(self, conversations: Watched) -> None:
+        """The chunks that were held back."""
+        event = self._runs.end()
+        if event is not None:
             self._take(event, conversations)
 
     def _take(self, event: StreamEvent, conversations: Watched) -> None:
@@ -204,6 +222,7 @@ class Flows:
 
     def _end(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
         """All segments of these connections were seen."""
+        self._flush(conversations)
         if self._keeps(reassembler):
             self._sense(conversations)
             self._carry(key, reassembler, conversations)

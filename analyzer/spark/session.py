@@ -50,6 +50,9 @@ LOCAL: Final = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.python.unix.domain.socket.enabled": "true",
+    # Most payloads are compressed already, and nothing goes over a network.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
 }
 """For a session of our own on this machine."""
 JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
