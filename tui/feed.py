@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tui.indexer import SIZE, STOP
-from tui.store import Store
 
 if TYPE_CHECKING:
     from captures.model import Packet
+    from tui.store import Store
 
 MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
@@ -119,6 +119,9 @@ class ProcessFeed:
     def store(self) -> Store:
         """Where the rows are."""
         if self._store is None:
+            # Not before the reader was started: it reads while this process loads.
+            from tui.store import Store
+
             self._store = Store(self._read, None, self._find)
             self._store.progress.ring = self._ring
         return self._store

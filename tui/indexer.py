@@ -39,7 +39,7 @@ GRACE: Final = 0.3
 """Seconds without a new exchange after which a stopped reader counts as waiting for input."""
 STOP: Final = b"s"
 TOGETHER: Final = 256
-"""Exchanges that go into the columns together, and how many bytes they may hold."""
+"""Exchanges that go into the columns together, of how many bytes of the input at most."""
 HELD: Final = 1 << 22
 YOUNG: Final = 100_000
 """Objects after which Python looks for cycles. Ours hardly make any, and 700, as usual, costs a
@@ -133,14 +133,13 @@ class Indexer:
 
     def _read(self) -> None:
         """Headers; bodies, too, where they are not read later."""
-        waiting, held = self._waiting, 0
+        waiting, statistics, held = self._waiting, self.capture.source.statistics, 0
         later = self.pace is not None
         for exchange in self.capture.exchanges():
             waiting.append(exchange)
-            held += _size(exchange)
-            if held > HELD or len(waiting) >= TOGETHER:
+            if len(waiting) >= TOGETHER or statistics.captured_bytes - held > HELD:
                 self._put()
-                held = 0
+                held = statistics.captured_bytes
             if self.stopped and not later:
                 break
         self._put()
@@ -179,13 +178,12 @@ class Indexer:
         assert self.second is not None
         assert self.pace is not None
         self.pace.pausing = self._fill
-        some, held = self._full, 0
+        some, statistics, held = self._full, self.second.source.statistics, 0
         for exchange in self.second.exchanges():
             some.append(exchange)
-            held += _size(exchange)
-            if held > HELD or len(some) >= TOGETHER:
+            if len(some) >= TOGETHER or statistics.captured_bytes - held > HELD:
                 self._fill()
-                held = 0
+                held = statistics.captured_bytes
             if self._enough:
                 return
         self._fill()
@@ -311,13 +309,6 @@ class Indexer:
                 # The main thread waits for packets that may never come.
                 self.end(rest=True)
                 os._exit(0)
-
-
-def _size(exchange: Exchange) -> int:
-    """Bytes that it holds."""
-    request, response = exchange.request, exchange.response
-    size = 0 if request is None else request.frame.size
-    return size if response is None else size + response.frame.size
 
 
 def _spool(options: dict[str, Any]) -> Spool:

@@ -74,14 +74,14 @@ def open_(
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope open -
       kafkascope open --attach
     """
-    from analyzer.filter import compile_filter
-    from captures.errors import NotACapture
-
     if "@" in wish.filter_text:
         from tui.saved import read_saved, spelled_out
 
         wish = replace(wish, filter_text=spelled_out(wish.filter_text, read_saved()[0]))
-    compile_filter(wish.filter_text)
+    if wish.filter_text:
+        from analyzer.filter import compile_filter
+
+        compile_filter(wish.filter_text)
     if interface is None and not wish.inputs:
         raise click.UsageError("which INPUT? a capture, a folder, or - for stdin; or -i IFACE")
     if interface is not None and wish.inputs:
@@ -92,6 +92,8 @@ def open_(
         raise click.UsageError("-w keeps what is captured with -i or read from -")
     for name in wish.inputs:
         if name != "-" and not Path(name).exists():
+            from captures.errors import NotACapture
+
             raise NotACapture(f"{name}: no such file or folder")
     check_terminal()
     data = _keyboard(wish.inputs)
