@@ -38,6 +38,8 @@ Told: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
+SILENT: Final = ("no-reply", "opaque")
+"""Exchanges that tell nothing about what the other side said, or will say."""
 FOUND: Final = frozenset({"finding", "finding.severity"})
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
@@ -134,7 +136,7 @@ class Reading:
             if not self.told:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.told += 1
-            if len(self._sides) < 2 and exchange.state != "no-reply":
+            if len(self._sides) < 2 and exchange.state not in SILENT:
                 self._hear(exchange)
             if exchange.undecoded and not self._holes:
                 self._holes = any(each.reason == "gap" for each in exchange.undecoded)

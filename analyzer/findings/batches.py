@@ -15,13 +15,15 @@ from analyzer.statistics.mergeable import NAMES, Names, most, total
 from analyzer.statistics.moved import moved, whole_batches
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
+    from analyzer.model import Exchange, Severity
     from analyzer.rows import Row
 
 PRODUCE: Final = 0
 FETCH: Final = 1
 NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
 """First versions that carry record batches (magic 2)."""
+ZSTD_FETCH: Final = 10
+"""KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd."""
 MAX_BATCHES: Final = 5_000
 """A sample by key: copies of a batch are in it together, or none is."""
 
@@ -101,6 +103,8 @@ class Batches(Detector):
         if any(error.code == 76 for error in row.errors):
             self.seen[("codec", row.api, topic, *who)].see(row)
         key, version = row.api_key, row.api_version
+        if key == FETCH and version is not None and version < ZSTD_FETCH and "zstd" in row.codecs:
+            self.seen[("zstd", row.api, "", *who)].see(row)
         if key in NEW_FORMAT and version is not None and version < NEW_FORMAT[key] and row.batches:
             self.seen[("old", row.api, "", *who)].see(row)
         if key == PRODUCE and not row.producer_ids and row.acks != 0:
@@ -129,6 +133,13 @@ class Batches(Detector):
                 where = all_of(
                     mine, f"api == {api} and number >= {seen.first[1] if seen.first else 0}"
                 )
+            elif kind == "zstd":
+                name = "batch-codec"
+                text = (
+                    f"{what} with {who} before v{ZSTD_FETCH} carried batches in zstd, which such "
+                    "clients need not know"
+                )
+                where = all_of(mine, f"api == Fetch and version < {ZSTD_FETCH} and codec == zstd")
             elif kind == "codec":
                 name = "batch-codec"
                 text = f"{what}{of} with {who} failed: UNSUPPORTED_COMPRESSION_TYPE"
@@ -138,7 +149,10 @@ class Batches(Detector):
                 text = f"{what} with {who} carried records in the format before Kafka 0.11"
                 limit_ = NEW_FORMAT[PRODUCE if api == "Produce" else FETCH]
                 where = all_of(mine, f"api == {api} and version < {limit_} and batches > 0")
-            yield view.finding(self.rule(name), text, where, seen, about=[("client", who)])
+            mild: Severity | None = "note" if kind == "zstd" else None
+            yield view.finding(
+                self.rule(name), text, where, seen, severity=mild, about=[("client", who)]
+            )
         for (client_id, host, topic, number, _, _), twice in self.batches.items():
             if twice.count < 2 or not twice.unanswered or twice.first is None:
                 continue

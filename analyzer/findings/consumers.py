@@ -126,7 +126,7 @@ class Consumers(Detector):
             "back": f"committed {plural(records, 'offset')} back",
             "again": f"fetched {plural(records, 'record')} again",
             "twice": f"gave {plural(records, 'partition')} to two members",
-            "none": f"left {plural(records, 'partition')} without a member",
+            "none": f"left {plural(here[-1].count, 'partition')} without a member",
             "pause": "paused once" if len(here) == 1 else f"paused {len(here)} times",
         }[kind]
         numbers = sorted({each.number for each in here if each.number is not None})[:100]
@@ -163,14 +163,13 @@ class Consumers(Detector):
         begin = min(each.points[0][0] for each, _, _ in growing)
         end = max(each.points[-1][0] for each, _, _ in growing)
         places = listed(f"{each.topic}-{each.number}" for each, _, _ in growing)
-        topics = " or ".join(
-            f"topic == {quoted(topic)}" for topic in sorted({each.topic for each, _, _ in growing})
-        )
+        named = [quoted(topic) for topic in sorted({each.topic for each, _, _ in growing})]
+        topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
         yield view.finding(
             self.rule("consumer-behind"),
             f"group {safe(group)} fell behind from {before:,} to {plural(now, 'record')} within "
             f"{duration(end - begin)} on {places}",
-            f"group == {quoted(group)} or (api == Fetch and ({topics}))",
+            f"group == {quoted(group)} or (api == Fetch and {topics})",
             count=len(growing),
             first_ns=begin,
             last_ns=end,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
 PUSH: Final = 72
+NEW_SUBSCRIPTION: Final = 117
+"""UNKNOWN_SUBSCRIPTION_ID: the client is to ask what is wanted now."""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Denials(Detector):
             pushed = self.pushed[(row.client_id, host_of(row.client_address))]
             pushed.see(row)
             pushed.bytes += row.request_bytes or 0
-            pushed.failed += bool(row.errors)
+            pushed.failed += any(error.code != NEW_SUBSCRIPTION for error in row.errors)
             return
         for code in {error.code for error in row.errors if error.code in DENIALS}:
             host = host_of(row.client_address)
@@ -98,7 +100,8 @@ class Denials(Detector):
             )
         for (client_id, host), pushed in self.pushed.items():
             who = view.client(client_id, host)
-            failed = f"; {pushed.failed} were refused" if pushed.failed else ""
+            were = "was" if pushed.failed == 1 else "were"
+            failed = f"; {pushed.failed} {were} refused" if pushed.failed else ""
             often = "once" if pushed.count == 1 else f"{pushed.count:,} times"
             yield view.finding(
                 self.rule("telemetry"),

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""
+CAUSES: Final = {
+    "joined": "members joined",
+    "left": "members left",
+    "expired": "members fell silent",
+    "replaced": "members restarted",
+    "fenced": "members were fenced",
+    "metadata": "topics changed",
+    "rejoined": "members rejoined",
+}
 MS: Final = 1_000_000
 RETURN: Final = 30_000_000_000
 """Nanoseconds; who restarts takes longer, or closes for good."""
@@ -204,7 +213,7 @@ class Rebalances(Detector):
         causes: dict[str, int] = {}
         for each in found:
             causes[each.cause] = causes.get(each.cause, 0) + 1
-        why = listed(f"{count} {cause}" for cause, count in causes.items())
+        why = listed(f"{CAUSES[cause]} ({count})" for cause, count in causes.items())
         yield self._finding(
             "rebalance-often",
             story,

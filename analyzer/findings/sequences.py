@@ -148,18 +148,21 @@ class Sequences(Detector):
             named = safe(str(each["transactional_id"]))
             if each["outcome"] == "aborted":
                 aborted.setdefault(str(each["transactional_id"]), []).append(each)
-            if each["outcome"] != "open":
+            open_ = each["outcome"] == "open"
+            age = each["duration"]
+            if open_:
+                age = (view.last_ns or each["begin"]) - each["begin"]
+            if age is None or age < limit("transaction.open"):
                 continue
-            age = (view.last_ns or each["begin"]) - each["begin"]
-            if age < limit("transaction.open"):
-                continue
+            until = "" if open_ else f" until it was {each['outcome']}"
             yield view.finding(
                 self.rule("transaction-hanging"),
                 f"a transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
-                f"is open for {duration(age)} on {listed(each['partitions'], 2)}",
+                f"{'is' if open_ else 'was'} open for {duration(age)} on "
+                f"{listed(each['partitions'], 2)}{until}",
                 f"txn == {quoted(str(each['transactional_id']))} and number >= {each['number']}",
                 first_ns=each["begin"],
-                last_ns=view.last_ns,
+                last_ns=each["begin"] + age,
                 number=each["number"],
                 about=[("txn", named)],
             )

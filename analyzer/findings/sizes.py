@@ -115,7 +115,7 @@ class Sizes(Detector):
                 yield view.finding(
                     self.rule("request-too-large"),
                     f"the connection ended after {plural(large.count, f'{api} request')} of {who} "
-                    f"of up to {size(large.bytes)}",
+                    f"with {'up to ' if large.count > 1 else ''}{size(large.bytes)}",
                     all_of(mine, f"lost and request.bytes > {limit('large.frame')}"),
                     large,
                     about=[("client", who)],

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.filter_syntax import quoted
-from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.detector import Detector
 from analyzer.findings.limits import SECOND, limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import least, most
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, total
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -30,12 +30,18 @@ FAR: Final = 20_000_000
 
 
 @dataclass(slots=True)
-class Slow(Seen):
-    """Slow answers of a kind."""
+class Slow(Measures):
+    """Slow answers of a kind, with their latencies and connections."""
 
-    shortest: int | None = least()
-    longest: tuple[int, int] | None = most()
-    """(latency, minus number)"""
+    count: int = total()
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+@dataclass(slots=True)
+class Polls(Measures):
+    """Long polls of a connection: a broker takes up the next request when they are answered."""
+
+    events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
 class Slowness(Detector):
@@ -69,13 +75,21 @@ class Slowness(Detector):
     KEYS = None
 
     def prepare(self) -> None:
-        """By API, client and broker."""
+        """By API, client and broker; by connection."""
         self.slow = self.table(Slow, 2_000)
+        self.polls = self.table(Polls, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Slow ones only."""
         latency, excess = row.latency_ns, row.excess_ns
-        if latency is None or excess is None or excess < limit("slow.excess"):
+        if latency is None or excess is None or latency < limit("slow.excess"):
+            return
+        connection = [row.connection, exchange.connection.first_ns]
+        if row.api_key in FETCHES:
+            end = {"end_ns": row.time_ns + latency}
+            event = Event(row.time_ns, row.id, 0, row.number, "poll", end)
+            self.polls[tuple(connection)].events.add(event)
+        if excess < limit("slow.excess"):
             return
         if row.api_key in GROUPS or row.throttle_ms:
             return
@@ -88,10 +102,9 @@ class Slowness(Detector):
                 return
         key = (row.api, row.client_id, host_of(row.client_address), row.broker_address)
         slow = self.slow[key]
-        slow.see(row)
-        slow.shortest = latency if slow.shortest is None else min(slow.shortest, latency)
-        here = (latency, -row.number)
-        slow.longest = here if slow.longest is None else max(slow.longest, here)
+        slow.count += 1
+        about = {"latency": latency, "connection": connection}
+        slow.events.add(Event(row.time_ns, row.id, 0, row.number, "slow", about))
 
     def told(self, view: View) -> Iterator[Finding]:
         """By API, client and broker."""
@@ -101,28 +114,47 @@ class Slowness(Detector):
         }
         for (api, client_id, host, broker), slow in self.slow.items():
             times = usual.get((api, client_id, host, broker))
-            if slow.longest is None or times is None:
+            behind = [event for event in slow.events if self._behind(event)]
+            found = [event for event in slow.events if event not in behind]
+            count = slow.count - len(behind)
+            if not found or times is None:
                 continue
             who = view.client(client_id, host)
-            median = duration(times.excess.percentile(0.5))
-            shortest, longest = duration(slow.shortest), duration(slow.longest[0])
+            latencies = [event.about["latency"] for event in found]
+            shortest, longest = duration(min(latencies)), duration(max(latencies))
             span = longest if shortest == longest else f"{shortest} to {longest}"
-            few = slow.count < limit("slow.count")
+            few = count < limit("slow.count")
+            median = f" (median excess {duration(times.excess.percentile(0.5))})"
             yield view.finding(
                 self.rule("slow-answers"),
-                f"{slow.count:,} of {plural(times.latency.count, f'{api} request')} of {who} to "
-                f"{broker} took {span}, without a reason to wait (median excess {median})",
+                f"{count:,} of {plural(times.latency.count, f'{api} request')} of {who} to "
+                f"{broker} took {span}, without a reason to wait"
+                f"{median if count < times.latency.count else ''}",
                 all_of(
                     view.of_client(client_id, host),
                     view.of_api(api),
-                    f"broker == {quoted(str(broker))} and latency >= {slow.shortest}ns",
+                    f"broker == {quoted(str(broker))} and latency >= {min(latencies)}ns",
                 ),
-                slow,
+                count=count,
+                first_ns=found[0].time_ns,
+                last_ns=found[-1].time_ns,
+                number=found[0].number,
                 severity="note" if few or view.is_broker(client_id, host) else None,
                 about=[("client", who), ("api", str(api)), ("broker", str(broker))],
             )
         yield from self._waits(view)
         yield from self._far(view)
+
+    def _behind(self, event: Event) -> bool:
+        """Whether a request waited for the answer to a long poll that was sent before it on the
+        same connection, and for little else."""
+        polls = self.polls.get(tuple(event.about["connection"]))
+        end = event.time_ns + event.about["latency"]
+        return any(
+            poll.time_ns < event.time_ns < poll.about["end_ns"] <= end
+            and end - poll.about["end_ns"] < limit("slow.excess")
+            for poll in (polls.events if polls is not None else ())
+        )
 
     def _waits(self, view: View) -> Iterator[Finding]:
         for key, times in view.base.latency.grouped(("api",)):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 API_VERSIONS: Final = 18
 UNSUPPORTED: Final = 35
+FETCH_OF_4: Final = 4
+PRODUCE_OF_4: Final = 3
+"""Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later."""
 
 
 class Versions(Detector):
@@ -115,6 +118,8 @@ class Versions(Detector):
         offers: dict[tuple[object, ...], tuple[int, int]] = {}
         for usage in view.base.clients.usages():
             for api, span in usage.offered.items():
+                if api == "Produce" and usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4:
+                    span = (max(span[0], PRODUCE_OF_4), span[1])
                 offers[usage.identity.client_id, usage.identity.host, api] = span
         for (client_id, host, name, version, how), seen in self.refused.items():
             offered = offers.get((client_id, host, name))
@@ -122,7 +127,9 @@ class Versions(Detector):
             if how == "closed" and (offered is None or inside):
                 continue
             who = view.client(client_id, host)
-            has = f"; it offers {offered[0]} to {offered[1]}" if offered else ""
+            has = f"; it takes {offered[0]} to {offered[1]}" if offered else ""
+            if inside:
+                has += ", so a feature that the request needs is off"
             what = "closed the connection" if how == "closed" else "answered UNSUPPORTED_VERSION"
             yield view.finding(
                 self.rule("version-refused"),

@@ -46,7 +46,7 @@ class Cluster:
     """Nodes, leaders, coordinators."""
 
     NAME: ClassVar[str] = "cluster"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "Node", "count"),
         Column("address", "Address"),
@@ -196,6 +196,7 @@ class Cluster:
         found.leaders.add((epoch, leader))
         here = (time_ns, leader, epoch, *(others or ((), (), ())))
         found.latest = here if found.latest is None else max(found.latest, here)
+        found.first_ns = time_ns if found.first_ns is None else min(found.first_ns, time_ns)
 
     def _led(self, answer: dict[str, Any], row: Row) -> None:
         """Leaders that an error names (KIP-951)."""
@@ -322,6 +323,7 @@ class Cluster:
                     "errors": found.errors,
                     "last_error": found.last_error_ns,
                     "time": latest[0],
+                    "since": found.first_ns,
                 }
             )
         lines.sort(key=lambda line: (-line["errors"], -line["changes"]))

@@ -47,6 +47,8 @@ class Leader(Measures):
     """(time, leader, epoch, replicas, in sync, offline)"""
     leaders: Names = field(default_factory=Names, metadata=NAMES)
     """(epoch, leader)"""
+    first_ns: int | None = least()
+    """When it was told first."""
     errors: int = total()
     last_error_ns: int | None = most()
 

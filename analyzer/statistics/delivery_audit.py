@@ -50,9 +50,10 @@ class Audit:
         self.delivery = delivery
         self.groups = groups
         self.names = names
-        self.counts: dict[str, int] = {}
+        self._since: dict[str, list[int]] = {}
+        """When each partition of a topic was told first."""
         for line in cluster.leaders(names) if cluster is not None else ():
-            self.counts[line["topic"]] = self.counts.get(line["topic"], 0) + 1
+            self._since.setdefault(line["topic"], []).append(line["since"] or 0)
         self._clients: dict[tuple[str, str], set[str]] = {}
         for (group, client_id, host), _ in delivery.belongs.items():
             self._clients.setdefault((str(client_id), str(host)), set()).add(str(group))
@@ -270,7 +271,7 @@ class Audit:
             given = assignment(plan.assigned)
             members = subscribers(plan.subscribed or ())
             last = before.get(str(name))
-            judged = judge(given, members, self.counts, last)
+            judged = judge(given, members, self._counts(plan.sync), last)
             before[str(name)] = carried(given, last, judged)
             time_ns, number = plan.sync or (None, None)
             partitions = sum(map(len, given.values()))
@@ -284,6 +285,14 @@ class Audit:
                 number,
                 judged,
             )
+
+    def _counts(self, sync: tuple[int, int] | None) -> dict[str, int]:
+        """Partitions by topic as they were known when a plan was made: topics grow."""
+        time_ns = sync[0] if sync is not None else 0
+        return {
+            topic: sum(since <= time_ns for since in found) or len(found)
+            for topic, found in self._since.items()
+        }
 
     def _owners(self, group: str) -> Iterator[Happening]:
         """Partitions that two members own at once, or none."""

@@ -631,16 +631,18 @@ ADVERTISED = ",".join(
     f"{name}://127.0.0.1:{port}"
     for name, port in (("PLAINTEXT", 9), ("INTERNAL", 9094), ("SASL_PLAINTEXT", SASL))
 )
+TLS = {
+    "listener.security.protocol.map": (
+        "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SSL"
+    ),
+    "listener.name.sasl_plaintext.ssl.keystore.type": "PEM",
+    "listener.name.sasl_plaintext.ssl.keystore.location": str(HOME / "key.pem"),
+}
 COMMON = {"auto.create.topics.enable": "false", "broker.rack": "a"}
 SETTINGS: dict[str, dict[str, str]] = {
     "wrong-address": {"advertised.listeners": ADVERTISED},
-    "plain-to-tls": {
-        "listener.security.protocol.map": (
-            "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SSL"
-        ),
-        "listener.name.sasl_plaintext.ssl.keystore.type": "PEM",
-        "listener.name.sasl_plaintext.ssl.keystore.location": str(HOME / "key.pem"),
-    },
+    "plain-to-tls": TLS,
+    "tls-only": TLS,
 }
 """Scenarios that need a broker of their own."""
 
@@ -701,8 +703,9 @@ def run(names: list[str], settings: dict[str, str]) -> None:
 
 def main(names: list[str]) -> None:
     """Make all of them, or those named."""
-    from tests.interop import make_groups
+    from tests.interop import make_groups, make_records
 
+    assert make_records
     COMMON.update(make_groups.FAST)
     TARGET.mkdir(exist_ok=True)
     wanted = names or list(SCENARIOS)

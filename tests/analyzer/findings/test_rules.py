@@ -1,0 +1,136 @@
+"""No rule without traffic that shows its trouble and traffic that only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer.findings import RULES
+from tests.analyzer.findings import test_handmade as handmade
+from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, capture_of, judged
+
+SAMPLED = {
+    "batch-old-format": "java-old",
+    "breaks-on-upgrade": "java-old",
+    "error-broken": "shop",
+    "offset-none": "healthy",
+    "sasl-failed": "sasl",
+    "surplus": "librdkafka",
+    "waits-not-slow": "commit-storm",
+}
+"""Rule -> a capture that shows it, among much else."""
+
+MADE = {
+    "address-loopback": handmade.test_a_loopback_address_for_a_client_elsewhere,
+    "address-never-used": handmade.test_addresses_that_a_client_never_used,
+    "address-private": handmade.test_a_private_address_for_a_public_client,
+    "address-unspecified": handmade.test_no_address_at_all,
+    "capture-gaps": handmade.test_bytes_that_the_capture_lacks,
+    "capture-midstream": handmade.test_a_capture_that_starts_in_the_middle,
+    "network-far": handmade.test_a_network_that_is_far_away,
+    "network-loss": handmade.test_segments_that_were_sent_again,
+    "owned-twice": handmade.test_partitions_that_two_members_hold,
+    "sequence-gap": handmade.test_sequences_that_are_missing,
+}
+"""Rule -> the test that makes its trouble by hand: one machine with healthy brokers has no such
+network, and no broker that gives partitions away twice."""
+
+CALM = {
+    "address-loopback": "healthy",
+    "address-never-used": "unknown-topic",
+    "address-private": "shop",
+    "address-unreachable": "cluster",
+    "address-unspecified": "shop",
+    "answer-to-nothing": "lost-answers",
+    "batch-codec": "java-codecs",
+    "batch-damaged": "java-codecs",
+    "batch-old-format": "java-codecs",
+    "batch-twice": "forgotten-producer",
+    "breaks-on-upgrade": "librdkafka",
+    "capture-gaps": "lost-answers",
+    "capture-midstream": "healthy",
+    "commit-back": "commit-storm",
+    "commit-beyond": "commit-storm",
+    "commit-storm": "odd-commits",
+    "consumer-at-stable": "transactions",
+    "consumer-behind": "commit-storm",
+    "consumer-silent": "slow-rebalance",
+    "consumer-uncommitted": "assignors",
+    "denied": "sasl",
+    "eager-fetches": "commit-storm",
+    "error-broken": "odd-requests",
+    "error-seen": "denied",
+    "error-storm": "unknown-topic",
+    "hot-partition": "java-codecs",
+    "http-to-kafka": "other-protocols",
+    "large-batches": "too-large",
+    "late-answer": "lost-answers",
+    "leader-moved": "cluster",
+    "leader-stale-metadata": "leader-moved",
+    "lookup-storm": "short-connections",
+    "message-too-large": "large-batches",
+    "network-far": "stopped-broker",
+    "network-loss": "healthy",
+    "no-answer-yet": "lost-answers",
+    "no-api-versions": "java-old",
+    "not-kafka": "tls-only",
+    "offset-none": "out-of-range",
+    "offset-out-of-range": "odd-commits",
+    "owned-by-none": "assignors",
+    "owned-twice": "share-group",
+    "plain-to-tls": "tls-only",
+    "producer-fenced": "long-minute",
+    "producer-unknown": "sequences",
+    "reads-across-racks": "healthy",
+    "rebalance-expired": "assignors",
+    "rebalance-fenced": "expired-member",
+    "rebalance-often": "assignors",
+    "rebalance-poll": "slow-rebalance",
+    "rebalance-restarts": "consumer-protocol",
+    "rebalance-slow": "restless-group",
+    "redelivered": "commit-storm",
+    "request-too-large": "large-batches",
+    "sasl-failed": "sasl-old",
+    "sasl-mechanism": "sasl",
+    "sasl-missing": "sasl",
+    "sequence-gap": "sequences",
+    "sequence-refused": "forgotten-producer",
+    "sequence-repeated": "transactions",
+    "short-connections": "security",
+    "slow-answers": "slow-rebalance",
+    "surplus": "java-codecs",
+    "telemetry": "healthy",
+    "throttled": "tiny-batches",
+    "tiny-batches": "hot-partition",
+    "tls-opaque": "security",
+    "tls-to-plain": "tls-only",
+    "transaction-aborted": "forgotten-producer",
+    "transaction-hanging": "fenced-producer",
+    "unanswered": "assignors",
+    "undecodable": "wrong-checksum",
+    "unknown-api": "wrong-answers",
+    "unknown-topic": "denied",
+    "version-refused": "java-old",
+    "waits-not-slow": "stopped-broker",
+}
+"""Rule -> a capture with what it looks at, but without the trouble."""
+
+
+def found_in(name: str) -> set[str]:
+    folder = HERE if any(HERE.glob(f"{name}.pcap*")) else SAMPLES
+    return {finding.name for finding in judged(capture_of(name, folder))[0]}
+
+
+def test_every_rule_has_both_kinds_of_traffic() -> None:
+    shown = set().union(*TROUBLE.values(), SAMPLED, MADE)
+    assert shown == set(RULES)
+    assert CALM.keys() == set(RULES)
+
+
+@pytest.mark.parametrize("rule", sorted(SAMPLED))
+def test_a_rule_is_told(rule: str) -> None:
+    assert rule in found_in(SAMPLED[rule])
+
+
+@pytest.mark.parametrize("rule", sorted(CALM))
+def test_a_rule_is_not_told(rule: str) -> None:
+    assert rule not in found_in(CALM[rule])
