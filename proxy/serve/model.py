@@ -75,7 +75,7 @@ class Model:
             self._unanswered(request)
         if request is None or answer is None:
             return
-        handler = _READERS.get(exchange.api)
+        handler = READERS.get(exchange.api)
         if handler is not None:
             handler(self, request, answer)
 
@@ -246,7 +246,7 @@ class Model:
         self.created.update(e["name"] for e in answer["topics"] if not e["error_code"])
 
 
-_READERS: Final[dict[str, Any]] = {
+READERS: Final[dict[str, Any]] = {
     "Metadata": Model._metadata,
     "DescribeCluster": Model._describe_cluster,
     "FindCoordinator": Model._find_coordinator,

@@ -40,7 +40,7 @@ def requests(name: str) -> st.SearchStrategy[Decoded]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 12)
 @given(st.data())
 def test_any_request_gets_an_answer_that_can_be_written(name: str, data: st.DataObject) -> None:
     key = api_named(name).key
@@ -74,7 +74,7 @@ FRAMES = st.one_of(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 7)
 @given(st.lists(FRAMES, min_size=1, max_size=12))
 def test_garbage_is_answered_or_closed_and_nobody_else_suffers(frames: list[bytes]) -> None:
     async def use(host: str, port: int, told: list[str]) -> None:
