@@ -1,9 +1,9 @@
 """The terminal UI on a million exchanges: `python benchmarks/ui.py --exchanges 1000000`.
 
-Prints what design targets ask for: first rows, indexing, keys while loading and idle, the detail of
-a row, filters, sorting, memory. The UI runs with Textual's headless driver, which does everything
-but write to a terminal; the reader is the real child process. With termshark installed, the same
-file is opened there in the same run, in tmux.
+Prints what design targets ask for: first rows, all rows, all bodies, keys while loading and idle,
+the detail of a row, filters, sorting, memory, processor time of the reader. The UI runs with
+Textual's headless driver, which does everything but write to a terminal; the reader is the real
+child process. With termshark installed, the same file is opened there in the same run, in tmux.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ def make(path: Path, exchanges: int) -> None:
             now = connection.send(1, answer, now) + 50_000
 
 
+def spent(pid: int) -> float:
+    """Processor seconds of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def memory(pid: int) -> int:
     """Resident megabytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -111,16 +117,30 @@ async def measure(path: Path, exchanges: int) -> None:
             await asyncio.sleep(0.005)
         app.screen._compositor.render_strips()
         print(f"{'first rows':<44} {time.perf_counter() - begun:8.2f} s", flush=True)
-        loading: list[float] = []
-        while not feed.store.progress.done:
-            loading += await latencies(app, pilot, lambda: app.list.action_move(1), 5)
-            loading += await latencies(app, pilot, lambda: app.list.action_page(1), 1)
-            await asyncio.sleep(0.2)
-        print(f"{'all indexed':<44} {time.perf_counter() - begun:8.2f} s", flush=True)
-        assert len(feed.store) == exchanges, (len(feed.store), feed.store.progress)
-        child = memory(feed._process.pid) if feed._process.poll() is None else 0
-        if loading:
-            told("keys while loading", loading)
+        reader, progress = feed._process.pid, feed.store.progress
+        child, seconds = 0, 0.0
+        phases: tuple[tuple[str, Callable[[], bool]], ...] = (
+            ("all indexed", lambda: progress.indexed),
+            ("all bodies", lambda: progress.done),
+        )
+        for what, over in phases:
+            loading: list[float] = []
+            while not over():
+                if feed._process.poll() is None:
+                    child, seconds = max(child, memory(reader)), spent(reader)
+                loading += await latencies(app, pilot, lambda: app.list.action_move(1), 5)
+                loading += await latencies(app, pilot, lambda: app.list.action_page(1), 1)
+                await asyncio.sleep(0.2)
+            took = time.perf_counter() - begun
+            print(
+                f"{what:<44} {took:8.2f} s   {seconds:.1f} s of processor, "
+                f"load {os.getloadavg()[0]:.1f}, {memory(os.getpid())} MB",
+                flush=True,
+            )
+            assert len(feed.store) == exchanges, (len(feed.store), feed.store.progress)
+            if loading:
+                told("keys meanwhile", loading)
+        assert feed.store.whole == exchanges
         told("cursor, idle", await latencies(app, pilot, lambda: app.list.action_move(1), 60))
         told("page, idle", await latencies(app, pilot, lambda: app.list.action_page(1), 40))
         rng = random.Random(3)
@@ -140,14 +160,14 @@ async def measure(path: Path, exchanges: int) -> None:
             view = View(feed.store, text)
             while view.behind:
                 view.advance(60)
-            spent = 1000 * (time.perf_counter() - begun)
-            print(f"{'filter ' + text:<44} {spent:12.1f} ms   {len(view):,} rows", flush=True)
+            took = 1000 * (time.perf_counter() - begun)
+            print(f"{'filter ' + text:<44} {took:12.1f} ms   {len(view):,} rows", flush=True)
         for name in ("latency", "client", "number"):
             view = View(feed.store)
             begun = time.perf_counter()
             view.sort(Order(name, True))
-            spent = 1000 * (time.perf_counter() - begun)
-            print(f"{'sort by ' + name:<44} {spent:12.1f} ms", flush=True)
+            took = 1000 * (time.perf_counter() - begun)
+            print(f"{'sort by ' + name:<44} {took:12.1f} ms", flush=True)
         from tui.masks import bad, with_text
 
         for name, mask in (
@@ -156,8 +176,8 @@ async def measure(path: Path, exchanges: int) -> None:
         ):
             begun = time.perf_counter()
             mask()
-            spent = 1000 * (time.perf_counter() - begun)
-            print(f"{name:<44} {spent:12.1f} ms", flush=True)
+            took = 1000 * (time.perf_counter() - begun)
+            print(f"{name:<44} {took:12.1f} ms", flush=True)
         print(f"{'memory of the UI, of the reader':<44} {memory(os.getpid()):8} MB {child:6} MB")
     feed.close()
 
@@ -179,8 +199,8 @@ def termshark(path: Path, patience: float) -> None:
                 first = time.perf_counter() - begun
                 print(f"{'termshark: first rows':<44} {first:8.2f} s", flush=True)
             if first and "Loading" not in shown.stdout and "%" not in shown.stdout:
-                spent = time.perf_counter() - begun
-                print(f"{'termshark: all there':<44} {spent:8.2f} s", flush=True)
+                took = time.perf_counter() - begun
+                print(f"{'termshark: all there':<44} {took:8.2f} s", flush=True)
                 return
             time.sleep(0.1)
         print(f"termshark: not done after {patience:.0f} s")

@@ -66,7 +66,8 @@ def open_(
     """Look at captures in the terminal: exchanges, their messages and bytes.
 
     INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin. Rows
-    show while the rest is read; ctrl+c stops reading, ? lists the keys.
+    show while the rest is read; a file that is still being written is followed. ctrl+c stops
+    reading, ? lists the keys.
 
     \b
       kafkascope open capture.pcapng -Y 'error != 0'
