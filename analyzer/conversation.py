@@ -77,7 +77,7 @@ class Conversation:
         """Client and broker."""
         if client:
             self._ends = (connection.b, connection.a)
-        self.known = False
+        self._known = False
         """It answered, and the context knows that."""
         self._context = context
         self._sense = RequestSense()
@@ -109,6 +109,14 @@ class Conversation:
     def over(self) -> bool:
         """Both directions ended."""
         return all(self._closed)
+
+    @property
+    def steady(self) -> bool:
+        """Whether it is all the same how many chunks of a direction come as one: it has answered,
+        no response waits for its request, and frames follow each other."""
+        if not self._known or self._early:
+            return False
+        return not (self._requests.hunting or self._responses.hunting)
 
     # --- events
 
@@ -323,8 +331,8 @@ class Conversation:
             self._hole = False
             for missed in self._in_flight.before(pending.number):
                 self._unanswered(missed, IN_A_GAP)
-        if not self.known:
-            self.known = True
+        if not self._known:
+            self._known = True
             self._context.brokers.add(self._ends[1])
         self._tell(pending, "answered", frame)
 

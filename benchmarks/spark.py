@@ -3,7 +3,8 @@ traffic: `python benchmarks/spark.py [--megabytes 800]`.
 
 Prints, for each, wall time, CPU time and the largest memory of the whole tree of processes (and of
 its largest Python worker), and CPU milliseconds per megabyte; then the size from which Spark is
-faster on this machine, by the measured start and rates: where `--engine auto` switches.
+faster on this machine, by the measured start and rates: where `--engine auto` switches. tshark gets
+a smaller capture of the same traffic: its cost per megabyte does not change, its memory does.
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ class Cost(NamedTuple):
 
 
 def tree(pid: int) -> list[int]:
-    try:
-        words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return [pid]
-    return [pid, *(each for word in words for each in tree(int(word)))]
+    """A process and all below it: a JVM starts its own from any of its threads."""
+    found = [pid]
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            words = path.read_text().split()
+        except OSError:
+            continue
+        found += [each for word in words for each in tree(int(word))]
+    return found
 
 
 def measured(line: list[str], **environment: str) -> Cost:
@@ -77,70 +82,83 @@ def measured(line: list[str], **environment: str) -> Cost:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--megabytes", type=int, default=800)
-    options.add_argument("--capture", type=Path, help="In the place of a generated one.")
+    options.add_argument("--rival", type=int, default=60, help="megabytes for tshark")
     chosen = options.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kafkascope-bench-"))
     try:
-        compare(folder, chosen.capture or generated(folder, chosen.megabytes))
+        compare(folder, generated(folder, chosen.megabytes), generated(folder, chosen.rival))
     finally:
         shutil.rmtree(folder)
 
 
 def generated(folder: Path, megabytes: int) -> Path:
-    path = folder / "bench.pcap"
+    path = folder / f"{megabytes}.pcap"
     line = [sys.executable, str(HERE / "generate.py"), str(path), "--megabytes", str(megabytes)]
     subprocess.run([*line, "--connections", "8"], check=True, stdout=subprocess.DEVNULL)
     return path
 
 
-def compare(folder: Path, path: Path) -> None:
-    size = path.stat().st_size / 1e6
-    ours = [sys.executable, "-m", "tui.cli", "spark", str(path), "-q"]
+def compare(folder: Path, path: Path, part: Path) -> None:
+    ours = [sys.executable, "-m", "tui.cli", "spark", "-q"]
     fields = [word for each in FIELDS for word in ("-e", each)]
-    lines = {
-        "plain": [*ours, "-o", str(folder / "plain"), "--engine", "plain"],
-        **{
-            f"spark, {cores} cores": [
-                *(*ours, "-o", str(folder / f"spark-{cores}"), "--engine", "spark"),
-                *("--master", f"local[{cores}]"),
-            ]
-            for cores in (1, 2)
-        },
-    }
+    sample = HERE.parent / "captures" / "samples" / "sasl.pcap"
+    lines: dict[str, tuple[Path, list[str]]] = {}
+    for name, input_ in (("start", sample), ("", path)):
+        out = str(folder / f"plain{name}")
+        line = [*ours, str(input_), "-o", out, "--engine", "plain"]
+        lines[f"plain {name}".strip()] = input_, line
+        for cores in (1, 2):
+            out = str(folder / f"spark{name}-{cores}")
+            line = [*ours, str(input_), "-o", out, "--engine", "spark"]
+            line += ["--master", f"local[{cores}]"]
+            lines[f"spark {name} {cores}".replace("  ", " ")] = input_, line
     if shutil.which("tshark"):
-        lines["tshark -T fields"] = ["tshark", "-n", "-r", str(path), "-T", "fields", *fields]
-    print(f"{size:.0f} MB")
-    print(f"{'':18}{'wall s':>9}{'CPU s':>9}{'CPU ms/MB':>11}{'MB held':>9}{'MB worker':>11}")
+        tshark = ["tshark", "-n", "-r", str(part)]
+        lines["tshark -T fields"] = part, [*tshark, "-T", "fields", *fields]
+        lines["tshark -T json -Y kafka"] = part, [*tshark, "-T", "json", "-Y", "kafka"]
+        lines["tshark -T json"] = part, [*tshark, "-T", "json"]
+    print(
+        f"{'':24}{'MB':>6}{'wall s':>9}{'CPU s':>9}{'ms/MB':>9}{'MB held':>9}{'worker':>9}{'load':>6}"
+    )
     found: dict[str, Cost] = {}
-    for name, line in lines.items():
+    for name, (input_, line) in lines.items():
         cost = found[name] = measured(line, PYTHONDONTWRITEBYTECODE="")
+        size = input_.stat().st_size / 1e6
         print(
-            f"{name:18}{cost.wall:9.1f}{cost.cpu:9.1f}{1000 * cost.cpu / size:11.1f}"
-            f"{cost.memory / 1e6:9.0f}{cost.worker / 1e6:11.0f}",
+            f"{name:24}{size:6.0f}{cost.wall:9.1f}{cost.cpu:9.1f}{1000 * cost.cpu / size:9.1f}"
+            f"{cost.memory / 1e6:9.0f}{cost.worker / 1e6:9.0f}{os.getloadavg()[0]:6.1f}",
             flush=True,
         )
-    switch(folder, found, size)
-    for name in ("spark-1", "spark-2"):
-        assert exchanges(folder / name) == exchanges(folder / "plain")
+    concluded(found, path.stat().st_size / 1e6, part.stat().st_size / 1e6)
+    for cores in (1, 2):
+        assert exchanges(folder / f"spark-{cores}") == exchanges(folder / "plain")
+
+
+def concluded(found: dict[str, Cost], size: float, part: float) -> None:
+    """What the targets are about; where both are equally fast: by their starts and their rates."""
+    plain, spark = found["plain"], found["spark 2"]
+    print(f"Spark's overhead: {1000 * (spark.cpu - plain.cpu) / size:.1f} CPU-ms per MB", end=", ")
+    more = spark.cpu - found["spark start 2"].cpu - plain.cpu + found["plain start"].cpu
+    print(f"without the starts {1000 * more / size:.1f}")
+    for name, cost in found.items():
+        if name.startswith("tshark"):
+            theirs = cost.cpu / part
+            ratios = (theirs / (ours.cpu / size) for ours in (plain, spark))
+            print(f"{name}: {' and '.join(f'{ratio:.1f}' for ratio in ratios)} times plain, spark")
+    start = found["spark start 2"].wall - found["plain start"].wall
+    rates = [
+        (found[name].wall - found[begin].wall) / size
+        for name, begin in (("plain", "plain start"), ("spark 2", "spark start 2"))
+    ]
+    if rates[1] < rates[0]:
+        print(f"as fast as plain from {start / (rates[0] - rates[1]):.0f} MB on")
+    else:
+        print("Spark never catches up on this machine")
 
 
 def exchanges(out: Path) -> int:
     (manifest,) = (out / "_manifest").glob("*.json")
     return int(json.loads(manifest.read_text())["exchanges"])
-
-
-def switch(folder: Path, found: dict[str, Cost], size: float) -> None:
-    """Where both are equally fast: Spark's start, then its rate against the plain one's."""
-    sample = HERE.parent / "captures" / "samples" / "sasl.pcap"
-    line = [sys.executable, "-m", "tui.cli", "spark", str(sample), "-q"]
-    line += ["-o", str(folder / "start"), "--engine", "spark", "--master", "local[2]"]
-    start = measured(line).wall
-    plain, spark = found["plain"].wall / size, (found["spark, 2 cores"].wall - start) / size
-    print(f"Spark's start: {start:.1f} s")
-    if spark < plain:
-        print(f"auto switches at {start / (plain - spark):.0f} MB on this machine")
-    else:
-        print("Spark never catches up on this machine")
 
 
 if __name__ == "__main__":

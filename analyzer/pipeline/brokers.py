@@ -63,11 +63,10 @@ class Watched(Conversations):
         super().__init__(context)
         self.decisions: list[tuple[Undecided, Any]] = []
 
-    def settled(self, connection: Connection) -> bool:
-        """Whether nothing more is to be decided or learned: then it is all the same when its
-        chunks are looked at, as long as they come in order."""
+    def steady(self, connection: Connection) -> bool:
+        """Whether chunks of a connection may be put together."""
         current = self._open.get(connection.number)
-        return isinstance(current, Conversation) and current.known
+        return isinstance(current, Conversation) and current.steady
 
     def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
         out = super()._decide(undecided, event)

@@ -187,7 +187,7 @@ class Flows:
                 if runs.takes(event):
                     continue
                 self._flush(conversations)
-                if conversations.settled(event.connection):
+                if conversations.steady(event.connection):
                     runs.begin(event)
                     continue
             else:

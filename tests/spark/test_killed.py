@@ -42,12 +42,13 @@ def stand(folder: Path) -> Path:
 
 
 def children(pid: int) -> list[int]:
-    """Processes below a process."""
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        found = [int(word) for word in path.read_text().split()]
-    except OSError:
-        return []
+    """Processes below a process: a JVM starts its own from any of its threads."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:
+            continue
     return found + [each for child in found for each in children(child)]
 
 
