@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
@@ -20,6 +20,7 @@ from tui.parts.noting import Noting
 from tui.parts.telling import Telling
 from tui.themes import register
 from tui.views.lines import Lines
+from tui.views.splitter import Splitter
 
 if TYPE_CHECKING:
     from tui.config import Config
@@ -204,6 +205,7 @@ class ScopeApp(Telling, Helping, Noting, Mentioning):
         """The next way to arrange the panes."""
         self._layout_ = LAYOUTS[(LAYOUTS.index(self._layout_) + 1) % len(LAYOUTS)]
         self.rearrange()
+        self._share_list()
         if self.size.width < 140:
             self.tell(f"panes: {self._layout_}, from 140 columns on")
 
@@ -214,12 +216,37 @@ class ScopeApp(Telling, Helping, Noting, Mentioning):
             return
         step = 1.3 if by > 0 else 1 / 1.3
         self._share = 1.0 if not by else min(5.0, max(0.2, self._share * step))
-        self.query_one("#list").styles.height = f"{self._share:.2f}fr"
+        self._share_list()
         if not by:
             self._bytes = BYTES
             self.rearrange()
 
     def action_widen(self, by: int) -> None:
         """The width of the bytes."""
-        self._bytes = max(24, min(self.size.width - 40, self._bytes + 6 * by))
+        self._widen(self._bytes + 6 * by)
+
+    def _widen(self, width: int) -> None:
+        self._bytes = max(24, min(self.size.width - 40, width))
         self.rearrange()
+
+    @on(Splitter.Dragged, "#bar")
+    def bar_dragged(self, event: Splitter.Dragged) -> None:
+        """The bytes end there."""
+        self._widen(self.hex.region.right - event.x - 2)
+
+    @on(Splitter.Dragged, "#tabs")
+    def tabs_dragged(self, event: Splitter.Dragged) -> None:
+        """The list ends there."""
+        main = self.query_one("#main").region
+        if self._beside:
+            at, size = event.x - main.x, main.width
+        else:
+            at, size = event.y - main.y, main.height
+        above = min(max((at + 0.5) / max(1, size), 0.1), 0.9)
+        self._share = above / (1 - above)
+        self._share_list()
+
+    def _share_list(self) -> None:
+        share = f"{self._share:.3f}fr"
+        styles = self.query_one("#list").styles
+        styles.height, styles.width = ("1fr", share) if self._beside else (share, "1fr")

@@ -21,6 +21,7 @@ from tui.views.detail import DetailPane
 from tui.views.exchanges import ExchangeList
 from tui.views.heading import Heading
 from tui.views.hexpane import HexPane
+from tui.views.splitter import Bar, Splitter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,6 +79,8 @@ class Base(App[None]):
         self._zoomed = False
         self._layout_ = LAYOUTS[0]
         self._share = 1.0
+        """Of the list, against all below or beside it."""
+        self._beside = False
         self._bytes = BYTES
         self._asked: Callable[[str], None] | None = None
         self._busy = True
@@ -97,9 +100,10 @@ class Base(App[None]):
                 yield Heading(self.list)
                 yield self.list
             with Vertical(id="below"):
-                yield Static(id="tabs", markup=False)
+                yield Splitter(id="tabs", markup=False)
                 with Horizontal(id="panes"):
                     yield self.detail
+                    yield Bar(self.glyphs.text("│"), id="bar")
                     yield self.hex
         yield Vertical(id="boards")
         with Horizontal(id="promptline"):
@@ -139,6 +143,7 @@ class Base(App[None]):
         alone = narrow or self._zoomed
         board = self.host.board is not None
         beside = self._layout_ == "beside" and width >= WIDE
+        self._beside = beside and not alone
         self.query_one("#main").styles.layout = "horizontal" if beside and not alone else "vertical"
         self.query_one("#panes").styles.layout = "vertical" if beside else "horizontal"
         self._show(self.query_one("#boards"), board)
@@ -148,6 +153,7 @@ class Base(App[None]):
         both = width >= WIDE and not alone and self._layout_ != "no bytes"
         self._show(self.hex, both or pane is self.hex)
         self._show(self.detail, both or pane is not self.hex)
+        self._show(self.query_one("#bar"), both and not beside)
         self.hex.styles.width = self._bytes if both and not beside else "1fr"
         self.say()
         self.call_after_refresh(self.say)  # by then all have their widths

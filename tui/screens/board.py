@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.widgets import Static
 
 from tui.keys import Key, everywhere
 from tui.palette import STYLES
@@ -23,6 +22,7 @@ from tui.screens.scene import BOARD_KEYS, Scene
 from tui.screens.sheet import Sheet, Spans
 from tui.views.help import HelpScreen
 from tui.views.lines import Lines
+from tui.views.splitter import Splitter
 
 if TYPE_CHECKING:
     from analyzer.statistics.model import Line
@@ -77,7 +77,7 @@ class Board(Vertical):
         self.low_table = Table(Sheet(()), scene.glyphs, id=f"{name}-low-table")
         self.low_sheet = TablePane(self.low_table, id=f"{name}-low-sheet")
         self.low_text = Text(scene.glyphs, id=f"{name}-low-text")
-        self.tabs = Static(classes="board-tabs", markup=False)
+        self.tabs = Splitter(classes="board-tabs", markup=False)
         self.zoomed = False
         self._rest: Timer | None = None
         self._asked_tab: Callable[[Line], str] = lambda line: ""
@@ -290,6 +290,15 @@ class Board(Vertical):
         step = 1.25 if by > 0 else 0.8
         self._share = 0.45 if not by else min(0.85, max(0.15, self._share * step))
         self.rearrange()
+
+    @on(Splitter.Dragged)
+    def dragged(self, event: Splitter.Dragged) -> None:
+        """The table ends there."""
+        event.stop()
+        if not self.alone:
+            share = (event.y - self.region.y) / max(1, self.size.height)
+            self._share = min(0.85, max(0.15, share))
+            self.rearrange()
 
     @on(events.Click, ".board-tabs")
     def tab_clicked(self, event: events.Click) -> None:
