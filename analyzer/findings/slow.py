@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
+IN_FLIGHT: Final = 8
+"""Long polls that may be under way on a connection: clients have one."""
 LONG_POLL: Final = 400_000_000
 FORMING: Final = (
     "Nothing: the broker answers when all members of the group have joined. How long groups stand "
@@ -112,11 +115,12 @@ class Slowness(Detector):
             (key["api"], key["client_id"], key["host"], key["broker"]): times
             for key, times in view.base.latency.grouped(("api", "client_id", "host", "broker"))
         }
+        polls = {key: list(each.events) for key, each in self.polls.items()}
         for (api, client_id, host, broker), slow in self.slow.items():
             times = usual.get((api, client_id, host, broker))
-            behind = [event for event in slow.events if self._behind(event)]
-            found = [event for event in slow.events if event not in behind]
-            count = slow.count - len(behind)
+            events = list(slow.events)
+            found = [event for event in events if not _behind(event, polls)]
+            count = slow.count - (len(events) - len(found))
             if not found or times is None:
                 continue
             who = view.client(client_id, host)
@@ -144,17 +148,6 @@ class Slowness(Detector):
             )
         yield from self._waits(view)
         yield from self._far(view)
-
-    def _behind(self, event: Event) -> bool:
-        """Whether a request waited for the answer to a long poll that was sent before it on the
-        same connection, and for little else."""
-        polls = self.polls.get(tuple(event.about["connection"]))
-        end = event.time_ns + event.about["latency"]
-        return any(
-            poll.time_ns < event.time_ns < poll.about["end_ns"] <= end
-            and end - poll.about["end_ns"] < limit("slow.excess")
-            for poll in (polls.events if polls is not None else ())
-        )
 
     def _waits(self, view: View) -> Iterator[Finding]:
         for key, times in view.base.latency.grouped(("api",)):
@@ -194,3 +187,16 @@ class Slowness(Detector):
                 last_ns=view.last_ns,
                 about=[("client", who), ("broker", str(key["broker"]))],
             )
+
+
+def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
+    """Whether a request waited for the answer to a long poll that was sent before it on the same
+    connection, and for little else."""
+    sent = polls.get(tuple(event.about["connection"]), ())
+    end = event.time_ns + event.about["latency"]
+    at = bisect_left(sent, event.time_ns, key=lambda poll: poll.time_ns)
+    return any(
+        event.time_ns < poll.about["end_ns"] <= end
+        and end - poll.about["end_ns"] < limit("slow.excess")
+        for poll in sent[max(0, at - IN_FLIGHT) : at]
+    )

@@ -36,7 +36,9 @@ class Wire(Measures):
     """Requests that are neither ApiVersions nor SASL."""
     opaque: int = total()
     ends: tuple[str, str] | None = most()
-    """Addresses of client and broker."""
+    """Addresses of client and broker, as exchanges told them."""
+    sides: tuple[str, str] | None = most()
+    """`a` and `b` of the connection."""
     client_id: str | None = most()
     software: str | None = most()
     user: str | None = most()
@@ -212,10 +214,10 @@ def _key(connection: Connection) -> Key:
 
 
 def _take(wire: Wire, connection: Connection) -> None:
-    ends = (str(connection.a), str(connection.b))
     mine = Wire(
         opened_ns=connection.first_ns,
         last_ns=connection.last_ns or None,
+        sides=(str(connection.a), str(connection.b)),
         handshake=int(connection.handshake),
         handshake_ns=connection.handshake_ns,
         bytes_a=connection.bytes[0],
@@ -225,12 +227,10 @@ def _take(wire: Wire, connection: Connection) -> None:
         gap_bytes=sum(connection.gap_bytes),
     )
     wire.merge(mine)
-    if wire.ends is None:
-        wire.ends = ends
 
 
 def _line(number: Any, wire: Wire) -> Line:
-    client, broker = wire.ends or ("", "")
+    client, broker = wire.ends or wire.sides or ("", "")
     opened, last = wire.opened_ns, wire.last_ns
     ours = (wire.bytes_a, wire.bytes_b)
     sent, received = ours[::-1] if wire.side else ours
