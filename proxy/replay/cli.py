@@ -172,9 +172,7 @@ def _replay(wish: Wish, options: Options) -> int:
             plan.add(exchange, session.add(exchange, row))
         damaged = reading.finish()
         try:
-            running = _run(reading, session, plan, options, reach, wish, output)
-            with _runner() as runner:
-                outcome = runner.run(running)
+            outcome = asyncio.run(_run(reading, session, plan, options, reach, wish, output))
         except PeerError as error:
             click.echo(f"kafkascope: {error}", err=True)
             return UNREACHABLE
@@ -183,16 +181,6 @@ def _replay(wish: Wish, options: Options) -> int:
             return 2
         found = _print(outcome, plan, wish, output)
     return damaged or (DIFFERENT if found or outcome.unanswered else 0)
-
-
-def _runner() -> asyncio.Runner:
-    """With the faster loop where that is installed."""
-    try:
-        import uvloop  # type: ignore[import-not-found,unused-ignore]
-
-        return asyncio.Runner(loop_factory=uvloop.new_event_loop)
-    except ImportError:
-        return asyncio.Runner()
 
 
 class Missing(Exception):

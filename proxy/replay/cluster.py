@@ -59,6 +59,7 @@ class Cluster:
             told = await self.ask("ApiVersions", 0, {})
         except PeerError:
             # Before 0.10 there is no such request; the broker closes the connection.
+            await self.close()
             self._peer = await Peer.open(*self.bootstrap, self._reach)
             return
         for each in told["api_keys"]:

@@ -247,3 +247,4 @@ class Peer(asyncio.BufferedProtocol):
                 await self._gone.wait()
         except TimeoutError:
             self._transport.abort()
+            await asyncio.sleep(0)  # so that it is told
