@@ -65,6 +65,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
+    VERSION = 2
     KEY = ("connection", "opened", "a")
     MEASURES = Wire
     COLUMNS: ClassVar[tuple[Column, ...]] = (
