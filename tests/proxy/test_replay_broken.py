@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proxy.replay import cluster, run
 from tests.analyzer.broken import SAMPLES, broken, heard_from
 from tests.proxy.dummy import bad_answer, blank, broker
 from tui.cli import main
@@ -30,12 +32,21 @@ def replay(path: Path, port: int, *options: str) -> Result:
     return result
 
 
+@pytest.fixture(scope="module", autouse=True)
+def hurried() -> Iterator[None]:
+    """What is asked again is asked again at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (cluster, run):
+            patch.setattr(module, "PAUSE", 0.001)
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("broken")
 
 
-@settings(max_examples=12)
+@settings(max_examples=25)
 @given(data=broken(), writes=st.booleans())
 def test_any_capture_is_replayed_or_refused(folder: Path, data: bytes, writes: bool) -> None:
     path = folder / "a.pcap"
