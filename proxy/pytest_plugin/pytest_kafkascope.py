@@ -249,7 +249,8 @@ class Capture:
             return found
         what = ", ".join([*(f"{k}={v}" for k, v in wanted.items()), *([where] if where else [])])
         how = "no request" if not found else f"{len(found)} requests, not {count},"
-        raise AssertionError(f"{how} with {what or 'anything'}; there were {_census(seen)}")
+        sent = _census(self.exchanges() if where else seen)
+        raise AssertionError(f"{how} with {what or 'anything'}; there were {sent}")
 
     def assert_no_errors(self, allow: Sequence[str] = ()) -> None:
         """No answer had an error, except those named in `allow`."""

@@ -53,7 +53,7 @@ def test_passes(kafka_proxy, kafka_replay_broker):
     proxy.assert_versions(ApiVersions=0)
     proxy.assert_versions_at_most(ApiVersions=0, Fetch=3)
     try:
-        proxy.assert_request(api="Fetch")
+        proxy.assert_request(api="Fetch", where="api == Fetch")
     except AssertionError as error:
         assert "1 ApiVersions v0" in str(error)
     else:
@@ -215,6 +215,15 @@ def until(true: Callable[[], bool], seconds: float = 90.0) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+def test_the_documented_example_is_the_one_that_is_run() -> None:
+    example = "".join(path.read_text() for path in sorted((PLUGIN / "example").glob("*.py")))
+    page = (ROOT / "docs" / "pytest.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    pieces = [piece.strip() for block in blocks for piece in block.split("\n\n\n")]
+    assert len(pieces) > 4
+    assert [piece for piece in pieces if piece not in example] == []
 
 
 @pytest.mark.interop
