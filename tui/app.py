@@ -15,7 +15,6 @@ from tui.keys import KEYS, LIST_ACTIONS
 from tui.palette import use
 from tui.parts.base import BYTES, LAYOUTS
 from tui.parts.helping import Helping
-from tui.parts.mentioning import Mentioning
 from tui.parts.noting import Noting
 from tui.parts.telling import Telling
 from tui.themes import register
@@ -29,11 +28,13 @@ if TYPE_CHECKING:
     from tui.notes import Notes
 
 TICK: Final = 0.1
+HELLO: Final = 30.0
+"""Seconds that the first words stay."""
 FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find"})
 """Before whatever has the focus, and before Textual's own."""
 
 
-class ScopeApp(Telling, Helping, Noting, Mentioning):
+class ScopeApp(Telling, Helping, Noting):
     """One source of exchanges."""
 
     CSS_PATH = "app.tcss"
@@ -71,6 +72,8 @@ class ScopeApp(Telling, Helping, Noting, Mentioning):
             config=config,
         )
         self._said = False
+        self.hello = ""
+        """What is said first."""
         self.host = Host(self, counted, control)
         if config is not None and config.keys:
             self.set_keymap(config.keys)
@@ -83,6 +86,9 @@ class ScopeApp(Telling, Helping, Noting, Mentioning):
         self.notes.said = ""
         for text in filter(None, said):
             self.tell(text, "warning")
+        if self.hello:
+            lines = [self.glyphs.text(line) for line in self.hello.splitlines()]
+            self.notify("\n".join(lines), timeout=HELLO, markup=False)
         self.theme_changed_signal.subscribe(self, lambda theme: self._recolour(theme.dark))
         self.list.focus()
         self.rearrange()
@@ -166,6 +172,9 @@ class ScopeApp(Telling, Helping, Noting, Mentioning):
         """Another screen: 1 is the list, the others are boards."""
         if number == self.host.number:
             return
+        if self.hello:
+            self.hello = ""
+            self.clear_notifications()
         board = self.host.show(number)
         boards = self.query_one("#boards")
         if board is None:

@@ -19,6 +19,14 @@ HINTS: Final = (
     ("all of it as a page", "kafkascope report {} -o demo.html"),
 )
 
+HELLO: Final = (
+    "A minute of a shop's Kafka. Press\n"
+    "7  which broker address was wrong?\n"
+    "3  which client breaks on Kafka 4?\n"
+    "5  why did the group rebalance?\n"
+    "kafkascope demo --tour shows more"
+)
+
 
 def capture() -> Path:
     """The shipped capture."""
@@ -52,7 +60,8 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
     if sys.stdin.isatty() and to_look_at([str(path)]):
         from tui.open import open_
 
-        words = [str(path), *(["--tour"] if tour else []), *(["--plain"] if plain else [])]
+        words = [str(path), *(["--plain"] if plain else [])]
+        words += ["--tour"] if tour else ["--hello", HELLO]
         return _code(open_.main(words, standalone_mode=False))
     return _print(path)
 

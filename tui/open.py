@@ -58,10 +58,16 @@ def _input_or_interface(function: Any) -> Any:
 @click.option("-f", "capture_filter", metavar="BPF", default="", help="With -i: capture filter.")
 @click.option("-w", "save", metavar="FILE", help="With -i or -: keep the capture in FILE, too.")
 @click.option("--tour", is_flag=True, hidden=True)
+@click.option("--hello", default="", hidden=True)
 @_input_or_interface
 @input_options
 def open_(
-    wish: Wish, interface: str | None, capture_filter: str, save: str | None, tour: bool
+    wish: Wish,
+    interface: str | None,
+    capture_filter: str,
+    save: str | None,
+    tour: bool,
+    hello: str,
 ) -> int:
     """Look at captures in the terminal: exchanges, their messages and bytes.
 
@@ -103,7 +109,7 @@ def open_(
         # Before Textual loads: the reader reads meanwhile.
         feed = _feed(wish, live, data)
         try:
-            shown = _show(feed, wish, live, tour=tour)
+            shown, hello = _show(feed, wish, live, tour=tour, hello=hello), ""
         finally:
             feed.close()
         if save:
@@ -173,7 +179,7 @@ def _title(wish: Wish, live: Live) -> str:
     return "stdin" if name == "-" else Path(name).name or name
 
 
-def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False) -> Shown:
+def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False, hello: str = "") -> Shown:
     from tui.config import remember
     from tui.notes import Notes, notes_path
     from tui.numbers import ProcessNumbers
@@ -196,4 +202,5 @@ def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False) -> Shown:
         counted=counted if again else None,
         notes=Notes(notes_path(list(wish.inputs)), single),
         tour=tour,
+        hello=hello,
     )

@@ -51,8 +51,10 @@ def show(
     control: Control | None = None,
     notes: Notes | None = None,
     tour: bool = False,
+    hello: str = "",
 ) -> Shown:
-    """Show it until the user leaves; `tour`: with the guide of the demo."""
+    """Show it until the user leaves; `tour`: with the guide of the demo; `hello`: what is said
+    first."""
     try:
         from tui.app import ScopeApp
 
@@ -85,5 +87,6 @@ def show(
         notes=notes,
         config=config,
     )
+    app.hello = hello
     app.run()
     return Shown(app.return_code or 0, app.wanted, app.wanted_ports, app.view_.text)

@@ -33,11 +33,20 @@ async def idle(app: ScopeApp, pilot: Any) -> None:
     await pilot.pause()
 
 
-def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: Any) -> None:
-    """Show a store, and do something with it."""
+def run(
+    store: Store,
+    steps: Steps,
+    size: tuple[int, int] = (160, 50),
+    *,
+    few: int = 0,
+    **options: Any,
+) -> None:
+    """Show a store, and do something with it. `few`: exchanges up to which findings are counted
+    without being asked for."""
 
     async def main() -> None:
         app = ScopeApp(StillFeed(store), "demo.pcap", **options)
+        app.few = few
         async with app.run_test(size=size) as pilot:
             await idle(app, pilot)
             await steps(app, pilot)

@@ -83,6 +83,7 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
 
     async def steps(app, pilot):
         await settled(app, pilot)
+        assert "9 errors, 20 warnings: 7" in text_of(app)
         await pilot.press("slash", *"finding == address-unreachable", "enter")
         await idle(app, pilot)
         assert len(app.view_) == 1
@@ -98,7 +99,7 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
         # Probes of versions are answered with an error, and that is normal.
         assert "UNSUPPORTED_VERSION" not in store.result(app.list.index)
 
-    run(store, steps, counted=lambda text: Counted(found))
+    run(store, steps, few=10_000, counted=lambda text: Counted(found))
 
 
 def test_numbers_of_what_is_marked_or_found_are_counted_here(store: Store) -> None:

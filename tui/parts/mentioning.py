@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from tui.parts.looking import Looking
 
-BY_ITSELF: Final = 200_000
-"""Exchanges up to which findings are counted without being asked for."""
 AGAIN: Final = 3.0
 """Seconds between two looks at findings of what still grows."""
 SHARE: Final = 20
@@ -19,6 +17,9 @@ SPENT: Final = 0.02
 
 class Mentioning(Looking):
     """Signs in the list, lines in the context, `finding` in filters."""
+
+    few = 200_000
+    """Exchanges up to which findings are counted without being asked for."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -37,8 +38,15 @@ class Mentioning(Looking):
 
     def _wants_findings(self) -> bool:
         progress = self.feed.store.progress
-        few = progress.done and 0 < len(self.feed.store) <= BY_ITSELF
+        few = progress.done and 0 < len(self.feed.store) <= self.few
         return self._asked_for or few or self.tab == "Context" or "finding" in self.view_.text
+
+    def finding_words(self) -> str:
+        """For the header."""
+        told = [each.severity for each in self.mentions.told]
+        counts = [(told.count(word), word) for word in ("error", "warning")]
+        words = [f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count]
+        return f"{', '.join(words)}: 7" if words else ""
 
     def mention(self) -> None:
         """Count, look up, and show, for a moment."""
@@ -54,6 +62,7 @@ class Mentioning(Looking):
             self._due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
         if self.mentions.advance(SPENT):
             self.list.changed()
+            self.say()
             if "finding" in self.view_.text:
                 self.view_.noted()
                 self._busy = True

@@ -8,7 +8,7 @@ from textual import events, on
 
 from tui.palette import STYLES
 from tui.parts.filtering import Filtering
-from tui.parts.looking import Looking
+from tui.parts.mentioning import Mentioning
 from tui.parts.moving import Moving
 from tui.screens import SCREENS
 from tui.tree import TABS
@@ -21,7 +21,7 @@ FOOTERS: Final = (
 )
 
 
-class Telling(Looking, Filtering, Moving):
+class Telling(Mentioning, Filtering, Moving):
     """What is said all the time."""
 
     def say(self) -> None:
@@ -37,10 +37,11 @@ class Telling(Looking, Filtering, Moving):
         tail = "tail" if self.following else ""
         screen = SCREENS[self.host.number][0] if self.host.number in SCREENS else ""
         title = f" kafkascope  {self.source_name}   {screen}".rstrip()
-        parts = (count, self.clock_words(), tail, state)
+        found = self.finding_words()
+        parts = (count, found, self.clock_words(), tail, state)
         right = "   ".join(part for part in parts if part) + " "
         if len(right) + 30 > self.size.width:
-            right = "   ".join(part for part in (count, tail, state) if part) + " "
+            right = "   ".join(part for part in (count, found, tail, state) if part) + " "
         room = max(1, self.size.width - len(right) - 1)
         self._static("header", f"{title[:room]:<{room}} {right}")
         width = max(1, self.list.scrollable_content_region.width)
