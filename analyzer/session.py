@@ -252,7 +252,10 @@ class Session:
         key, version = self.api_keys[index], self.versions[index]
         id_ = self.correlation_ids[index]
         undecoded, notes = self._remarked(index)
-        header, request = self._request_of(index)
+        header, request, left = self._request_of(index)
+        response, more = self._response_of(index, header)
+        if index >= self.filled:
+            undecoded = undecoded or left + more
         return Exchange(
             number=self.numbers[index],
             id=self._ids[8 * index : 8 * index + 8].hex(),
@@ -266,7 +269,7 @@ class Session:
             correlation_id=None if id_ == NO_ID else id_,
             client_id=self.client_ids.values[self.client_id[index]],
             request=request,
-            response=self._response_of(index, header),
+            response=response,
             software=self.softwares.values[self.software[index]],
             user=self.users.values[self.user[index]],
             mechanism=self.mechanisms.values[self.mechanism[index]],
@@ -302,26 +305,32 @@ class Session:
         """The row of an exchange, with the topic names that are known by now."""
         return row_of(self.exchange(index), self.context.names)
 
-    def _request_of(self, index: int) -> tuple[RequestHeader | None, Request | None]:
+    def _request_of(
+        self, index: int
+    ) -> tuple[RequestHeader | None, Request | None, tuple[Undecoded, ...]]:
         number = self._request[index]
         if number == NONE:
-            return None, None
+            return None, None, ()
         frame = self._frames.get(number, self._read)
         if self.api_keys[index] == NONE:
-            return None, Request(frame, None, None)
+            return None, Request(frame, None, None), ()
         try:
             header = read_request_header(frame.payload)
         except DissectError:
             # It was there when the exchange was taken in: the file is another one by now.
-            return None, Request(frame, None, None)
-        return header, Request(frame, header, dissect_request(frame, header)[0])
+            return None, Request(frame, None, None), ()
+        decoded, left = dissect_request(frame, header)
+        return header, Request(frame, header, decoded), left
 
-    def _response_of(self, index: int, header: RequestHeader | None) -> Response | None:
+    def _response_of(
+        self, index: int, header: RequestHeader | None
+    ) -> tuple[Response | None, tuple[Undecoded, ...]]:
         number = self._response[index]
         if number == NONE:
-            return None
+            return None, ()
         frame = self._frames.get(number, self._read)
         id_ = self.correlation_ids[index]
         if header is None:
-            return Response(frame, None if id_ == NO_ID else id_, None)
-        return Response(frame, header.correlation_id, dissect_response(frame, header)[0])
+            return Response(frame, None if id_ == NO_ID else id_, None), ()
+        decoded, left = dissect_response(frame, header)
+        return Response(frame, header.correlation_id, decoded), left

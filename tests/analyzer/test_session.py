@@ -149,13 +149,20 @@ def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
     path = tmp_path / "damaged.pcap"
     random = Random(seed)
     data = bytearray(SAMPLES[0].parent.joinpath("demo.pcap").read_bytes())
-    for _ in range(40):
+    for _ in range(120):
         data[random.randrange(5_000, len(data))] = random.randrange(256)
     path.write_bytes(data)
     with open_capture([path]) as heads, open_capture([path]) as whole:
         heads.context.bodies = False
+        told, exchanges = list(heads.exchanges()), list(whole.exchanges())
         found, wanted = (
-            [(e.number, e.state, e.api, e.correlation_id, e.reason, e.user) for e in c.exchanges()]
-            for c in (heads, whole)
+            [(e.number, e.state, e.api, e.correlation_id, e.reason, e.user) for e in each]
+            for each in (told, exchanges)
         )
         assert found == wanted
+        session = Session(whole.context, whole.source.read)
+        session.extend(told)
+        for index, exchange in enumerate(exchanges):
+            assert session.exchange(index).undecoded == exchange.undecoded
+        # Where a record's own size was hit, not much is left.
+        assert len(exchanges) < 100 or any(exchange.undecoded for exchange in exchanges)
