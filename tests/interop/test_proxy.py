@@ -134,6 +134,7 @@ def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
 COUNT = 400
 TRAVELLERS = (("java-4.4.0", "consumer"), ("librdkafka", "classic"))
 MORE_TRAVELLERS = (
+    ("librdkafka", "consumer"),
     ("java-4.4.0", "classic"),
     ("java-3.9.2", "classic"),
     ("kafka-python", "classic"),
@@ -174,6 +175,8 @@ def test_a_leader_that_moves_and_a_broker_that_restarts(
     assert set(told_ports(proxied.folder)) <= ours, "an address was not replaced"
     records = {r["value"] for r in recording.records if r["topic"] == topic}
     assert records == {f"r{index}" for index in range(COUNT)}
+    if protocol == "consumer":
+        assert "ConsumerGroupHeartbeat" in {e["api"] for e in recording.exchanges}
 
 
 def told_ports(folder: Path) -> Iterator[int]:

@@ -83,15 +83,20 @@ def produce(a: Arguments) -> dict[str, Any]:
 
 def reader(a: Arguments, suffix: str = "") -> Consumer:
     """A consumer with short waits."""
+    if a.get("protocol") == "consumer":
+        member: dict[str, Any] = {
+            "group.protocol": "consumer"
+        }  # KIP-848: the times are the broker's
+    else:
+        member = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
     return Consumer(
         settings(a, suffix)
+        | member
         | {
             "group.id": a.get("group", "none"),
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": a.get("isolation", "read_uncommitted"),
-            "session.timeout.ms": 10_000,
-            "heartbeat.interval.ms": 300,
             "fetch.wait.max.ms": 200,
         }
     )
