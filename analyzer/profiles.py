@@ -9,14 +9,21 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from analyzer.model import Exchange, Request, Response
-from dissectors.layout import BytesWire
-from dissectors.registry import APIS
+from dissectors.errors import DissectError
+from dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, StructWire
+from dissectors.registry import APIS, layout_of
 from dissectors.values import Uuid
 from dissectors.walk import Leaf, leaves
 
 VALUES: Final = 8
 """Distinct values of a field that are kept; with more it counts as "various"."""
 TEXT: Final = 40
+OPENING: Final = 4
+"""First requests of a connection that are looked at."""
+AFTER: Final = 4
+"""APIs that are told from where two orders part."""
+CONNECTIONS: Final = 10_000
+"""Whose openings are kept."""
 MESSAGES: Final = 2_000
 """Of an API whose fields are looked at: what a client says it has said by then."""
 
@@ -53,6 +60,8 @@ class ApiProfile:
     "response."."""
     requests: int = 0
     unanswered: int = 0
+    first: int = 0
+    """Number of the first exchange."""
 
 
 class Profile:
@@ -61,6 +70,8 @@ class Profile:
     def __init__(self, sides: tuple[str, ...] = ("request",)) -> None:
         self.apis: dict[str, ApiProfile] = {}
         self._sides = sides
+        self._openings: dict[int, list[tuple[int, str]]] = {}
+        """Connection -> number and name of its first requests."""
 
     def add(self, exchange: Exchange) -> None:
         """Take an exchange in."""
@@ -68,6 +79,8 @@ class Profile:
             return
         api = self.apis.setdefault(exchange.api, ApiProfile())
         api.requests += 1
+        api.first = min(api.first or exchange.number, exchange.number)
+        self._open(exchange)
         if exchange.api_version is not None:
             api.versions[exchange.api_version] += 1
         if exchange.state in ("open", "lost"):
@@ -77,6 +90,24 @@ class Profile:
                 self._fields(
                     api, side, exchange.request if side == "request" else exchange.response
                 )
+
+    def _open(self, exchange: Exchange) -> None:
+        number = exchange.connection.number
+        if number not in self._openings and len(self._openings) >= CONNECTIONS:
+            return
+        opening = self._openings.setdefault(number, [])
+        opening.append((exchange.number, f"{exchange.api} v{exchange.api_version}"))
+        if len(opening) > OPENING:
+            opening.remove(max(opening))
+
+    def order(self) -> list[str]:
+        """APIs in the order of their first requests."""
+        return sorted(self.apis, key=lambda name: self.apis[name].first)
+
+    def openings(self) -> list[tuple[str, int]]:
+        """How connections begin, and how many do so; the most frequent first."""
+        said = (" > ".join(name for _, name in sorted(o)) for o in self._openings.values())
+        return Counter(said).most_common()
 
     def _fields(self, api: ApiProfile, side: str, message: Request | Response | None) -> None:
         if message is None or message.decoded is None:
@@ -111,6 +142,8 @@ def _text(leaf: Leaf) -> str:
         if isinstance(wire, BytesWire) and wire.records:
             return "records" if value else "no records"
         return "bytes" if value else "no bytes"
+    if isinstance(wire, NumberWire) and wire.size == 8 and not isinstance(value, float):
+        return "a number" if value >= 0 else str(value)  # offsets, times: those of the data
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= TEXT else f'"{value[:TEXT]}..."'
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -121,7 +154,8 @@ class Contrast(NamedTuple):
 
     api: str
     what: str
-    """versions, requests, unanswered, or the path of a field."""
+    """versions, requests, unanswered, or the path of a field; of no API: how connections begin and
+    in which order the APIs come."""
     left: str
     right: str
 
@@ -130,6 +164,7 @@ def contrasts(left: Profile, right: Profile, *, strict: bool = False) -> Iterato
     """What differs, APIs in the order of their keys. Fields count when their values differ as
     sets; volatile ones with `strict` only."""
     names = {api.name: key for key, api in APIS.items()}
+    yield from _beginnings(left, right)
     for name in sorted(left.apis.keys() | right.apis.keys(), key=lambda name: names[name]):
         a, b = left.apis.get(name), right.apis.get(name)
         if a is None or b is None:
@@ -139,22 +174,81 @@ def contrasts(left: Profile, right: Profile, *, strict: bool = False) -> Iterato
             yield Contrast(name, "versions", _versions(a), _versions(b))
         if bool(a.unanswered) != bool(b.unanswered):
             yield Contrast(name, "unanswered", str(a.unanswered), str(b.unanswered))
-        for path in [*a.fields, *(path for path in b.fields if path not in a.fields)]:
-            one, two = a.fields.get(path), b.fields.get(path)
-            if (one or two).volatile and not strict:  # type: ignore[union-attr]
-                continue
-            if one is None or two is None or _differs(one, two):
-                yield Contrast(name, path, _values(one), _values(two))
+        yield from _fields(name, a, b, strict)
+
+
+def _beginnings(left: Profile, right: Profile) -> Iterator[Contrast]:
+    """How connections begin, and in which order the APIs that both use come first."""
+    one, two = left.openings(), right.openings()
+    if one and two and one[0][0] != two[0][0]:
+        texts = (f"{o[0][0]} ({o[0][1]} of {sum(n for _, n in o)} connections)" for o in (one, two))
+        yield Contrast("", "connections begin with", *texts)
+    both = left.apis.keys() & right.apis.keys()
+    orders = [[name for name in side.order() if name in both] for side in (left, right)]
+    at = next((n for n, pair in enumerate(zip(*orders, strict=True)) if pair[0] != pair[1]), None)
+    if at is not None:
+        after = f"after {orders[0][at - 1]}: " if at else ""
+        shown = (after + ", ".join(order[at : at + AFTER]) for order in orders)
+        yield Contrast("", "order of first requests", *shown)
+
+
+def _fields(name: str, a: ApiProfile, b: ApiProfile, strict: bool) -> Iterator[Contrast]:
+    """Fields that both could send, then those that only one side's versions have."""
+    lacking = []
+    for path in [*a.fields, *(path for path in b.fields if path not in a.fields)]:
+        one, two = a.fields.get(path), b.fields.get(path)
+        if (one or two).volatile and not strict:  # type: ignore[union-attr]
+            continue
+        if one is not None and two is not None:
+            if _differs(one, two):
+                yield Contrast(name, path, str(one), str(two))
+            continue
+        other = b if two is None else a
+        known = _known(name, other, path)
+        absent = NEVER if known else f"no such field in {_versions(other)}"
+        texts = (absent, str(two)) if one is None else (str(one), absent)
+        if known:
+            yield Contrast(name, path, *texts)
+        else:
+            lacking.append(Contrast(name, path, *texts))
+    yield from lacking
+
+
+NEVER: Final = "-"
+"""A field that a side could have sent, in an array that it left empty."""
+
+
+def _known(name: str, api: ApiProfile, path: str) -> bool:
+    """Whether a version that was used has that field."""
+    side, _, rest = path.partition(".")
+    for version in api.versions:
+        try:
+            layout = layout_of(f"{name}{side.capitalize()}", version)
+        except DissectError:
+            continue
+        if _has(layout, rest.replace("[]", "").split(".")):
+            return True
+    return False
+
+
+def _has(layout: Layout, parts: list[str]) -> bool:
+    wire: object = layout.body
+    for part in parts:
+        while isinstance(wire, ArrayWire):
+            wire = wire.element
+        if not isinstance(wire, StructWire):
+            return False
+        slots = {slot.name: slot for slot in (*wire.slots, *wire.tags)}
+        if part not in slots:
+            return False
+        wire = slots[part].wire
+    return True
 
 
 def _differs(one: Seen, two: Seen) -> bool:
     if one.various and two.various:
         return False
     return one.values.keys() != two.values.keys() or one.various != two.various
-
-
-def _values(seen: Seen | None) -> str:
-    return "-" if seen is None else str(seen)
 
 
 def _count(api: ApiProfile | None) -> str:

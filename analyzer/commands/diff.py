@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1
+LINE: Final = 100
+MOST_PATH: Final = 48
 OCTETS: Final = 16
 """Bytes of a field that a line shows."""
 
@@ -116,16 +118,32 @@ def _profile(wish: Wish, side: Side, sides: tuple[str, ...], api: str) -> tuple[
 
 
 def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) -> None:
-    api = ""
-    width = min(max(len(each.what) for each in found), 44)
-    for each in found:
+    """APIs that one side alone uses on a line each, then what both do differently, API by API; a
+    line for a thing where it fits, else one for each side."""
+    names = (left.title, right.title)
+    output.line(f"{names[0]} | {names[1]}", "header")
+    alone = [each for each in found if "-" in (each.left, each.right) and each.what == "requests"]
+    for side, title in enumerate(names):
+        only = [f"{each.api} ({each[2 + side]})" for each in alone if each[2 + side] != "-"]
+        if only:
+            output.line("")
+            output.line(f"only {title}: {', '.join(only)}")
+    rest = [each for each in found if each not in alone]
+    width = min(max((len(each.what) for each in rest), default=0), MOST_PATH)
+    title_width = max(map(len, names))
+    api = None
+    for each in rest:
         if each.api != api:
-            if api:
-                output.line("")
-            output.line(each.api, "header")
+            output.line("")
+            output.line(each.api or "all of it", "header")
             api = each.api
-        output.line(f"  {each.what:<{width}}  {left.title}: {each.left}")
-        output.line(f"  {'':<{width}}  {right.title}: {each.right}")
+        line = f"  {each.what:<{width}}  {each.left} | {each.right}"
+        if len(line) <= LINE:
+            output.line(line)
+            continue
+        output.line(f"  {each.what}")
+        output.line(f"      {names[0]:<{title_width}}  {each.left}")
+        output.line(f"      {names[1]:<{title_width}}  {each.right}")
 
 
 # --- exchanges

@@ -22,9 +22,23 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_two_captures_of_two_clients():
     code, text = run(LEFT, RIGHT, "--api", "fetch")
     assert code == 1
-    assert text.splitlines()[0] == "Fetch"
-    assert "librdkafka.pcap: v16" in text
-    assert "request.topics[].topic " in text
+    assert text.splitlines()[0] == "librdkafka.pcap | kafka-python.pcap"
+    said = {" ".join(line.split()) for line in text.splitlines()}
+    assert "versions v16 | v12" in said
+    # A field of one version only is not something that the other client keeps to itself.
+    assert "request.topics[].topic no such field in v16 | a topicName" in said
+    # Whose data is further is no difference of the clients.
+    assert not any("fetch_offset" in line for line in said)
+
+
+def test_what_only_one_client_asks_and_how_it_begins():
+    text = run(LEFT, RIGHT)[1]
+    assert "only librdkafka.pcap: AddPartitionsToTxn (5)" in text
+    assert "ApiVersions v3 > Metadata v12 (10 of 44 connections)" in text
+    assert "after SyncGroup: Heartbeat, OffsetFetch" in text
+    lines = [json.loads(line) for line in run(LEFT, RIGHT, "--json")[1].splitlines()]
+    (order,) = (line for line in lines if line["what"] == "order of first requests")
+    assert order["left"] != order["right"]
 
 
 def test_a_capture_and_itself():
