@@ -1,125 +1,24 @@
-"""Share groups (KIP-932): members read the same partitions, each record goes to one of them, which
-accepts, rejects or releases it. They start at the first captured record. Waits for records, else
-sans-I/O."""
+"""Share groups (KIP-932): members read the same partitions, each record goes to one of them. They
+start at the first captured record. Waits for records, else sans-I/O."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from dissectors.reader import Body
 from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
 from proxy.serve.consumers import HEARTBEAT_MS, MAX_GROUPS, MAX_MEMBERS, SESSION_S, Place, by_topic
-from proxy.serve.log import Log
+from proxy.serve.deliveries import LOCK_S, MOST_LOCKS, Delivery
 from proxy.serve.model import Model
 from proxy.serve.partitions import Partitions
 
-LOCK_S: Final = 30.0
-"""So long a record is a member's; then it is for others again."""
-MOST_LOCKS: Final = 2_000
-"""Records of a partition that members have at once."""
-MOST_DELIVERIES: Final = 5
 MOST_BYTES: Final = 50 << 20
 MOST_RECORDS: Final = 500
 """Of a partition in an answer, when the request does not say."""
 OPENS: Final = 0
 CLOSES: Final = -1
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-
-
-class Held(NamedTuple):
-    """A record that a member has."""
-
-    member: str
-    deliveries: int
-    until: float
-
-
-class Delivery:
-    """How far a group is with a partition."""
-
-    def __init__(self, start: int) -> None:
-        self.next = start
-        """The first offset that nobody had yet."""
-        self.held: dict[int, Held] = {}
-        self.free: dict[int, int] = {}
-        """Offsets that were given back -> how often they were delivered."""
-
-    def expire(self, now: float) -> None:
-        """What was held for too long is for others."""
-        for offset in [o for o, held in self.held.items() if held.until <= now]:
-            self._release(offset)
-
-    def leave(self, member: str) -> None:
-        """What the member has is for others."""
-        for offset in [o for o, held in self.held.items() if held.member == member]:
-            self._release(offset)
-
-    def _release(self, offset: int) -> None:
-        held = self.held.pop(offset)
-        if held.deliveries < MOST_DELIVERIES:
-            self.free[offset] = held.deliveries
-
-    def settle(self, member: str, first: int, last: int, kinds: list[int]) -> int:
-        """An acknowledgement batch; its error. One kind counts for all of the offsets."""
-        if not 0 <= last - first < MOST_LOCKS or len(kinds) not in (1, last - first + 1):
-            return Code.INVALID_RECORD_STATE
-        error = 0
-        for index, offset in enumerate(range(first, last + 1)):
-            held = self.held.get(offset)
-            kind = kinds[index if len(kinds) > 1 else 0]
-            if held is None or held.member != member:
-                error = error if kind == GAP else Code.INVALID_RECORD_STATE
-            elif kind == RELEASE:
-                self._release(offset)
-            elif kind == RENEW:
-                self.held[offset] = held._replace(until=time.monotonic() + LOCK_S)
-            else:
-                del self.held[offset]
-        return error
-
-    def take(self, log: Log, member: str, most: int, most_bytes: int) -> tuple[bytes, list[Body]]:
-        """Records for a member, and which of them are its own: (records, acquired ranges)."""
-        most = min(most, MOST_LOCKS - len(self.held))
-        start = min([*self.free, self.next])
-        data: list[bytes] = []
-        taken: list[tuple[int, int]] = []
-        size = 0
-        until = time.monotonic() + LOCK_S
-        for entry in log.entries(start):
-            if len(taken) >= most or (data and size + len(entry.data) > most_bytes):
-                break
-            wanted = self._wanted(max(entry.base, start), entry.last, most - len(taken))
-            for offset, deliveries in wanted:
-                self.free.pop(offset, None)
-                self.held[offset] = Held(member, deliveries + 1, until)
-                self.next = max(self.next, offset + 1)
-                taken.append((offset, deliveries + 1))
-            if wanted:
-                data.append(entry.data)
-                size += len(entry.data)
-        return b"".join(data), list(_ranges(taken))
-
-    def _wanted(self, first: int, last: int, most: int) -> list[tuple[int, int]]:
-        given_back = sorted(o for o in self.free if first <= o <= last)[:most]
-        wanted = [(offset, self.free[offset]) for offset in given_back]
-        fresh = max(first, self.next)
-        return wanted + [(o, 0) for o in range(fresh, min(last + 1, fresh + most - len(wanted)))]
-
-
-def _ranges(taken: list[tuple[int, int]]) -> Iterator[Body]:
-    found: Body | None = None
-    for offset, deliveries in taken:
-        if found and found["last_offset"] + 1 == offset and found["delivery_count"] == deliveries:
-            found["last_offset"] = offset
-            continue
-        if found:
-            yield found
-        found = {"first_offset": offset, "last_offset": offset, "delivery_count": deliveries}
-    if found:
-        yield found
 
 
 @dataclass(slots=True)

@@ -8,9 +8,10 @@ from typing import Any
 from analyzer.topics import TopicNames
 from dissectors.registry import example
 from proxy.serve.asked import Asked, Code
+from proxy.serve.deliveries import ACCEPT, RELEASE
 from proxy.serve.model import Model
 from proxy.serve.partitions import Partitions
-from proxy.serve.shares import ACCEPT, RELEASE, ShareGroups
+from proxy.serve.shares import ShareGroups
 from tests.proxy.served import batch, read
 
 VALUES = [b"a", b"b", b"c", b"d"]
