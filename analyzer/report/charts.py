@@ -13,6 +13,10 @@ from typing import Final, NamedTuple
 from analyzer.render_list import safe
 
 WIDTH: Final = 900
+LETTERS: Final = 30
+"""Of a label."""
+WIDE: Final = 9
+"""Of a capital."""
 LABEL: Final = 200
 VALUE: Final = 90
 BAR: Final = 20
@@ -80,13 +84,16 @@ def _text(x: float, y: float, text: str, kind: str = "", most: int = 0) -> str:
 def bars(title: str, lines: Sequence[Bar]) -> str:
     """Horizontal bars; the longest one takes all the room."""
     most = max((sum(amount for _, amount in line.parts) for line in lines), default=0) or 1
-    room = WIDTH - LABEL - VALUE
+    # Capitals are wide: names of errors have nothing else.
+    wanted = max((WIDE * len(line.label) + 16 for line in lines if line.label.isupper()), default=0)
+    label = max(LABEL, min(wanted, WIDE * LETTERS + 16))
+    room = WIDTH - label - VALUE
     inner = []
     for index, line in enumerate(lines):
         y = index * BAR
-        x = float(LABEL)
+        x = float(label)
         inner.append(f"<g><title>{_escaped(line.title)}</title>")
-        inner.append(_text(LABEL - 8, y + 14, line.label, "end", 30))
+        inner.append(_text(label - 8, y + 14, line.label, "end", LETTERS))
         for kind, amount in line.parts:
             width = room * amount / most
             if width > 0:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from analyzer.report.collect import Facts
 
 MOST_FINDINGS: Final = 100
+NAME: Final = 14
+SENTENCE: Final = 48
+"""Characters from which a column wants to be wider."""
 SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "·"}
 
 # Colours of Okabe and Ito, darker for text on white; nothing is told by colour alone.
@@ -52,9 +55,11 @@ caption{text-align:left;font-weight:600;padding:.6rem 0 .2rem}
 th,td{padding:.22rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{position:sticky;top:0;background:var(--bg)}.r{text-align:right;
 font-variant-numeric:tabular-nums;white-space:nowrap}td{overflow-wrap:break-word;max-width:34rem}
-td code{overflow-wrap:normal;white-space:nowrap}
-tr.breaks td,td.breaks{color:var(--bad);font-weight:600}
-figure{margin:.8rem 0;break-inside:avoid}figcaption{color:var(--dim);font-size:.85rem}
+td code{overflow-wrap:normal;white-space:nowrap;padding-left:0;background:none;color:var(--dim)}
+td.m{min-width:9.5rem}td.l{min-width:19rem}
+tr.breaks td{color:var(--bad)}tr.breaks td:first-child{font-weight:600}
+figure{margin:.8rem 0;break-inside:avoid}figcaption{color:var(--dim);font-size:.85rem;
+white-space:pre-wrap}
 svg.chart{width:100%;height:auto;max-height:42rem}svg .t{font:12px system-ui,sans-serif;
 fill:var(--fg)}svg .end{text-anchor:end}svg .dim{fill:var(--dim)}svg .mark{fill:var(--fg);
 font-weight:700;font-size:11px}
@@ -63,8 +68,15 @@ font-weight:700;font-size:11px}
 .stable{fill:var(--main)}.join{fill:var(--warn)}.sync{fill:var(--second)}.left{fill:var(--dim)}
 .gone{fill:var(--bad)}.wait{fill:none;stroke:var(--warn);stroke-dasharray:2 3}
 details>summary{cursor:pointer;color:var(--link)}
-@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}
-.wide{overflow:visible}th{position:static}table{font-size:8pt}details{display:block}}
+@media print{:root{color-scheme:light;
+--fg:#1b1b1f;--dim:#5c5c66;--bg:#fff;--card:#f6f6f8;--line:#d9d9e0;
+--main:#0072b2;--second:#56b4e9;--bad:#d55e00;--warn:#9a6400;--note:#0072b2;--link:#005a8e}
+body{max-width:none;padding:0;font-size:10pt}nav{display:none}
+.wide{overflow:visible}th{position:static}details{display:block}a{color:inherit;
+text-decoration:none}table{font-size:7pt;width:100%}th,td{padding:.15rem .3rem}
+td.m,td.l{min-width:0;overflow-wrap:anywhere}th{overflow-wrap:normal}tr{break-inside:avoid}
+.y{display:none}svg.chart{max-height:20rem}h2{break-after:avoid}caption{break-after:avoid}}
+@page{margin:14mm 12mm}
 """
 
 
@@ -163,6 +175,7 @@ def _names(facts: Facts) -> str:
 
 def _finding(finding: Finding, facts: Facts, times: Times) -> str:
     when = ""
+    often = "once" if finding.count == 1 else f"{finding.count:,} times"
     if finding.first_ns is not None:
         when = f", {times.text(finding.first_ns)}"
         if finding.last_ns not in (None, finding.first_ns):
@@ -170,8 +183,8 @@ def _finding(finding: Finding, facts: Facts, times: Times) -> str:
     out = [
         f'<article class="{finding.severity}"><h3><span class="sev">'
         f"{SIGNS[finding.severity]} {finding.severity}</span> {_text(finding.text)}</h3>",
-        f'<p>{_text(finding.advice)} <span class="dim">{_text(finding.name)},'
-        f" {finding.count:,} times{_text(when)}</span></p>",
+        f'<p>{_prose(finding.advice)} <span class="dim">{_text(finding.name)},'
+        f" {often}{_text(when)}</span></p>",
     ]
     if finding.filter:
         command = f"kafkascope open {_names(facts)} -Y {shlex.quote(finding.filter)}"
@@ -179,12 +192,20 @@ def _finding(finding: Finding, facts: Facts, times: Times) -> str:
     return "".join([*out, "</article>"])
 
 
+def _prose(text: str) -> str:
+    """A sentence with commands between backticks."""
+    return "".join(
+        f"<code>{_text(part)}</code>" if index % 2 else _text(part)
+        for index, part in enumerate(text.split("`"))
+    )
+
+
 def _command(text: str) -> str:
     return f'<p class="dim">The same: <code>{_text(text)}</code></p>' if text else ""
 
 
 def _section(part: Section) -> str:
-    out = [f'<section id="{part.id}"><h2>{_text(part.title)}</h2><p>{_text(part.says)}</p>']
+    out = [f'<section id="{part.id}"><h2>{_text(part.title)}</h2><p>{_prose(part.says)}</p>']
     for legend, svg in part.charts:
         caption = f"<figcaption>{_text(legend)}</figcaption>" if legend else ""
         out.append(f"<figure>{caption}{svg}</figure>")
@@ -204,17 +225,20 @@ def _table(table: Table) -> str:
     )
     evidence = any(table.filters)
     if evidence:
-        heads += '<th scope="col">-Y</th>'
+        heads += '<th scope="col" class=y>-Y</th>'
+    widths = [
+        " class=r" if right else _width(row[at] for row in table.rows)
+        for at, right in enumerate(table.right)
+    ]
     rows = []
     for index, row in enumerate(table.rows):
         kind = ' class="breaks"' if "breaks" in row else ""
         cells = "".join(
-            f"<td{' class=r' if right else ''}>{_text(text)}</td>"
-            for text, right in zip(row, table.right, strict=True)
+            f"<td{width}>{_text(text)}</td>" for text, width in zip(row, widths, strict=True)
         )
         if evidence:
             filter_ = table.filters[index]
-            cells += f"<td>{f'<code>{_text(filter_)}</code>' if filter_ else ''}</td>"
+            cells += f"<td class=y>{f'<code>{_text(filter_)}</code>' if filter_ else ''}</td>"
         rows.append(f"<tr{kind if kind and 'verdict' in table.titles else ''}>{cells}</tr>")
     more = (
         f'<p class="dim">{table.left_out:,} more lines: see the command below.</p>'
@@ -225,6 +249,12 @@ def _table(table: Table) -> str:
         f'<div class="wide"><table><caption>{_text(table.caption)}</caption><thead><tr>{heads}'
         f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{more}"
     )
+
+
+def _width(texts: Iterable[str]) -> str:
+    """Columns of sentences and names stay wide enough to be read; a table may scroll."""
+    longest = max(map(len, texts), default=0)
+    return " class=l" if longest > SENTENCE else " class=m" if longest > NAME else ""
 
 
 def _complete(facts: Facts) -> str:
