@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+from analyzer.commands.tables import plain_text
 from dissectors.errors import DissectError, UnknownApi, UnknownVersion
 from dissectors.reader import Body
 from dissectors.registry import (
@@ -44,6 +45,7 @@ FRAME_S: Final = 60.0
 """For a request to arrive, once it has begun, and for an answer to be taken."""
 MOST_LINES: Final = 1_000
 """Different lines for people that are counted."""
+LONGEST_LINE: Final = 400
 _SIZE: Final = struct.Struct(">i")
 
 Told = Callable[[str], None]
@@ -97,8 +99,10 @@ class Server:
             await server.wait_closed()
         self._servers.clear()
 
-    def _tell(self, who: str, text: str) -> None:
-        """A line for people: the first time, the tenth, the hundredth."""
+    def tell(self, who: str, text: str) -> None:
+        """A line for people: the first time, the tenth, the hundredth. Clients choose what stands
+        in it: it is short, and moves no cursor."""
+        who, text = plain_text(who[:LONGEST_LINE]), plain_text(text[:LONGEST_LINE])
         if text not in self._said and len(self._said) >= MOST_LINES:
             self._said.pop(next(iter(self._said)))
         self._said[text] += 1
@@ -111,7 +115,7 @@ class Server:
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What asyncio would log, such as: there are no more file descriptors."""
         error = context.get("exception")
-        self._tell("listener", f"{context.get('message')} ({error})")
+        self.tell("listener", f"{context.get('message')} ({error})")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -120,17 +124,17 @@ class Server:
         who = ":".join(map(str, (writer.get_extra_info("peername") or ("?",))[:2]))
         try:
             if len(self._tasks) > MAX_CONNECTIONS:
-                self._tell(who, f"more than {MAX_CONNECTIONS} connections; closed")
+                self.tell(who, f"more than {MAX_CONNECTIONS} connections; closed")
                 return
             if self._tls is not None:
                 await writer.start_tls(self._tls, ssl_handshake_timeout=FRAME_S)
             await _Connection(self, self._accounts, reader, writer, who).serve()
         except ssl.SSLError as error:
-            self._tell(who, f"TLS failed ({error.reason or error}); closed")
+            self.tell(who, f"TLS failed ({error.reason or error}); closed")
         except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
             pass
         except Exception as error:  # a fault of ours must cost this connection only, and be told
-            self._tell(who, f"a fault of kafkascope ({type(error).__name__}: {error}); closed")
+            self.tell(who, f"a fault of kafkascope ({type(error).__name__}: {error}); closed")
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -174,7 +178,7 @@ class _Connection:
         self._who = who
 
     def _tell(self, text: str) -> None:
-        self._server._tell(self._who, text)
+        self._server.tell(self._who, text)
 
     async def serve(self) -> None:
         """Answer until the client leaves, or has to."""
@@ -252,7 +256,7 @@ class _Connection:
                 raise Refused(f"{APIS[head.api_key].name} before a login; --user asks for one")
             answer = await broker.answer(head.api_key, head.api_version, head.client_id, decoded)
         if answer.note:
-            self._server._tell(head.client_id or "?", answer.note)
+            self._server.tell(head.client_id or "?", answer.note)
         return _written(head, answer)
 
     def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Answer | None:

@@ -13,6 +13,7 @@ from proxy.replay.peer import PeerError
 from proxy.serve.asked import Code
 from proxy.serve.broker import LOGIN, Broker
 from proxy.serve.fitting import fitted
+from proxy.serve.server import Server
 from tests.proxy.served import batch, library_of, peer_of, read, with_server
 
 
@@ -224,3 +225,13 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
         assert slept[0] == library.latency_s(3)
     finally:
         capture.close()
+
+
+def test_lines_for_people_hold_nothing_that_moves_a_cursor():
+    told: list[str] = []
+    server = Server(told.append)
+    server.tell("\x1b[2J" + "x" * 10_000, "evil\n\x1b]0;title\x07")
+    (line,) = told
+    assert line.isprintable()
+    assert len(line) < 1000
+    assert "evil" in line
