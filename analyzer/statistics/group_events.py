@@ -24,7 +24,8 @@ LEAVE_GROUP: Final = 13
 SYNC_GROUP: Final = 14
 PROTOCOLS: Final = {68: "consumer", 76: "share", 88: "streams"}
 """Keys of the heartbeats of groups without JoinGroup."""
-KEYS: Final = frozenset({8, 11, 12, 13, 14, *PROTOCOLS})
+TXN_OFFSET_COMMIT: Final = 28
+KEYS: Final = frozenset({8, 11, 12, 13, 14, TXN_OFFSET_COMMIT, *PROTOCOLS})
 
 MEMBER_ID_REQUIRED: Final = 79
 EXPECTED: Final = frozenset({0, MEMBER_ID_REQUIRED})
@@ -62,6 +63,9 @@ def told(row: Row, exchange: Exchange) -> Told | None:
     group: str = asked.get("group_id") or ""
     if not group:
         return None
+    if key == TXN_OFFSET_COMMIT:
+        # By a producer in the name of a member: no sign of life of it.
+        return Told(group, "", None, ())
     if key in PROTOCOLS:
         return _heartbeat(PROTOCOLS[key], group, asked, answer, row)
     if key == JOIN_GROUP:

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.identity import host_of
-from analyzer.statistics.group_events import OFFSET_COMMIT, Alive, told
+from analyzer.statistics.group_events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Alive, told
 from analyzer.statistics.group_story import Presence, Story, story_of
 from analyzer.statistics.mergeable import (
     EVENTS,
@@ -114,7 +114,7 @@ class Groups:
             return
         group = self._groups[(found.group,)]
         group.beats += 1
-        group.commits += row.api_key == OFFSET_COMMIT
+        group.commits += row.api_key in (OFFSET_COMMIT, TXN_OFFSET_COMMIT)
         group.errors += bool(row.errors)
         if found.protocol:
             group.protocols.add(found.protocol)
