@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -70,13 +71,21 @@ def _told(command: list[str]) -> str:
     return done.stdout
 
 
+def _cpu() -> float:
+    """Seconds of the children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def replay(capture: Path, bootstrap: str, *options: str) -> dict[str, Any]:
     """The summary of a replay in which everything came out as captured."""
     command = [sys.executable, "-m", "tui.cli", "replay", str(capture), "--to", bootstrap]
     command += ["--speed", "max", "--allow-writes", "--json", *options]
+    before = _cpu()
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     (summary,) = (line for line in lines if line["schema"] == "replay/1")
+    summary["cpu"] = _cpu() - before
     odd = [line for line in lines if line["schema"] == "replay-difference/1"]
     if odd or summary["unanswered"] or run.returncode:
         raise SystemExit(f"{odd[:5]} {summary} {run.stderr[-1000:]}")
@@ -92,6 +101,7 @@ def main() -> None:
     tools, size = Tools(wish.records), wish.records * RECORD_BYTES / 1e6
     original: dict[str, list[float]] = {}
     replayed: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
     captures: dict[str, Path] = {}
     topics = {name: f"bench-{index}" for index, name in enumerate(PRODUCERS)}
     consumer = "consumer, defaults"
@@ -120,13 +130,15 @@ def main() -> None:
                         options = ("-Y", "api == Fetch")
                     told = replay(capture, cluster.bootstrap(), *options)
                     _note(replayed, name, size / told["seconds"], turn + 1)
+                    cpu.setdefault(name, []).append(told["cpu"] / size * 1e3)
                     print(f"{name}: {told}", file=sys.stderr, flush=True)
     for name, speeds in original.items():
         own, again = statistics.median(speeds), statistics.median(replayed[name])
         verdict = "" if again >= GOAL * max(speeds) else "  MISSED"
         print(
             f"{name:<50} own {own:6.0f} MB/s (best {max(speeds):.0f}), replayed {again:6.0f} MB/s"
-            f" (best {max(replayed[name]):.0f}): {again / own:.2f}{verdict}"
+            f" (best {max(replayed[name]):.0f}): {again / own:.2f}{verdict}, whole command"
+            f" {statistics.median(cpu[name]):.1f} CPU s/GB"
         )
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{wish.records} records of {RECORD_BYTES} bytes, {wish.rounds} rounds, load {load}")

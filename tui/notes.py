@@ -7,25 +7,13 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from analyzer.filter_known import Known
+from analyzer.marks import SCHEMA
 
 if TYPE_CHECKING:
     from analyzer.session import Session
-
-SUFFIX: Final = ".kafkascope.json"
-SCHEMA: Final = "notes/1"
-
-
-def notes_path(inputs: list[str]) -> Path | None:
-    """The file for these inputs; None when there is no place for it."""
-    if len(inputs) != 1 or inputs[0] == "-":
-        return None
-    path = Path(inputs[0])
-    if not (path.is_file() or path.is_dir()):
-        return None
-    return path.with_name(path.name + SUFFIX) if path.name else None
 
 
 class Notes:

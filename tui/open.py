@@ -180,8 +180,9 @@ def _title(wish: Wish, live: Live) -> str:
 
 
 def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False, hello: str = "") -> Shown:
+    from analyzer.marks import notes_path
     from tui.config import remember
-    from tui.notes import Notes, notes_path
+    from tui.notes import Notes
     from tui.numbers import ProcessNumbers
     from tui.showing import show
 

@@ -26,19 +26,26 @@ from captures.build import MAX_MSS, MSS
 )
 def cut(wish: Wish, anonymize: bool, mss: int) -> int:
     """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
-    handshakes kept, streams complete, secrets hidden.
+    handshakes kept, streams complete, secrets hidden. Marks and comments of `kafkascope open`
+    can be asked for; comments go along.
 
     \b
       kafkascope cut prod.pcapng -Y 'group == billing' -o billing.pcapng
-      kafkascope cut prod.pcapng -Y 'connection == 17' --from 12:03 --to 12:05 -o one.pcapng
+      kafkascope cut prod.pcapng -Y 'conn == 17' --from 12:03 --to 12:05 -o one.pcapng
+      kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
     from analyzer.commands.reading import INTERRUPTED, Reading
     from analyzer.cut import Anonymous, Cutting, Masked
+    from analyzer.marks import BadMarks, marks_of
 
     path = _target(wish)
+    try:
+        known = marks_of(wish.inputs)
+    except BadMarks as error:
+        raise click.UsageError(str(error)) from None
     cutting = Cutting()
-    with Reading(wish, spool=True) as reading:
+    with Reading(wish, spool=True, known=known) as reading:
         reading.capture.watch = cutting.watch
         for name in reading.capture.source.names:
             if name != "-" and path.exists() and path.samefile(name):
@@ -50,7 +57,9 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
             reading.code = INTERRUPTED
         rewrite = Anonymous() if anonymize else Masked()
         with path.open("wb") as file:
-            cutting.write(file, reading.capture.source.read, rewrite=rewrite, mss=mss)
+            comments = known.comments if known is not None and not anonymize else None
+            read = reading.capture.source.read
+            cutting.write(file, read, rewrite=rewrite, comments=comments, mss=mss)
         if not wish.quiet:
             kept = cutting.exchanges - cutting.left_out
             click.echo(f"kafkascope: {kept} exchanges written to {path}", err=True)

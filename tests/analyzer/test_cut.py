@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,10 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer.commands.cut import cut
+from analyzer.commands.ls import ls
 from analyzer.cut import Anonymous, Cutting
 from analyzer.offline import open_capture
 from analyzer.rows import Row, row_of
 from captures.spool import Spool
+from dissectors.records import crc_ok
+from tests.analyzer.packed import fields_of, told_of, unpacked
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
 
@@ -79,37 +83,129 @@ def test_one_client_of_many(tmp_path):
     assert all(row.state == "answered" for row in kept)
 
 
+def opened(path: Path) -> bytes:
+    """All bytes of a capture, packed or not: of its streams, and inside its batches."""
+    out = [path.read_bytes()]
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            for message in (exchange.request, exchange.response):
+                if message is None:
+                    continue
+                out.append(message.frame.payload)
+                if message.decoded is not None:
+                    out += unpacked(message.decoded)
+    return b"\n".join(out)
+
+
+def sure(names: set[str]) -> set[str]:
+    """Those that are long enough not to be there by chance, and that not everybody has."""
+    return {name for name in names if len(name) > 5 and not name.startswith("__")}
+
+
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_nothing_tells_whose_an_anonymous_capture_was(path, tmp_path):
     target = tmp_path / "cut.pcapng"
     cut_to(path, target, anonymous=True)
     before, after = rows_of(path), rows_of(target)
-    data = target.read_bytes()
+    data = opened(target)
     libraries = {row.software.split(" ")[0] for row in before}
     names = {name for row in before for name in (*row.topics, *row.groups, row.client_id or "")}
-    for name in names - libraries:
-        if len(name) > 5 and not name.startswith("__"):
-            assert name.encode() not in data
+    names |= {name for row in before for name in (*row.transactional_ids, row.user or "")}
+    assert [name for name in sure(names - libraries) if name.encode() in data] == []
+    assert [each for each in (*told_of(path, 4), *told_of(path, 5)) if each in data] == []
     readable = [row for row in before if row.state in ("answered", "no-reply", "lost", "open")]
     assert len(after) >= 0.9 * len(readable)
     assert {row.api for row in after} <= {row.api for row in before}
 
 
-def test_tshark_sees_no_hole(tmp_path):
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_an_anonymous_capture_tells_the_same_story(path, tmp_path):
+    """Other names, but one for one; the same shapes, valid batches, the same errors."""
+    target = tmp_path / "cut.pcapng"
+    cutting = cut_to(path, target, anonymous=True)
+    kept = [row for row in rows_of(path) if row.state not in ("opaque", "orphan")]
+    after = rows_of(target)
+    if cutting.left_out:
+        return  # what cannot be read is not there: nothing to hold the rest against
+    assert shapes(kept) == shapes(after)
+    for wanted in ("topics", "groups", "transactional_ids"):
+        one, other = (distinct(rows, wanted) for rows in (kept, after))
+        assert one == other, wanted
+    assert damaged(target) <= damaged(path)
+
+
+def shapes(rows: list[Row]) -> list[tuple[object, ...]]:
+    """What of rows an anonymous capture keeps."""
+    return sorted(
+        (
+            *(row.time_ns, row.api, row.api_version, row.state, row.correlation_id),
+            *(row.latency_ns, row.records, row.batches, row.partitions),
+            tuple(error.code for error in row.errors),
+        )
+        for row in rows
+    )
+
+
+def distinct(rows: list[Row], field: str) -> int:
+    return len({name for row in rows for name in getattr(row, field)})
+
+
+def damaged(path: Path) -> int:
+    """Batches with a wrong checksum."""
+    count = 0
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            for message in (exchange.request, exchange.response):
+                if message is not None and message.decoded is not None:
+                    for field, batch in fields_of(message.decoded):
+                        count += not crc_ok(field, batch)
+    return count
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_tshark_has_no_complaint(tmp_path, anonymous):
     if shutil.which("tshark") is None:
         pytest.skip("tshark is not installed")
     path = next(path for path in SAMPLES if path.name.startswith("rebalance"))
     target = tmp_path / "cut.pcapng"
-    cut_to(path, target)
+    cut_to(path, target, anonymous=anonymous)
     wanted = "tcp.analysis.lost_segment or tcp.analysis.ack_lost_segment or tcp.checksum.status==0"
+    wanted += " or ip.checksum.status==0 or tcp.analysis.retransmission"
     run = subprocess.run(
-        ["tshark", "-r", target, "-o", "tcp.check_checksum:TRUE", "-Y", wanted],
+        [
+            *("tshark", "-r", target, "--disable-protocol", "kafka", "-Y", wanted),
+            *("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     )
     assert run.stdout == ""
+    assert "cut short" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-Y", "api == Fetch and topic ~ group"],
+        ["-Y", "conn == 3"],
+        ["--from", "2s", "--to", "4s"],
+        ["-c", "5"],
+    ],
+    ids=["filter", "connection", "time", "count"],
+)
+def test_parts_are_what_ls_shows(tmp_path, options):
+    path = next(path for path in SAMPLES if path.name.startswith("rebalance"))
+    target = tmp_path / "cut.pcapng"
+    assert CliRunner().invoke(cut, [str(path), *options, "-o", str(target)]).exit_code == 0
+    shown = CliRunner().invoke(ls, [str(path), *options, "--json", "-q"], standalone_mode=False)
+    wanted = [json.loads(line) for line in shown.output.splitlines() if line.startswith("{")]
+    kept = rows_of(target)
+    assert wanted
+    assert sorted(row.correlation_id for row in kept) == sorted(
+        each["correlation_id"] for each in wanted
+    )
 
 
 def test_the_command(tmp_path):
@@ -124,3 +220,24 @@ def test_the_command(tmp_path):
     assert run.exit_code == 2
     assert copy.read_bytes() == Path(path).read_bytes()
     assert CliRunner().invoke(cut, [path]).exit_code == 2
+
+
+def test_marks_of_the_terminal_interface(tmp_path):
+    path = tmp_path / "a.pcap"
+    shutil.copy(next(path for path in SAMPLES if path.name.startswith("rebalance")), path)
+    target = tmp_path / "cut.pcapng"
+    command = [str(path), "-Y", "marked", "-o", str(target)]
+    assert CliRunner().invoke(cut, command).exit_code == 2  # nothing was ever marked
+    notes = {"schema": "notes/1", "exchanges": [{"id": "0" * 16, "number": 2, "marked": True}]}
+    notes["exchanges"].append({"id": "1" * 16, "number": 3, "comment": "odd, that one"})
+    (tmp_path / "a.pcap.kafkascope.json").write_text(json.dumps(notes))
+    assert CliRunner().invoke(cut, command).exit_code == 0
+    (kept,) = rows_of(target)
+    (wanted,) = (row for row in rows_of(path) if row.number == 2)
+    assert (kept.time_ns, kept.api) == (wanted.time_ns, wanted.api)
+    assert CliRunner().invoke(cut, [str(path), "-o", str(target)]).exit_code == 0
+    assert b"odd, that one" in target.read_bytes()
+    assert CliRunner().invoke(cut, [str(path), "--anonymize", "-o", str(target)]).exit_code == 0
+    assert b"odd, that one" not in target.read_bytes()
+    (tmp_path / "a.pcap.kafkascope.json").write_text("[")
+    assert CliRunner().invoke(cut, command).exit_code == 2

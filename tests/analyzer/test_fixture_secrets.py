@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,16 +13,12 @@ from click.testing import CliRunner
 from analyzer.commands.fixture import fixture
 from analyzer.fixtures.folder import read
 from analyzer.offline import open_capture
-from dissectors.batches import HEADER_SIZE, Partial, batches
-from dissectors.compression import OUTPUT_LIMIT, decompress
+from analyzer.rows import row_of
 from dissectors.errors import DissectError
-from dissectors.layout import BytesWire
-from dissectors.message_sets import open_entry
-from dissectors.registry import Decoded, decode_request, decode_response
-from dissectors.walk import leaves
+from dissectors.registry import decode_request, decode_response
+from tests.analyzer.packed import told_of, unpacked
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
-TRUTH = Path(__file__).parents[1] / "interop" / "truth"
 PASSWORDS = [b"alice-secret", b"admin-secret", b"bob-secret"]
 BASE64 = re.compile(rb"[A-Za-z0-9+/]{8,}={0,2}")
 
@@ -46,7 +41,7 @@ def everything(folder: Path) -> bytes:
         out.append(data)
         out += [base64.b64decode(m + b"=" * (-len(m) % 4)) for m in unpadded(data)]
     for found in read(folder):
-        out += opened(found.fixture.decoded())
+        out += unpacked(found.fixture.decoded())
     return b"\n".join(out)
 
 
@@ -54,32 +49,6 @@ def unpadded(data: bytes) -> Iterator[bytes]:
     for match in BASE64.findall(data):
         text = match.rstrip(b"=")
         yield text[: len(text) - (len(text) % 4 == 1)]
-
-
-def opened(decoded: Decoded) -> Iterator[bytes]:
-    """What is inside the batches of records fields."""
-    for leaf in leaves(decoded.layout, decoded.body):
-        if not (isinstance(leaf.slot.wire, BytesWire) and leaf.slot.wire.records and leaf.value):
-            continue
-        field = bytes(leaf.value)
-        for batch in batches(field):
-            if isinstance(batch, Partial):
-                continue
-            if batch.magic == 2:
-                whole = field[batch.at : batch.at + batch.size]
-                yield decompress(batch.codec, whole[HEADER_SIZE:])
-            else:
-                for record in open_entry(field, batch, OUTPUT_LIMIT).records:
-                    yield from (record.key or b"", record.value or b"")
-
-
-def told(sample: Path, column: int) -> list[bytes]:
-    """Keys (4) or values (5) that the clients wrote, from their own story."""
-    path = TRUTH / f"{sample.name.partition('.pcap')[0]}.json"
-    if not path.exists():
-        return []
-    rows = json.loads(path.read_text())["produced"]
-    return sorted({str(r[column]).encode() for r in rows if len(str(r[column] or "")) > 8})
 
 
 def sasl_tokens(sample: Path) -> set[bytes]:
@@ -100,7 +69,24 @@ def sasl_tokens(sample: Path) -> set[bytes]:
     return {bytes(token) for token in tokens if token and len(token) > 8}
 
 
-@pytest.mark.parametrize("level", ["none", "values", "all"])
+def names_in(sample: Path) -> list[bytes]:
+    """Topics, groups, clients, users that people named."""
+    names: set[str] = set()
+    libraries: set[str] = set()
+    with open_capture([sample]) as capture:
+        for exchange in capture.exchanges():
+            row = row_of(exchange, capture.context.names)
+            names |= {*row.topics, *row.groups, *row.transactional_ids}
+            names |= {row.client_id or "", row.user or ""}
+            libraries.add(row.software.split(" ")[0])
+    return [
+        name.encode()
+        for name in sorted(names - libraries)
+        if len(name) > 5 and not name.startswith("__") and not name.endswith("?")
+    ]
+
+
+@pytest.mark.parametrize("level", ["none", "values", "keys", "all"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_nothing_redacted_is_in_any_file_and_two_runs_are_the_same(
     sample: Path, level: str, tmp_path: Path
@@ -109,7 +95,11 @@ def test_nothing_redacted_is_in_any_file_and_two_runs_are_the_same(
     held = everything(tmp_path / "one")
     hidden = [*PASSWORDS, *sasl_tokens(sample)]
     if level != "none":
-        hidden += told(sample, 5)
+        hidden += told_of(sample, 5)
+    if level in ("keys", "all"):
+        hidden += told_of(sample, 4)
+    if level == "all":
+        hidden += names_in(sample)
     assert [each for each in hidden if each in held] == []
     written(sample, tmp_path / "two", level)
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
@@ -120,7 +110,7 @@ def test_what_is_not_redacted_would_be_found(tmp_path: Path) -> None:
     sample = next(path for path in SAMPLES if path.name.startswith("java-codecs"))
     written(sample, tmp_path / "plain", "none")
     held = everything(tmp_path / "plain")
-    values = told(sample, 5)
+    values = told_of(sample, 5)
     assert values
     assert sum(value in held for value in values) > 20
     assert sasl_tokens(next(path for path in SAMPLES if path.name.startswith("sasl.")))

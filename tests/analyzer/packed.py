@@ -1,0 +1,48 @@
+"""What stands inside records fields, for searches that must not be fooled by codecs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from dissectors.batches import HEADER_SIZE, Batch, Partial, batches
+from dissectors.compression import OUTPUT_LIMIT, decompress
+from dissectors.layout import BytesWire
+from dissectors.message_sets import open_entry
+from dissectors.registry import Decoded
+from dissectors.walk import leaves
+
+__all__ = ["fields_of", "told_of", "unpacked"]
+
+TRUTH = Path(__file__).parents[1] / "interop" / "truth"
+
+
+def fields_of(decoded: Decoded) -> Iterator[tuple[bytes, Batch]]:
+    """Records fields with each of their whole batches."""
+    for leaf in leaves(decoded.layout, decoded.body):
+        if isinstance(leaf.slot.wire, BytesWire) and leaf.slot.wire.records and leaf.value:
+            field = bytes(leaf.value)
+            for batch in batches(field):
+                if not isinstance(batch, Partial):
+                    yield field, batch
+
+
+def unpacked(decoded: Decoded) -> Iterator[bytes]:
+    """What is inside the batches of records fields."""
+    for field, batch in fields_of(decoded):
+        if batch.magic == 2:
+            whole = field[batch.at : batch.at + batch.size]
+            yield decompress(batch.codec, whole[HEADER_SIZE:])
+        else:
+            for record in open_entry(field, batch, OUTPUT_LIMIT).records:
+                yield from (record.key or b"", record.value or b"")
+
+
+def told_of(sample: Path, column: int) -> list[bytes]:
+    """Keys (4) or values (5) that the clients of a sample wrote, from their own story."""
+    path = TRUTH / f"{sample.name.partition('.pcap')[0]}.json"
+    if not path.exists():
+        return []
+    rows = json.loads(path.read_text())["produced"]
+    return sorted({str(r[column]).encode() for r in rows if len(str(r[column] or "")) > 8})
