@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
 from analyzer.commands.fixture import fixture
 from analyzer.fixtures.check import check
@@ -17,8 +18,9 @@ from analyzer.offline import open_capture
 from analyzer.pseudonyms import Pseudonyms
 from analyzer.redaction import Level, Redaction
 from dissectors.errors import Malformed
-from dissectors.registry import api_named
+from dissectors.registry import APIS, api_named
 
+DOCS = Path(__file__).parents[2] / "docs"
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
 
 
@@ -69,6 +71,27 @@ def test_the_matrix_is_what_it_says(tmp_path):
     assert {each.form for each in made} == {"default", "null", "empty", "full", "tagged"}
     write_folder(made, tmp_path / "m", "none")
     assert [remark for found in read(tmp_path / "m") for remark in check(found)] == []
+
+
+@pytest.mark.soak
+def test_the_whole_matrix_is_what_it_says_and_always_the_same(tmp_path):
+    for name in ("one", "two"):
+        write_folder(list(matrix()), tmp_path / name, "none")
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    seen = set()
+    for found in read(tmp_path / "one"):
+        assert list(check(found)) == []
+        seen.add((found.fixture.api_key, found.fixture.version, found.fixture.direction))
+    sides = ("request", "response")
+    assert seen == {
+        (api.key, version, side)
+        for api in APIS.values()
+        for version in range(api.versions.low, api.versions.high + 1)
+        for side in sides
+    }
+    schema = json.loads((DOCS / "fixtures.schema.json").read_bytes())
+    manifest = json.loads((tmp_path / "one" / "manifest.json").read_bytes())
+    assert [str(e) for e in Draft202012Validator(schema).iter_errors(manifest)] == []
 
 
 def test_settings_reach_into_arrays():
