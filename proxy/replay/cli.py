@@ -258,7 +258,7 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Opti
 
 def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
-    from proxy.replay.told import lines_of
+    from proxy.replay.told import lines_of, not_answered
 
     findings = list(outcome.comparison.all())
     skipped = sorted(plan.skipped.items())
@@ -278,6 +278,9 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     if outcome.settled:
         said += f", {outcome.settled} that the captured broker was not ready for"
     click.echo(f"kafkascope: {said}", err=True)
+    unanswered = not_answered(findings)
+    if unanswered:
+        click.echo(f"kafkascope: the target does not answer {unanswered}", err=True)
     for (api, reason), count in skipped:
         click.echo(f"kafkascope: not sent: {count} {api}: {reason}", err=True)
     return len(findings)

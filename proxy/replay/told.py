@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from proxy.replay.compare import Finding
+from proxy.replay.explain import CLOSED, NOT_SERVED
 
 VERSIONS: Final = "versions of "
 NOTHING: Final = "-"
 """How a side that lacks an element shows it."""
+
+GRAVE: Final = frozenset({NOT_SERVED, CLOSED})
+"""Reasons for which a client cannot go on at all: they come first."""
+UNANSWERED: Final = frozenset({"version", "answer"})
+"""Paths of differences that are no differences of answers."""
 
 Line: TypeAlias = tuple[str, str]
 """Text and role."""
@@ -22,10 +28,20 @@ def lines_of(findings: Iterable[Finding]) -> Iterator[Line]:
         by_reason.setdefault(each.why, []).append(each)
     for line in _gathered(by_reason.pop("", [])):
         yield line, "!"
-    for why, some in by_reason.items():
+    for why, some in sorted(by_reason.items(), key=lambda each: each[0] not in GRAVE):
         yield f"{why}:", "header"
         for line in _gathered(some):
             yield f"  {line}", ""
+
+
+def not_answered(findings: Iterable[Finding]) -> str:
+    """Which requests the target does not answer at all, in a few words; empty when there are
+    none."""
+    return ", ".join(
+        f"{each.api} v{each.version} ({each.times}, {each.now})"
+        for each in findings
+        if each.path in UNANSWERED
+    )
 
 
 def _gathered(findings: list[Finding]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from proxy.replay.remap import Remap
 from proxy.replay.roles import Role, role_of
 from proxy.replay.sasl import Credentials, Refused, tokens
 from proxy.replay.sessions import Sessions
+from proxy.replay.told import lines_of, not_answered
 
 LISTS = (policy.READS, policy.WRITES, policy.GROUPS, policy.OURS, policy.BROKERS)
 
@@ -287,3 +288,77 @@ def test_nobody_there():
             await Peer.open("127.0.0.1", 1, Reach(timeout=2))
 
     asyncio.run(nobody())
+
+
+def test_what_is_not_answered_comes_first_and_what_has_no_reason_before_that():
+    comparison = Comparison()
+    comparison.note("ApiVersions", 3, 1, "versions of Fetch", "0-11", "4-18")
+    comparison.note("Fetch", 3, 7, "version", 3, "served: 4 to 18")
+    comparison.note("Produce", 2, 9, "answer", "yes", "the broker closed the connection")
+    comparison.note("EndTxn", 1, 12, "error_code", "NONE", "INVALID_TXN_STATE")
+    comparison.note("DescribeConfigs", 4, 3, "results[x].configs[a]", None, "a")
+    comparison.note("DescribeConfigs", 4, 3, "results[x].configs[]", None, "b")
+    findings = list(comparison.all())
+    lines = [text for text, _ in lines_of(findings)]
+    assert lines[0].startswith("EndTxn v1  error_code: NONE -> INVALID_TXN_STATE")
+    assert [line.split("  ")[1] for line in lines if "v3" in line or "v2" in line] == [
+        *("Fetch v3", "Produce v2", "ApiVersions v3"),
+    ]
+    said = not_answered(findings)
+    assert said.startswith("Fetch v3 (1, served: 4 to 18), Produce v2 (1, the broker closed")
+
+
+def test_epochs_are_a_members_own():
+    """KIP-848: two members of a group have epochs that move apart."""
+    remap = Remap()
+    layout = layout_of("ConsumerGroupHeartbeatRequest", 1)
+    blank = {**example("ConsumerGroupHeartbeatRequest", 1), "group_id": "g"}
+    for member, then, now in (("m-1", 2, 5), ("m-2", 2, 7)):
+        request = {**blank, "member_id": member, "member_epoch": 0}
+        answer = example("ConsumerGroupHeartbeatResponse", 1) | {"member_id": member}
+        captured, live = answer | {"member_epoch": then}, answer | {"member_epoch": now}
+        remap.learn("ConsumerGroupHeartbeat", request, captured, live)
+    for member, now in (("m-1", 5), ("m-2", 7)):
+        sent = remap.request(layout, {**blank, "member_id": member, "member_epoch": 2})
+        assert sent["member_epoch"] == now
+        for own in (0, -1, -2):
+            sent = remap.request(layout, {**blank, "member_id": member, "member_epoch": own})
+            assert sent["member_epoch"] == own
+
+
+def test_a_request_without_ids_stays_the_same_object():
+    layout = layout_of("ProduceRequest", 9)
+    body = example("ProduceRequest", 9)
+    records = encode_batch([Record(0, 5, b"k", b"v", ())])
+    body["topic_data"] = [{"name": "a", "partition_data": [{"index": 0, "records": records}]}]
+    assert Remap().request(layout, body) is body
+    assert Remap(prefix="x-").request(layout, body) is body
+
+
+def test_batches_that_wait_for_their_like_are_opened_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr("proxy.replay.streams.BYTES_KEPT", 0)
+    comparison = Comparison()
+    layout = layout_of("FetchResponse", 12)
+    comparison.compare("Fetch", 12, 1, layout, answers(b"x", b"y"), answers())
+    comparison.compare("Fetch", 12, 2, layout, answers(), answers(b"x", b"y"))
+    assert list(comparison.all()) == []
+    comparison.compare("Fetch", 12, 3, layout, answers(b"x", b"y", b"r"), answers())
+    (found,) = comparison.all()
+    assert (found.then, found.now) == ("3 records", "2 of them fetched")
+
+
+def test_groups_of_several_nodes_are_one_list():
+    layout = layout_of("ListGroupsResponse", 4)
+    blank = {"protocol_type": "consumer", "group_state": "Stable"}
+    one, other = ({**blank, "group_id": name} for name in ("a", "b"))
+    body = example("ListGroupsResponse", 4)
+
+    def compared(*pairs):
+        comparison = Comparison(spread=True)
+        for captured, live in pairs:
+            sides = ({**body, "groups": side} for side in (captured, live))
+            comparison.compare("ListGroups", 4, 1, layout, *sides)
+        return [(each.path, each.then) for each in comparison.all()]
+
+    assert compared(([one], [other]), ([other], [one])) == []
+    assert compared(([one], []), ([other], [one])) == [("groups[]", "b")]
