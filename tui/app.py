@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.widgets import Input, TextArea
 
 from tui.commands import GoTo, commands
 from tui.host import Counted, Host
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 TICK: Final = 0.1
 HELLO: Final = 30.0
 """Seconds that the first words stay."""
-FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find"})
-"""Before whatever has the focus, and before Textual's own."""
+FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find", "filter.focus"})
+"""Before whatever has the focus, and before Textual's own: keys that follow at once go where the
+focus is by then."""
 
 
 class ScopeApp(Telling, Helping, Noting):
@@ -90,7 +92,7 @@ class ScopeApp(Telling, Helping, Noting):
             lines = [self.glyphs.text(line) for line in self.hello.splitlines()]
             self.notify("\n".join(lines), timeout=HELLO, markup=False)
         self.theme_changed_signal.subscribe(self, lambda theme: self._recolour(theme.dark))
-        self.list.focus()
+        self.focus_now(self.list)
         self.rearrange()
         self.set_interval(TICK, self.tick)
         self.tick()
@@ -110,7 +112,10 @@ class ScopeApp(Telling, Helping, Noting):
         self.arrange(event.size.width, event.size.height)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the list do nothing while another screen is there."""
+        """Keys of the list do nothing while another screen is there; / is a letter where text is
+        typed."""
+        if action == "filter" and isinstance(self.focused, Input | TextArea):
+            return False
         return self.host.board is None or action not in LIST_ACTIONS
 
     def commands(self) -> Iterable[SystemCommand]:
@@ -185,7 +190,7 @@ class ScopeApp(Telling, Helping, Noting):
         for other in boards.children:
             other.display = other is board
         boards.display = True
-        board.table.focus()
+        self.focus_now(board.table)
         self.rearrange()
         self.host.tick()
         board.refresh_numbers()

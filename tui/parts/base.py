@@ -172,15 +172,20 @@ class Base(App[None]):
         pane.display = True
         self.query_one("#main").display = True
         self.query_one("#list" if pane is self.list else "#below").display = True
-        pane.focus()
+        self.focus_now(pane)
         self.rearrange()
+
+    def focus_now(self, widget: Widget) -> None:
+        """Give it the focus before the next key is looked at: `Widget.focus` does so later, and
+        what is typed quickly would go astray."""
+        self.screen_stack[0].set_focus(widget)
 
     def back(self) -> None:
         """To the board, or the list."""
         if self.host.board is None:
             self.enter(self.list)
         else:
-            self.host.board.table.focus()
+            self.focus_now(self.host.board.table)
 
     # --- words ------------------------------------------------------------------------------
 
@@ -222,7 +227,7 @@ class Base(App[None]):
         prompt.value = text
         prompt.cursor_position = len(text)
         self.query_one("#promptline").display = True
-        prompt.focus()
+        self.focus_now(prompt)
 
     @on(Input.Submitted, "#prompt")
     def answered(self, event: Input.Submitted) -> None:

@@ -57,7 +57,7 @@ class Filtering(Base):
 
     def action_filter(self) -> None:
         """To the filter."""
-        self.box.focus()
+        self.focus_now(self.box)
 
     def put(self, text: str) -> None:
         """Put a text into the box."""
@@ -76,7 +76,7 @@ class Filtering(Base):
     def prepare_filter(self, text: str) -> None:
         """Put a filter into its box."""
         self.put(text)
-        self.box.focus()
+        self.focus_now(self.box)
 
     @on(Input.Changed, "#filter")
     def typing(self, event: Input.Changed) -> None:

@@ -76,6 +76,8 @@ class Table(Lines):
         self.sheet = sheet
         self.empty = ""
         """A sentence for when there are no lines."""
+        self.chosen = False
+        """Whether the cursor was moved."""
         self.identity: Callable[[Line], Any] = lambda line: next(iter(line.values()), None)
         """What makes a line the same one when there are new numbers."""
 
@@ -100,9 +102,15 @@ class Table(Lines):
         edge = "▶" if line == self.cursor else " "
         return [(edge, STYLES["label"]), *styled(self.sheet.row(line, max(1, width - EDGE)))]
 
+    def move_to(self, line: int, *, tell: bool = True) -> None:
+        """The cursor was moved: from now on it belongs to its line."""
+        self.chosen = line > 0
+        super().move_to(line, tell=tell)
+
     def refilled(self, change: Callable[[], object]) -> None:
-        """Change the sheet; the cursor stays on its line, wherever that is now."""
-        here = self.line
+        """Change the sheet; the cursor stays on its line, wherever that is now, and at the top
+        where nobody moved it."""
+        here = self.line if self.chosen else None
         key = None if here is None else self.identity(here)
         change()
         if key is not None:

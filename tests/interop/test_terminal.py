@@ -1,0 +1,39 @@
+"""The terminal UI on a live proxy: a real client's traffic shows while it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.interop.brokers import Cluster, free_ports
+from tests.interop.drivers import CLIENT_LIST, Driver
+from tests.terminals import PROGRAM, Terminal
+
+pytestmark = pytest.mark.interop
+
+
+def test_a_proxied_client_is_seen_while_it_works(
+    brokers: Callable[[str], Cluster], tmp_path: Path
+) -> None:
+    cluster = brokers("4.4.0")
+    (port,) = free_ports(1)
+    proxy = f"{PROGRAM} proxy --upstream {cluster.bootstrap()} --listen 127.0.0.1:{port} --open"
+    common = {"bootstrap": f"127.0.0.1:{port}", "client": "seen-live"}
+    with Terminal(proxy) as terminal:
+        terminal.wait_for("live", "exchanges")
+        with Driver(CLIENT_LIST["kafka-python"], tmp_path / "client.log", common) as driver:
+            driver.step("Produce", topic="ui.live", codec="gzip", count=7)
+            terminal.wait_for("seen-live", "Produce v")
+            terminal.type("/")
+            terminal.write("api == Produce")
+            terminal.wait_for("valid, fast")
+            terminal.type("Enter")
+            terminal.wait_for("Enter open")
+            terminal.type("G")
+            terminal.wait_for("ok ui.live-0", "ProduceResponse")
+            terminal.type("8")
+            terminal.wait_for("[Rules]")
+        terminal.type("Q")
+        terminal.wait_for("EXIT 0")

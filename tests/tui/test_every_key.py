@@ -1,0 +1,124 @@
+"""No key without a test that presses it; and the tests of those that have none elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from tests.tui.pilots import idle, run
+from tui.app import ScopeApp
+from tui.feed import StillFeed
+from tui.keys import KEYS
+from tui.screens import SCREENS, board_class
+from tui.screens.board import BOARD_KEYS
+from tui.screens.picker import Picker
+from tui.store import Store
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "keys.md"
+
+
+def pressed() -> set[str]:
+    """Keys that tests of this folder press by their names."""
+    found: set[str] = set()
+    for path in HERE.glob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="press"), args=args):
+                    found |= {
+                        each.value
+                        for each in args
+                        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                    }
+    return found
+
+
+def test_every_key_is_pressed_in_a_test() -> None:
+    keys = {key.id: key.keys for key in (*KEYS, *BOARD_KEYS)}
+    keys |= {key.id: key.keys for number in SCREENS for key in board_class(number).KEYS}
+    told = set(re.findall(r"\| `([a-z]+\.\w+)` \|", PAGE.read_text("utf-8")))
+    assert told == set(keys)
+    known = pressed()
+    assert [id_ for id_ in sorted(keys) if not known & set(keys[id_].split(","))] == []
+
+
+def test_panes_back_and_their_sizes(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("shift+tab")
+        assert app.hex.has_focus
+        wide, high = app.hex.size.width, app.list.size.height
+        await pilot.press("less_than_sign", "minus")
+        await pilot.pause()
+        assert app.hex.size.width > wide
+        assert app.list.size.height < high
+
+    run(store, steps)
+
+
+def test_other_bytes(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("slash", *"api == Produce and codec == zstd", "enter", "r", "enter", "Z")
+        await idle(app, pilot)
+        assert {space.name for space in app.detail.tree_.spaces} == {"Wire", "Decompressed"}
+        first = app.hex.space.name
+        await pilot.press("b")
+        assert {first, app.hex.space.name} == {"Wire", "Decompressed"}
+
+    run(store, steps)
+
+
+def test_marks_backwards_and_the_end(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("m", "G", "quotation_mark")
+        assert app.list.cursor == 0
+        await pilot.press("F")
+        assert (app.following, app.list.cursor) == (True, len(store) - 1)
+        await pilot.press("F")
+        assert not app.following
+
+    run(store, steps)
+
+
+def test_menus_of_exports_and_fixtures(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, Picker)
+        await pilot.press("escape", "X")
+        await pilot.pause()
+        prompt = app.query_one("#prompt")
+        assert prompt.has_focus
+        assert prompt.value == "demo-fixtures"
+        await pilot.press("escape", "8")
+        await pilot.pause()
+        assert app.host.number == 8
+
+    run(store, steps)
+
+
+@pytest.mark.parametrize("size", [(160, 50), (20, 5)], ids=str)
+def test_leaving_from_anywhere(store: Store, size: tuple[int, int]) -> None:
+    async def main() -> int | None:
+        app = ScopeApp(StillFeed(store), "demo.pcap")
+        async with app.run_test(size=size) as pilot:
+            await pilot.press("7", "Q")
+        return app.return_code
+
+    assert asyncio.run(main()) == 0
+
+
+def test_what_is_typed_at_once_is_not_lost(store: Store) -> None:
+    async def steps(app, pilot):
+        names = {"/": "slash", " ": "space", "=": "equals_sign"}
+        for letter in "/api == Fetch":
+            app.post_message(events.Key(names.get(letter, letter), letter))
+        await pilot.pause(0.1)
+        await idle(app, pilot)
+        assert app.box.value == "api == Fetch"
+
+    run(store, steps)
