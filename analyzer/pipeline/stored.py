@@ -52,6 +52,7 @@ class Stored:
             statistics.packets += manifest["packets"]
             statistics.segments += manifest["packets"]
             statistics.dropped += manifest["dropped"]
+            statistics.connections += manifest["connections"]
             statistics.damage += [
                 CutShort(file["damage"]) for file in manifest["files"] if file["damage"]
             ]

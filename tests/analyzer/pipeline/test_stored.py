@@ -65,6 +65,17 @@ def test_commands_say_the_same_of_tables(words: tuple[str, ...], tables: Path) -
     assert ours.stdout
 
 
+def test_the_report_of_tables_is_that_of_the_capture(tmp_path: Path) -> None:
+    source, out = SAMPLES / "sasl.pcap", tmp_path / "made-of-sasl"
+    made([str(source)], out)
+    reports = []
+    for name in (source, out):
+        path = tmp_path / "report.md"
+        assert run("report", str(name), "-o", str(path)).exit_code == 0
+        reports.append(path.read_text().replace(name.name, "INPUT"))
+    assert reports[0] == reports[1]
+
+
 def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
     assert (
         "only captures can be filtered" in run("stats", "apis", str(tables), "-Y", "error").output
