@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
+MOST_BROKERS: Final = 50
 ALERT: Final = range(5, 32)
 """Bytes of a TLS alert, and of two."""
 
@@ -137,18 +138,21 @@ class Security(Detector):
         yield from self._closed(view, list(lines.values()))
 
     def _odd(self, view: View, lines: dict[Any, Line]) -> Iterator[Finding]:
-        found: dict[tuple[str, str, str], list[tuple[Any, Told]]] = {}
+        found: dict[tuple[str, str], list[tuple[Any, Told]]] = {}
         for (number, _, kind), odd in self.odd.items():
             line = lines.get(number, {})
             name = _odd_name(str(kind), line)
-            for host, broker in odd.words:
-                found.setdefault((name, host, broker), []).append((number, odd))
-        for (name, host, broker), seen in sorted(found.items()):
+            for host, _broker in odd.words:
+                found.setdefault((name, host), []).append((number, odd))
+        for (name, host), seen in sorted(found.items(), key=lambda each: each[0]):
             numbers = [number for number, _ in seen]
             what = plural(len(numbers), "connection")
+            brokers = sorted({broker for _, odd in seen for _, broker in odd.words})
+            broker = listed(brokers)
+            asked = "the broker did" if len(brokers) == 1 else "the brokers did"
             text = {
-                "tls-to-plain": f"{host} opened {what} to {broker} with a TLS hello, which the "
-                "broker did not answer",
+                "tls-to-plain": f"{host} opened {what} to {broker} with a TLS hello, which {asked} "
+                "not answer",
                 "http-to-kafka": f"{host} sent HTTP to {broker} on {what}",
                 "not-kafka": f"{host} sent bytes that are no Kafka request to {broker} on {what}",
                 "tls-opaque": f"{what} of {host} to {broker} carry TLS: nothing in them can be "
@@ -164,12 +168,19 @@ class Security(Detector):
                 first_ns=min(firsts)[0] if firsts else None,
                 last_ns=max(firsts)[0] if firsts else None,
                 number=min(firsts)[1] if firsts else None,
-                about=[("host", host), ("broker", broker)],
+                about=[("host", host), *(("broker", each) for each in brokers[:MOST_BROKERS])],
             )
 
     def _sasl_told(self, view: View) -> Iterator[Finding]:
-        for (what, client_id, host, broker, mechanism), seen in self.sasl.items():
-            who = view.client(client_id, host)
+        found: dict[tuple[Any, ...], tuple[Told, list[str]]] = {}
+        for (what, client_id, host, broker, mechanism), here in self.sasl.items():
+            # A client that is wrong at one broker is wrong at all.
+            seen, brokers = found.setdefault((what, client_id, host, mechanism), (Told(), []))
+            seen.merge(here)
+            brokers.append(str(broker))
+        for (what, client_id, host, mechanism), (seen, brokers) in found.items():
+            who, broker = view.client(client_id, host), listed(brokers)
+            places = ", ".join(map(quoted, brokers[:MOST_BROKERS]))
             asked = safe(str(mechanism or "SASL"))
             if what == "mechanism":
                 offered = listed(seen.words) or "none"
@@ -184,8 +195,8 @@ class Security(Detector):
                 where = "api == SaslAuthenticate and failed"
             else:
                 text = (
-                    f"{broker} closed the connection of {who} in the middle of {asked}, as old "
-                    "brokers do when they do not accept a password"
+                    f"{broker} closed {plural(seen.count, 'connection')} of {who} in the middle of "
+                    f"{asked}, as old brokers do when they do not accept a password"
                 )
                 where = "lost"
             yield view.finding(
@@ -193,11 +204,15 @@ class Security(Detector):
                 text,
                 all_of(
                     view.of_client(client_id, host) or f"client.ip == {host}",
-                    f"broker == {quoted(str(broker))}",
+                    f"broker in {{{places}}}" if len(brokers) > 1 else f"broker == {places}",
                     where,
                 ),
                 seen,
-                about=[("client", who), ("broker", str(broker)), ("mechanism", asked)],
+                about=[
+                    ("client", who),
+                    *(("broker", each) for each in brokers[:MOST_BROKERS]),
+                    ("mechanism", asked),
+                ],
             )
 
     def _closed(self, view: View, lines: list[Line]) -> Iterator[Finding]:

@@ -83,7 +83,7 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
 
     async def steps(app, pilot):
         await settled(app, pilot)
-        assert "9 errors, 20 warnings: 7" in text_of(app)
+        assert "5 errors, 20 warnings: 7" in text_of(app)
         await pilot.press("slash", *"finding == address-unreachable", "enter")
         await idle(app, pilot)
         assert len(app.view_) == 1
