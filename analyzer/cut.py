@@ -114,9 +114,13 @@ class Cutting:
 
     def watch(self, event: Opened | Closed) -> None:
         """Take note of how connections end; for `Capture.watch`."""
-        if isinstance(event, Closed) and event.how in ("fin", "rst"):
-            ends = self._ends.setdefault(event.connection.number, [])
-            ends.append(_End(event.direction, event.how, event.time_ns))
+        if isinstance(event, Closed):
+            self.ended(event.connection.number, event.direction, event.how, event.time_ns)
+
+    def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
+        """The same of one that is known by its number."""
+        if how in ("fin", "rst"):
+            self._ends.setdefault(number, []).append(_End(direction, how, time_ns))
 
     def add(self, exchange: Exchange) -> None:
         """Choose an exchange."""

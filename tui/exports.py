@@ -124,6 +124,8 @@ class Job:
         for seen, exchange in self._exchanges():
             cutting.add(exchange)
             yield seen
+        for end in list(self._store.ends):
+            cutting.ended(*end)
         comments = dict.fromkeys(self._notes.marked, "marked")
         for number, text in self._notes.comments.items():
             comments[number] = f"marked; {text}" if number in comments else text

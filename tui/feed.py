@@ -186,6 +186,7 @@ class ProcessFeed:
                 self.store.drop(message["delta"].get("drop", 0))
                 apply(message["delta"], self.store.session)
                 self.store.texts.extend(message["texts"])
+                self.store.ends.extend(message["ends"])
                 progress.read = message["read"]
                 progress.size = max(progress.size, progress.read) if progress.size else 0
                 progress.indexed, progress.following = message["indexed"], message["following"]

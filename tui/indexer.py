@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from analyzer.offline import Capture
     from analyzer.rows import Row
     from captures.growing import Pace
+    from captures.model import Closed, Opened
     from captures.spool import Spool
 
 SIZE: Final = struct.Struct(">Q")
@@ -76,6 +77,9 @@ class Indexer:
         """The same with bodies."""
         self._filled = 0
         """Rows whose bodies were read."""
+        self._ends: deque[tuple[int, int | None, str, int]] = deque()
+        """(connection, side, how, when) of those that ended: for captures that are written."""
+        self.capture.watch = self._watch
         self._lock = threading.Lock()
         self._pipe = threading.Lock()
         """Held from taking a batch until it is written: batches go out whole and in order."""
@@ -106,6 +110,12 @@ class Indexer:
         source.opener = self.pace.second
         self.second = Capture(source, decode_as=options["ports"], legs=options["legs"])
         return True
+
+    def _watch(self, event: Opened | Closed) -> None:
+        from captures.model import Closed
+
+        if isinstance(event, Closed) and event.how in ("fin", "rst"):
+            self._ends.append((event.connection.number, event.direction, event.how, event.time_ns))
 
     def run(self) -> None:
         """Read all, until the end or until told to stop."""
@@ -256,6 +266,7 @@ class Indexer:
             "delta": self._growth.take(self._limit),
             "told": told,
             "texts": texts,
+            "ends": [self._ends.popleft() for _ in range(len(self._ends))],
             "read": source.statistics.captured_bytes,
             "spool": self.spool.state(),
             "kept": source.kept(),

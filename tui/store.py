@@ -30,6 +30,8 @@ PERIOD: Final = 0.1
 SPENT: Final = 0.03
 """Seconds of a period that may go into rows before their turn."""
 LOOKED: Final = 5_000
+MOST_ENDS: Final = 1_000_000
+"""The last ones: input without end has no more."""
 
 
 class Texts:
@@ -143,6 +145,8 @@ class Store:
         self._window = self._spent = 0.0
         self.waiting = False
         """A row was asked for that takes too long now: ask again soon."""
+        self.ends: deque[tuple[int, int | None, str, int]] = deque(maxlen=MOST_ENDS)
+        """(connection, side, how, when) of those that ended."""
         self.progress = Progress()
         self.read = read or _nothing
         self.find = find or _no_packets

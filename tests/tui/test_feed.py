@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from analyzer.offline import open_capture
+from captures.model import Closed, Opened
+from tui.exports import Job
 from tui.feed import ProcessFeed
 from tui.indexer import SIZE, Indexer
+from tui.notes import Notes
 from tui.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
@@ -39,6 +42,34 @@ def test_what_arrives_equals_what_was_read(store: Store) -> None:
         assert found.session.index_of(100) == store.session.index_of(100)
     finally:
         feed.close()
+
+
+def ends_of(path: Path) -> list[tuple[int | None, str, int]]:
+    found: list[tuple[int | None, str, int]] = []
+
+    def watch(event: Opened | Closed) -> None:
+        if isinstance(event, Closed) and event.how in ("fin", "rst"):
+            found.append((event.direction, event.how, event.time_ns))
+
+    with open_capture([path]) as capture:
+        capture.watch = watch
+        assert list(capture.exchanges())
+    return sorted(found, key=lambda end: end[2])
+
+
+def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> None:
+    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    target = tmp_path / "out.pcapng"
+    try:
+        found = read_all(feed)
+        job = Job("pcapng", target, list(found.session.numbers), found, Notes())
+        assert list(job.run())
+    finally:
+        feed.close()
+    before, after = ends_of(SAMPLES / "demo.pcap"), ends_of(target)
+    assert after
+    assert {end[1] for end in before} == {end[1] for end in after}
+    assert len(after) == len(before)
 
 
 def test_compressed_files_can_be_looked_into() -> None:
