@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self, TypeAlias
@@ -16,6 +17,7 @@ from analyzer.context import Context
 from analyzer.conversations import Conversations
 from analyzer.internal import FETCH, learn_from_log
 from analyzer.model import Exchange
+from analyzer.rows import row_of
 from analyzer.session import Session
 from captures import CutShort, Source, Spool, open_inputs, streams
 from captures.model import Closed, Opened
@@ -26,6 +28,9 @@ Legs: TypeAlias = Literal["client", "both"]
 BROKER_LEG: Final = "kafkascope: broker leg"
 """Comment of the capture interface on which our proxy records its side towards the broker. The same
 requests went over the client's leg, so its rows are left out unless they are asked for."""
+
+TOGETHER: Final = 64
+"""Exchanges that go into the columns of a session together."""
 
 FINGERPRINT_BYTES: Final = 64 * 1024
 """Of a file's head: times and sequence numbers of its first packets make it unlike any other."""
@@ -93,8 +98,11 @@ class Capture:
         """All exchanges as columns. Bodies are read and decoded again when they are looked at, so
         the input has to stay open; what cannot be read twice needs a spool."""
         session = Session(self.context, self.source.read)
-        for exchange in self.exchanges():
-            session.add(exchange)
+        exchanges, names = self.exchanges(), self.context.names
+        while some := list(islice(exchanges, TOGETHER)):
+            rows = [row_of(exchange, names) for exchange in some]
+            session.extend(some, rows)
+            session.fill(some, rows)
         return session
 
 
