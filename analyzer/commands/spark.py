@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
-AUTO_BYTES: Final = 400 << 20
-"""From here on Spark wins on two cores; see benchmarks/spark.py."""
+PLAIN_MS: Final = 13
+SPARK_MS: Final = 46
+"""Of one core, for a megabyte of records traffic: the plain engine; Spark, divided among cores."""
+START_S: Final = 10
+"""Until Spark does something. All three are measured: benchmarks/spark.py."""
 SHUFFLED: Final = 1.2
 """Bytes on the disk of the shuffle for one of the captures."""
 
@@ -189,7 +193,11 @@ def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, st
 
     size = sum(map(size_of, listed(inputs)))
     told = f"{size / 1e6:.0f} MB"
-    if size < AUTO_BYTES:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    from_ = worth_spark(cores or 1)
+    if from_ is None:
+        return "plain", f"on {cores} cores one process is faster"
+    if size < from_:
         return "plain", f"{told} are read faster than Spark starts"
     if importlib.util.find_spec("pyspark") is None:
         return "plain", f"{told}, but PySpark is not installed"
@@ -200,6 +208,12 @@ def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, st
     except NoSpark as error:
         return "plain", str(error)
     return "spark", f"{told} are worth its start"
+
+
+def worth_spark(cores: int) -> float | None:
+    """Bytes from which on Spark is faster on so many cores; None: never."""
+    saved = PLAIN_MS - SPARK_MS / cores
+    return START_S * 1e9 / saved if saved > 0 else None
 
 
 def _on_spark(
