@@ -262,6 +262,9 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
 
     findings = list(outcome.comparison.all())
     skipped = sorted(plan.skipped.items())
+    unanswered = not_answered(findings)
+    if unanswered:
+        click.echo(f"kafkascope: the target does not answer {unanswered}", err=True)
     if wish.form in ("json", "jsonl"):
         _print_json(outcome, findings, skipped, output)
         return len(findings)
@@ -278,9 +281,6 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     if outcome.settled:
         said += f", {outcome.settled} that the captured broker was not ready for"
     click.echo(f"kafkascope: {said}", err=True)
-    unanswered = not_answered(findings)
-    if unanswered:
-        click.echo(f"kafkascope: the target does not answer {unanswered}", err=True)
     for (api, reason), count in skipped:
         click.echo(f"kafkascope: not sent: {count} {api}: {reason}", err=True)
     return len(findings)
