@@ -16,14 +16,7 @@ from proxy.replay import split
 from proxy.replay.cluster import Cluster
 from proxy.replay.compare import Comparison
 from proxy.replay.outcome import Latency, Outcome
-from proxy.replay.patience import (
-    MOVES_GROUPS,
-    PAUSE,
-    REPEATABLE,
-    TRANSIENT,
-    TRIES,
-    may_pass,
-)
+from proxy.replay.patience import MOVES_GROUPS, PAUSE, REPEATABLE, TRANSIENT, TRIES, may_pass
 from proxy.replay.peer import Peer, PeerError, Reach
 from proxy.replay.plan import Plan, Step
 from proxy.replay.remap import Remap
