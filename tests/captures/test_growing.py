@@ -67,9 +67,9 @@ def test_a_file_that_is_written_is_followed_to_its_end(tmp_path: Path) -> None:
             assert time.monotonic() < until
             time.sleep(0.01)
         file.write(data[50_001:])
-    reader.join(10)
+    reader.join(20)
     pace.through()
-    again.join(10)
+    again.join(20)
     assert counts[0] == counts[1] == _count(Source([str(SAMPLE)]))
     assert not first.statistics.damage
 
