@@ -55,6 +55,9 @@ TELLING: Final[tuple[str, ...]] = (
 )
 """Fields that stand for their struct, before others."""
 SASL_TOKEN: Final = "SaslToken"
+HEAVY: Final = 4_096
+"""Bytes of a line from which on what is below it is not made beside the keyboard: records may be
+compressed a thousandfold."""
 
 
 @dataclass(slots=True)
@@ -94,6 +97,11 @@ class Item:
         return self.make is not None or bool(self._children)
 
     @property
+    def heavy(self) -> bool:
+        """Whether making what is below may take its time."""
+        return self.make is not None and self.end - self.start > HEAVY
+
+    @property
     def children(self) -> list[Item]:
         """The lines below."""
         if self.make is not None:
@@ -127,14 +135,15 @@ class Tree:
 
     def refresh(self) -> None:
         """List the visible lines again, after something was opened or closed."""
-        self.lines = []
+        lines: list[Item] = []
         stack = [(root, 0) for root in reversed(self.roots)]
         while stack:
             item, depth = stack.pop()
             item.depth = depth
-            self.lines.append(item)
+            lines.append(item)
             if item.open:
                 stack += [(child, depth + 1) for child in reversed(item.children)]
+        self.lines = lines
 
     def set_open(self, item: Item, wanted: bool) -> None:
         """Open or close a line."""
@@ -154,8 +163,18 @@ class Tree:
             stack += item.children
         self.refresh()
 
+    def any_heavy(self) -> bool:
+        """Whether a line that is made already has something heavy below it."""
+        stack = list(self.roots)
+        while stack:
+            item = stack.pop()
+            if item.heavy:
+                return True
+            stack += item._children
+        return False
+
     def find(self, space: int, at: int) -> Item | None:
-        """The innermost line for a byte; opens what is above it."""
+        """The innermost line for a byte; opens what is above it. What is heavy stays closed."""
         found, items = None, self.roots
         while True:
             inner = next((i for i in items if _covers(i, space, at)), None)
@@ -164,7 +183,7 @@ class Tree:
             if found is not None:
                 found.open = True
             found = inner
-            items = inner.children if inner.foldable else []
+            items = inner.children if inner.foldable and not inner.heavy else []
         self.refresh()
         return found
 

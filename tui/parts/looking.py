@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from textual import events, on
@@ -12,6 +13,7 @@ from tui.around import around
 from tui.decoding import Decoder
 from tui.parts.base import Base
 from tui.tree import TABS, Document, Item, Tree
+from tui.views.detail import DetailPane
 from tui.views.exchanges import ExchangeList
 from tui.views.hexpane import HexPane
 from tui.views.lines import Lines
@@ -107,12 +109,49 @@ class Looking(Base):
 
         self.set_timer(LONG, slow)
 
+    @on(DetailPane.Wanted)
+    def unfold(self, event: DetailPane.Wanted) -> None:
+        """Make what is below a line, beside the keyboard; another exchange is not kept waiting."""
+        tree, item = self.detail.tree_, event.item
+        line = item or self.detail.item
+        if line is None or self.decoding:
+            return
+        before = line.value
+
+        def make() -> Callable[[], None]:
+            if item is None:
+                tree.set_all(True)
+            else:
+                tree.set_open(item, True)
+
+            def show() -> None:
+                line.value = before
+                self.detail.changed()
+
+            return show
+
+        self.wish += 1
+        self.decoding = True
+        wish = self.wish
+        self._decoder.want(wish, make)
+
+        def slow() -> None:
+            if self.decoding and wish == self.wish:
+                line.value = f"{before}  decoding ..."
+                self.detail.changed()
+
+        self.set_timer(LONG, slow)
+
     @on(Decoded)
     def arrived(self, event: Decoded) -> None:
         """Show it, unless the cursor is somewhere else by now."""
         if event.wish != self.wish:
             return
         self.decoding = False
+        if callable(event.made):
+            event.made()
+            self._mark_bytes()
+            return
         if event.made is None:
             self.detail.show(Tree([Item("", event.why, kind="error")], []))
             self.hex.show(None, 0, 0)

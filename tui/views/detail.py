@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.events import Click
+from textual.message import Message
 
 from tui.palette import NORMAL, STYLES, Glyphs
 from tui.tree import Item, Tree
@@ -22,6 +23,13 @@ class DetailPane(Lines):
         Binding("z", "all(False)", "close all", show=False),
         Binding("Z", "all(True)", "open all", show=False),
     ]
+
+    class Wanted(Message):
+        """What is below a line, or below all, is to be made first, and takes its time."""
+
+        def __init__(self, item: Item | None) -> None:
+            super().__init__()
+            self.item = item
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(glyphs, id="detail")
@@ -83,6 +91,9 @@ class DetailPane(Lines):
 
     def action_all(self, wanted: bool) -> None:
         """Open or close everything."""
+        if wanted and self.tree_.any_heavy():
+            self.post_message(self.Wanted(None))
+            return
         self.tree_.set_all(wanted)
         self.changed()
 
@@ -95,5 +106,8 @@ class DetailPane(Lines):
             self.action_turn()
 
     def _set(self, item: Item, wanted: bool) -> None:
+        if wanted and item.heavy:
+            self.post_message(self.Wanted(item))
+            return
         self.tree_.set_open(item, wanted)
         self.changed()

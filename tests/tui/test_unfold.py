@@ -1,0 +1,66 @@
+"""Large batches are opened beside the keyboard."""
+
+from __future__ import annotations
+
+import threading
+
+from tests.tui.pilots import idle, run
+from tui.store import Store
+from tui.tree import HEAVY, Item, Space, Tree
+
+
+def heavy(gate: threading.Event) -> Tree:
+    def make() -> list[Item]:
+        assert gate.wait(30)
+        return [Item("record[0]", "offset 0", 0, 9)]
+
+    item = Item("records", "5000 bytes", 0, HEAVY + 1, make=make)
+    return Tree([item], [Space("Wire", bytes(HEAVY + 1))])
+
+
+def test_keys_work_while_a_batch_is_opened(store: Store) -> None:
+    async def steps(app, pilot):
+        gate = threading.Event()
+        await pilot.press("enter")
+        app.detail.show(heavy(gate))
+        await pilot.press("right")
+        await pilot.pause(0.4)
+        assert app.decoding
+        assert app.detail.tree_.roots[0].value == "5000 bytes  decoding ..."
+        await pilot.press("tab", "down")  # the bytes are there already
+        gate.set()
+        await idle(app, pilot)
+        assert [item.label for item in app.detail.tree_.lines] == ["records", "record[0]"]
+        assert app.detail.tree_.roots[0].value == "5000 bytes"
+
+    run(store, steps)
+
+
+def test_another_exchange_does_not_wait_for_a_batch(store: Store) -> None:
+    async def steps(app, pilot):
+        gate = threading.Event()
+        await pilot.press("enter")
+        app.detail.show(heavy(gate))
+        await pilot.press("Z", "escape", "down")
+        await pilot.pause(0.6)
+        await pilot.press("down")
+        await idle(app, pilot)
+        assert app.document.exchange.number == app.list.number
+        shown = app.detail.tree_
+        gate.set()
+        await pilot.pause(0.1)
+        await idle(app, pilot)
+        assert app.detail.tree_ is shown
+
+    run(store, steps)
+
+
+def test_a_byte_does_not_open_what_is_heavy() -> None:
+    gate = threading.Event()
+    tree = heavy(gate)
+    assert tree.find(0, 5) is tree.roots[0]
+    assert tree.any_heavy()
+    gate.set()
+    tree.set_all(True)
+    assert not tree.any_heavy()
+    assert len(tree.lines) == 2
