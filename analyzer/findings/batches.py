@@ -130,9 +130,11 @@ class Batches(Detector):
             of = f" of topic {safe(str(topic))}" if topic else ""
             if kind == "damaged":
                 name, text = "batch-damaged", f"{what}{of} with {who} carried damaged batches"
-                where = all_of(
-                    mine, f"api == {api} and number >= {seen.first[1] if seen.first else 0}"
-                )
+                numbers = ", ".join(map(str, sorted(seen.numbers)))
+                where = f"number in {{{numbers}}}"
+                if len(seen.numbers) < seen.count:  # too many to be kept
+                    first = seen.first[1] if seen.first else 0
+                    where = all_of(mine, f"api == {api} and number >= {first}")
             elif kind == "zstd":
                 name = "batch-codec"
                 text = (

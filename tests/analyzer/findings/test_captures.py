@@ -89,6 +89,35 @@ KNOWN: dict[str, set[str]] = {
 """Sample -> errors and warnings that are right: a wrong password on purpose, an old library."""
 
 
+EXACT = {
+    "batch-damaged",
+    "batch-old-format",
+    "breaks-on-upgrade",
+    "commit-storm",
+    "denied",
+    "eager-fetches",
+    "error-broken",
+    "error-seen",
+    "error-storm",
+    "lookup-storm",
+    "message-too-large",
+    "no-answer-yet",
+    "no-api-versions",
+    "producer-fenced",
+    "sasl-failed",
+    "slow-answers",
+    "surplus",
+    "telemetry",
+    "throttled",
+    "unanswered",
+    "undecodable",
+    "unknown-api",
+    "unknown-topic",
+    "version-refused",
+}
+"""Rules that count exchanges: their evidence is these, and no others."""
+
+
 @cache
 def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
     found = Findings()
@@ -124,6 +153,8 @@ def test_evidence_selects_exchanges(path: Path) -> None:
         selected = [row.number for row, exchange in pairs if wanted(row, exchange)]
         assert selected, finding
         assert len(selected) < len(pairs) or len(pairs) < 200, finding
+        if finding.name in EXACT:
+            assert len(selected) == finding.count, finding
 
 
 def serious(path: Path) -> set[str]:
