@@ -118,7 +118,8 @@ def compare(folder: Path, path: Path, part: Path) -> None:
         lines["tshark -T json -Y kafka"] = part, [*tshark, "-T", "json", "-Y", "kafka"]
         lines["tshark -T json"] = part, [*tshark, "-T", "json"]
     print(
-        f"{'':24}{'MB':>6}{'wall s':>9}{'CPU s':>9}{'ms/MB':>9}{'MB held':>9}{'worker':>9}{'load':>6}"
+        f"{'':24}{'MB':>6}{'wall s':>9}{'CPU s':>9}{'ms/MB':>9}{'MB held':>9}{'worker':>9}"
+        f"{'load':>6}"
     )
     found: dict[str, Cost] = {}
     for name, (input_, line) in lines.items():
