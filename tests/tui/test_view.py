@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -17,6 +18,9 @@ from analyzer.rows import result, row_of
 from analyzer.session import Session
 from analyzer.session_packing import HEAD_COLUMNS
 from captures import Spool
+from tests.tui.pilots import text_of
+from tui.app import ScopeApp
+from tui.feed import StillFeed
 from tui.masks import bad
 from tui.sorting import Order
 from tui.store import LATER, Store
@@ -152,3 +156,30 @@ def test_fields_of_headers_look_at_no_column_of_bodies() -> None:
         else:
             LISTS[name](part)
         assert part._columns.keys() <= {*HEAD_COLUMNS}, name
+
+
+def test_the_screen_says_how_far_bodies_were_read(
+    growing: tuple[Store, list[Exchange]],
+) -> None:
+    store, exchanges = growing
+    _fill(store, exchanges[: len(exchanges) // 2])
+
+    async def steps() -> None:
+        app = ScopeApp(StillFeed(store), "x", filter_text="topic")
+        store.progress.done = False
+        store.progress.following = True
+        async with app.run_test(size=(160, 50)) as pilot:
+            await pilot.pause(0.2)
+            screen = text_of(app)
+            assert "following  bodies 50 %  ctrl+c stops" in screen
+            assert "bodies 50 %: partial" in screen
+            _fill(store, exchanges[len(exchanges) // 2 :])
+            store.progress.done, store.progress.following = True, False
+            app._busy = True
+            app.tick()
+            await pilot.pause()
+            screen = text_of(app)
+            assert "bodies" not in screen
+            assert "following" not in screen
+
+    asyncio.run(steps())
