@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from analyzer.filter import Filter, Known, compile_filter, compile_query
+from analyzer.filter import Bound, Filter, Known, compile_filter, compile_query
+from analyzer.filter_bind import Every, Test
 from analyzer.findings.model import Finding
 
 if TYPE_CHECKING:
@@ -32,15 +33,31 @@ class Evidence:
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = [each for each in findings if each.filter]
-        self._wanted: list[tuple[Finding, Filter]] = [
-            (each, _compiled(each.filter)) for each in self.findings
-        ]
+        self._wanted: dict[tuple[str, Any], list[tuple[int, Filter]]] = {}
+        """By what an exchange must have to be asked for at all."""
+        for place, finding in enumerate(self.findings):
+            wanted = _compiled(finding.filter)
+            for key in _needed(wanted.bound):
+                self._wanted.setdefault(key, []).append((place, wanted))
         self._asked: list[Query] = []
         self._for: tuple[Session, int] | None = None
 
     def of(self, row: Row, exchange: Exchange) -> tuple[Finding, ...]:
         """The findings that an exchange is evidence of, the worst first."""
-        return tuple(finding for finding, wanted in self._wanted if wanted(row, exchange))
+        keys = (
+            ("", None),
+            ("number", row.number),
+            ("conn", row.connection),
+            ("client", row.client_id),
+            ("api", row.api_key),
+        )
+        places = [
+            place
+            for key in keys
+            for place, wanted in self._wanted.get(key, ())
+            if wanted(row, exchange)
+        ]
+        return tuple(self.findings[place] for place in sorted(places))
 
     def note(self, known: Known, row: Row, exchange: Exchange) -> None:
         """Tell filters of an exchange's findings, before they judge it."""
@@ -75,6 +92,21 @@ class Evidence:
             self._for = session, session.dropped
             self._asked = [compile_query(each.filter) for each in self.findings]
         return self._asked
+
+
+def _needed(bound: Bound | None) -> list[tuple[str, Any]]:
+    """(field, value) pairs of which an exchange has one, when a filter wants it: the rarest field
+    of those that it must have; else nothing in particular."""
+    terms = bound.terms if isinstance(bound, Every) else (bound,)
+    for name in ("number", "conn", "client", "api"):
+        for term in terms:
+            if not isinstance(term, Test) or term.field.name != name or term.scope != "any":
+                continue
+            if term.relation == "==":
+                return [(name, term.value)]
+            if term.relation == "in" and all(last is None for _, last in term.value):
+                return [(name, value) for value in dict.fromkeys(each for each, _ in term.value)]
+    return [("", None)]
 
 
 def note(known: Known, number: int, found: tuple[Finding, ...]) -> None:

@@ -76,3 +76,18 @@ def test_a_pipe_cannot_be_read_twice() -> None:
 
 def test_an_unknown_severity_or_rule_selects_nothing() -> None:
     assert not run("ls", capture_of("too-large"), "--json", "-Y", "finding == nothing").stdout
+
+
+@pytest.mark.parametrize("name", [*NAMES, "consumer-protocol", "healthy"])
+def test_who_is_asked_for_less_misses_nothing(name: str) -> None:
+    findings = Findings()
+    with open_capture([capture_of(name)]) as capture:
+        names = capture.context.names
+        pairs = [(row_of(exchange, names), exchange) for exchange in capture.exchanges()]
+    for row, exchange in pairs:
+        findings.add(row, exchange)
+    evidence = Evidence(findings.told(names))
+    wanted = [(each, compile_filter(each.filter)) for each in evidence.findings]
+    for row, exchange in pairs:
+        found = tuple(each for each, filter_ in wanted if filter_(row, exchange))
+        assert evidence.of(row, exchange) == found
