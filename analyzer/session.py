@@ -176,8 +176,8 @@ class Session:
         self._indexed = self.dropped + len(self.numbers)
 
     def drop(self, count: int) -> None:
-        """Forget the oldest rows, and what of the tables only they have. Does the same to equal
-        sessions, so that one may follow the other; connections stay."""
+        """Forget the oldest rows, and what of the tables and connections only they have. Does the
+        same to equal sessions, so that one may follow the other."""
         count = min(count, len(self))
         if count <= 0:
             return
@@ -187,6 +187,7 @@ class Session:
         del self._ids[: 8 * count]
         for column, table in TABLE_COLUMNS:
             self._compact(column, table)
+        self._compact_connections()
         self.dropped += count
         for remarks in (self._remarks, self._hints, self._fetch_sessions):
             for key in [key for key in remarks if key < self.dropped]:
@@ -217,6 +218,15 @@ class Session:
             numbers[number] = new.number(old.values[number])
         setattr(self, table, new)
         setattr(self, column, array(rows.typecode, map(numbers.__getitem__, rows)))
+
+    def _compact_connections(self) -> None:
+        used = sorted(set(self.connection))
+        new = {old: index for index, old in enumerate(used)}
+        self.connections = [self.connections[old] for old in used]
+        self.connection = array(self.connection.typecode, map(new.__getitem__, self.connection))
+        self._connection_index = {
+            connection.number: index for index, connection in enumerate(self.connections)
+        }
 
     def ids(self, begin: int = 0, end: int | None = None) -> bytes:
         """Ids of rows begin..end, eight bytes each."""

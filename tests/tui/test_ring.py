@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from analyzer.context import Context
 from analyzer.offline import open_capture
@@ -89,3 +94,85 @@ def test_texts_go_from_the_front() -> None:
     assert store.texts.rows_with(re.compile(b"thr")) == [1]
     # What begins in one text and ends in the next is in neither.
     assert store.texts.rows_with(re.compile(b"fthr")) == []
+
+
+class Live:
+    """A client that comes again and again under another name, seen through the pipe."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        with open_capture([SAMPLE]) as capture:
+            self.seen = list(capture.exchanges())
+            self.read = capture.source.read
+        self.child = Session(Context(), self.read)
+        self.growth = Growth(self.child)
+        self.store = Store(self.read)
+        self.view = View(self.store, "api == Produce or error")
+        self.told = 0
+
+    def feed(self, batches: int, size: int = 1_000) -> None:
+        for _ in range(batches):
+            some, connections = [], {}
+            for place in range(size):
+                exchange = self.seen[place % len(self.seen)]
+                key = (exchange.connection.number, place // 100)
+                if key not in connections:
+                    number = (self.told + place) * 10 + len(connections)
+                    connections[key] = replace(exchange.connection, number=number)
+                some.append(
+                    replace(
+                        exchange,
+                        number=self.told + place + 1,
+                        connection=connections[key],
+                        client_id=f"client-{self.told // 3_000}",
+                    )
+                )
+            rows = [row_of(each, self.child.context.names) for each in some]
+            self.child.extend(some, rows)
+            self.child.fill(some, rows)
+            delta = pickle.loads(pickle.dumps(self.growth.take(self.limit), protocol=5))
+            self.store.drop(delta.get("drop", 0))
+            apply(delta, self.store.session)
+            self.store.texts.extend([result(row) for row in rows])
+            self.view.advance(60)
+            self.told += size
+
+
+def check_bounds(live: Live, limit: int) -> None:
+    session = live.store.session
+    assert session.dropped > 0
+    assert len(session) <= limit + 2_000
+    assert len(session.connections) <= len(session)
+    assert {*session.connection} == {*range(len(session.connections))}
+    assert len(session.client_ids.values) <= len(session) // 3_000 + 2
+    assert len(session._index) <= 2 * len(session)
+    for index in (0, len(session) - 1):
+        number = session.numbers[index]
+        old = live.seen[(number - 1) % 1_000 % len(live.seen)]
+        found = session.exchange(index)
+        assert (found.client, found.broker, found.request) == (old.client, old.broker, old.request)
+        assert found.client_id == f"client-{(number - 1) // 1_000 * 1_000 // 3_000}"
+
+
+def test_connections_and_names_go_with_their_rows() -> None:
+    live = Live(4_000)
+    live.feed(12)
+    check_bounds(live, 4_000)
+
+
+@pytest.mark.soak
+def test_a_million_exchanges_leave_no_more_behind_than_the_ring_holds() -> None:
+    limit = 50_000
+    live = Live(limit)
+    live.feed(200)
+    before = rss()
+    live.feed(800)
+    assert live.told == 1_000_000
+    check_bounds(live, limit)
+    assert rss() < before * 1.15 + 20_000_000
+
+
+def rss() -> int:
+    """Bytes of this process in memory."""
+    pages = Path("/proc/self/statm").read_text("ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
