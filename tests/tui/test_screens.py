@@ -257,11 +257,14 @@ def test_waits_can_be_put_back(demo: ReadScene) -> None:
     perform(LatencyBoard, demo.fresh(), steps)
 
 
-def test_without_colour_nothing_is_lost(demo: ReadScene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [GroupsBoard, FindingsBoard, ClientsBoard, LatencyBoard])
+def test_without_colour_nothing_is_lost(
+    demo: ReadScene, kind: type[Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     async def steps(app, pilot):
-        compare("groups-160x50", text_of(app))
+        compare(f"{kind.TITLE.lower()}-160x50", text_of(app))
         ground = app.screen.background_colors[1]
         colours = {
             segment.style.color.triplet
@@ -274,4 +277,4 @@ def test_without_colour_nothing_is_lost(demo: ReadScene, monkeypatch: pytest.Mon
         assert colours
         assert all(colour.red == colour.green == colour.blue for colour in colours)
 
-    perform(GroupsBoard, demo.fresh(), steps)
+    perform(kind, demo.fresh(), steps)
