@@ -23,7 +23,8 @@ INTRODUCTION: Final = """
 `kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown,
 F1 says what the pane with the focus is good for, `:` or ctrl+p finds everything by name.
 Nothing needs a mouse; with one, a click moves, a double click opens, a click on a title orders,
-the wheel scrolls.
+the wheel scrolls, and the lines between panes are dragged. In the list `*` is a mark, `◆` says
+that a finding of severity error is about the row, `◇` a warning.
 """
 SETTINGS: Final = """## Settings
 
@@ -40,7 +41,9 @@ SETTINGS: Final = """## Settings
 LAST: Final = """
 What cannot be followed (an unknown id, theme or setting) is said when the program starts.
 `NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were
-opened, the last one first.
+opened, the last one first. Filters with names are in filters.toml beside the settings:
+`@slow = latency > 1s` in the filter box keeps one, `@slow` stands for it from then on, alone or
+within others, and `@slow =` forgets it.
 """
 
 
