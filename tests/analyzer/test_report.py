@@ -17,6 +17,7 @@ from analyzer.report import charts
 from analyzer.report.markdown import _code, _text
 from analyzer.statistics import Latency
 from captures.write import PcapngWriter
+from tests.interop.needs import need
 from tui.cli import main
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
@@ -192,9 +193,9 @@ def test_runs_of_signs() -> None:
 
 
 def test_it_is_shown_by_a_browser(tmp_path: Path) -> None:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip("needs chromium")
+    browser = next(filter(None, map(shutil.which, BROWSERS)), "")
+    if not browser:
+        need(BROWSERS[0])
     made(tmp_path, SHOP)
     shown = {}
     for name, wish in (
