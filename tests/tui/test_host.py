@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.command import CommandList
 
 from analyzer.findings import accumulators
 from analyzer.offline import open_capture
@@ -152,18 +153,37 @@ def test_help_of_a_screen_can_be_searched(store: Store) -> None:
     run(store, steps)
 
 
+async def found(app: ScopeApp, pilot: Any, words: str) -> None:
+    """Until the palette's search, which runs beside the keyboard, has the words at its top."""
+    for _ in range(500):
+        await pilot.pause(0.02)
+        for hits in app.screen.query(CommandList):
+            if hits.option_count and words in str(hits.get_option_at_index(0).prompt):
+                return
+    raise AssertionError(f"the palette does not find {words}")
+
+
+async def until(pilot: Any, there: Callable[[], bool]) -> None:
+    """Until something is so, or for ten seconds."""
+    for _ in range(500):
+        if there():
+            return
+        await pilot.pause(0.02)
+
+
 def test_the_palette_knows_actions_and_numbers(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("colon", *"clients: libraries")
-        await pilot.pause(0.3)
+        await found(app, pilot, "libraries")
         await pilot.press("enter")
-        await pilot.pause(0.3)
+        await until(pilot, lambda: app.host.number == 3)
         assert app.host.number == 3
         await pilot.press("ctrl+p", *"100")
-        await pilot.pause(0.3)
+        await found(app, pilot, "100")
         await pilot.press("enter")
-        await pilot.pause(0.3)
+        await until(pilot, lambda: app.host.number == 1)
         assert app.host.number == 1
+        await until(pilot, lambda: store.session.numbers[app.list.index] == 100)
         assert store.session.numbers[app.list.index] == 100
 
     run(store, steps)
