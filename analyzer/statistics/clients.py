@@ -100,6 +100,7 @@ class Clients(ByKey[Used]):
     """Clients by identity; their versions by API."""
 
     NAME = "clients"
+    VERSION = 2
     KEY = ("client_id", "host", "software", "user", "key", "version")
     MEASURES = Used
     COLUMNS: ClassVar[tuple[Column, ...]] = (
@@ -148,7 +149,8 @@ class Clients(ByKey[Used]):
         used.unsupported += refused
         used.request_bytes += row.request_bytes or 0
         used.response_bytes += row.response_bytes or 0
-        used.connections.add((row.connection, exchange.connection.first_ns))
+        # Not by its number: that is a place as long as an input is read in parts.
+        used.connections.add((exchange.connection.first_ns, str(exchange.connection.a)))
         if exchange.connection.handshake:
             used.fresh = 1
         role = _role(key, exchange)

@@ -67,6 +67,7 @@ class Connections(ByKey[Wire]):
     NAME = "connections"
     VERSION = 2
     KEY = ("connection", "opened", "a")
+    UNRANKED = 1
     MEASURES = Wire
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "Conn", "count"),

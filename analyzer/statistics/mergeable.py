@@ -193,11 +193,13 @@ M = TypeVar("M", bound=Measures)
 class Keyed(Generic[M]):
     """Measures by key, for at most `limit` keys; those of all other keys are one, `others`."""
 
-    __slots__ = ("_dropping", "_kind", "_limit", "_values", "others")
+    __slots__ = ("_dropping", "_kind", "_limit", "_unranked", "_values", "others")
 
-    def __init__(self, kind: type[M], limit: int = MAX_KEYS) -> None:
+    def __init__(self, kind: type[M], limit: int = MAX_KEYS, unranked: int = 0) -> None:
+        """`unranked`: so many parts at the front of a key have no say in which keys are kept."""
         self._kind = kind
         self._limit = limit
+        self._unranked = unranked
         self._values: dict[Key, M] = {}
         self._dropping: list[tuple[int, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
@@ -212,9 +214,9 @@ class Keyed(Generic[M]):
         values, dropping = self._values, self._dropping
         if len(values) >= self._limit:
             if not dropping:
-                dropping += [(-rank(each), each) for each in values]
+                dropping += [(-rank(each[self._unranked :]), each) for each in values]
                 heapify(dropping)
-            number = -rank(key)
+            number = -rank(key[self._unranked :])
             if number < dropping[0][0]:
                 return self._rest()
             _, dropped = heappop(dropping)
@@ -252,9 +254,11 @@ class Keyed(Generic[M]):
         return [rest, [[list(key), value.dump()] for key, value in self.items()]]
 
     @classmethod
-    def load(cls, kind: type[M], state: list[Any], limit: int = MAX_KEYS) -> Keyed[M]:
+    def load(
+        cls, kind: type[M], state: list[Any], limit: int = MAX_KEYS, unranked: int = 0
+    ) -> Keyed[M]:
         """What `dump` gave."""
-        new = cls(kind, limit)
+        new = cls(kind, limit, unranked)
         rest, pairs = state
         new.others = None if rest is None else kind.load(rest)
         new._values = {tuple(key): kind.load(value) for key, value in pairs}

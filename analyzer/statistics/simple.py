@@ -29,11 +29,14 @@ class ByKey(Generic[M]):
     COLUMNS: ClassVar[tuple[Column, ...]]
     KEY: ClassVar[tuple[str, ...]]
     """Names of the parts of a key."""
+    UNRANKED: ClassVar[int] = 0
+    """Parts at the front of a key that are not the same in every way of reading a capture: which
+    keys are kept does not depend on them."""
     MEASURES: ClassVar[type[Any]]
 
     def __init__(self, limit: int = MAX_KEYS) -> None:
         self.limit = limit
-        self.values: Keyed[M] = Keyed(self.MEASURES, limit)
+        self.values: Keyed[M] = Keyed(self.MEASURES, limit, self.UNRANKED)
 
     def merge(self, other: Self) -> None:
         """Count what the other one has counted."""
@@ -47,7 +50,7 @@ class ByKey(Generic[M]):
     def load(cls, state: dict[str, Any]) -> Self:
         """The accumulator of a state; `WrongState`."""
         new = cls()
-        new.values = Keyed.load(cls.MEASURES, checked(cls, state), new.limit)
+        new.values = Keyed.load(cls.MEASURES, checked(cls, state), new.limit, cls.UNRANKED)
         return new
 
     def grouped(

@@ -64,6 +64,19 @@ def test_keys_beyond_the_limit_are_summed_up(one: list[str], two: list[str]) -> 
     assert again.dump() == keyed([*one, *two, *two]).dump()
 
 
+@given(st.lists(st.text(max_size=3), unique=True, max_size=30), st.permutations(range(30)))
+def test_numbers_that_stand_for_something_do_not_choose_what_is_kept(
+    names: list[str], places: list[int]
+) -> None:
+    def kept(numbers: list[int]) -> set[object]:
+        found: Keyed[Sum] = Keyed(Sum, 4, 1)
+        for number, name in zip(numbers, names, strict=False):
+            found[(number, name)].count += 1
+        return {key[1] for key, _ in found.items()}
+
+    assert kept(places) == kept(list(range(30)))
+
+
 @given(st.lists(st.integers(0, 50), unique=True, max_size=30), st.integers(0, 30))
 def test_the_latest_events_are_kept(times: list[int], cut: int) -> None:
     def of(some: list[int]) -> Events:
