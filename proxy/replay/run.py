@@ -110,7 +110,8 @@ class Replay:
 
     async def _until(self, step: Step, start: float, first: int) -> None:
         """Wait for the answers that the client had, and for its pace."""
-        while self._prefix < step.after or self._in_flight >= IN_FLIGHT:
+        # With nothing on its way no answer will come: a damaged capture may have it behind us.
+        while (self._in_flight and self._prefix < step.after) or self._in_flight >= IN_FLIGHT:
             await self._wait()
         if self._speed is not None:
             due = start + (step.time_ns - first) / 1e9 / self._speed

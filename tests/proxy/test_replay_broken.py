@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,24 @@ def test_any_capture_is_replayed_or_refused(folder: Path, data: bytes, writes: b
     with broker(blank) as port:
         result = replay(path, port, *(WRITES if writes else ()))
     assert result.exit_code in (0, 1, 2, 3, 4), result.output
+
+
+def test_answers_that_are_older_than_their_requests_are_not_waited_for(tmp_path: Path) -> None:
+    data = bytearray((SAMPLES / "sasl-old.pcap").read_bytes())
+    order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    at = 24
+    for number in range(1_000_000):
+        if at >= len(data):
+            break
+        second, _, size = struct.unpack_from(f"{order}III", data, at)
+        if number % 3:
+            struct.pack_into(f"{order}I", data, at, second - number)  # a clock that runs backwards
+        at += 16 + size
+    path = tmp_path / "a.pcap"
+    path.write_bytes(data)
+    with broker(blank) as port:
+        result = replay(path, port)
+    assert result.exit_code in (0, 1), result.output
 
 
 @pytest.mark.parametrize("after", [0, 2, 9])
