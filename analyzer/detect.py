@@ -39,6 +39,9 @@ _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
 )
 
 
+UNKNOWN: Final = "bytes that are no Kafka request"
+
+
 def describe(data: Data) -> str:
     """What bytes that are not Kafka look like."""
     head = bytes(data[:16])
@@ -53,7 +56,7 @@ def describe(data: Data) -> str:
             return "not a Kafka request: an empty frame"
         if size > 512 * 1024 * 1024:
             return f"not a Kafka request: it announces a size of {size} bytes"
-    return "bytes that are no Kafka request"
+    return UNKNOWN
 
 
 def look(data: Data, kafka_port: bool) -> Look:

@@ -18,6 +18,7 @@ import click
 from analyzer import rows
 from analyzer.commands.options import Wish
 from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
+from analyzer.detect import UNKNOWN
 from analyzer.filter import compile_filter
 from analyzer.filter_bind import fields_of
 from analyzer.filter_known import FIELDS as KNOWN_FIELDS
@@ -38,8 +39,6 @@ Told: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
-SILENT: Final = ("no-reply", "opaque")
-"""Exchanges that tell nothing about what the other side said, or will say."""
 FOUND: Final = frozenset({"finding", "finding.severity"})
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
@@ -136,7 +135,7 @@ class Reading:
             if not self.told:
                 self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
             self.told += 1
-            if len(self._sides) < 2 and exchange.state not in SILENT:
+            if len(self._sides) < 2 and not _silent(exchange):
                 self._hear(exchange)
             if exchange.undecoded and not self._holes:
                 self._holes = any(each.reason == "gap" for each in exchange.undecoded)
@@ -236,6 +235,14 @@ class Reading:
             for line in remarks(self.capture, verbose=self.wish.verbose):
                 click.echo(f"kafkascope: {line}", err=True)
         return self.code
+
+
+def _silent(exchange: Exchange) -> bool:
+    """Whether it tells nothing about what the other side said, or will say: no answer is due, or
+    it is TLS, HTTP, whatever else is known by its looks."""
+    if exchange.state == "opaque":
+        return exchange.reason != UNKNOWN
+    return exchange.state == "no-reply"
 
 
 def nameless(row: Row) -> bool:
