@@ -32,7 +32,7 @@ def test_a_proxied_client_is_seen_while_it_works(
             terminal.type("Enter")
             terminal.wait_for("Enter open")
             terminal.type("G")
-            terminal.wait_for("ok ui.live-0", "ProduceResponse")
+            terminal.wait_for("ok ui.live", "7 records", "ProduceResponse")
             terminal.type("8")
             terminal.wait_for("[Rules]")
         terminal.type("Q")
