@@ -43,7 +43,7 @@ What cannot be followed (an unknown id, theme or setting) is said when the progr
 `NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were
 opened, the last one first. Filters with names are in filters.toml beside the settings:
 `@slow = latency > 1s` in the filter box keeps one, `@slow` stands for it from then on, alone or
-within others, and `@slow =` forgets it.
+within others, in the box and in `-Y`, and `@slow =` forgets it ([more](filter.md#names)).
 """
 
 

@@ -249,8 +249,9 @@ class Session:
             raise ValueError("this connection watches: use another one for a stream")
         if told.get("filter") is not None:
             from analyzer.filter import bind
+            from analyzer.filter_saved import spelled
 
-            bind(told["filter"])
+            bind(spelled(told["filter"]))
         return {}
 
     def _name(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.filter import Filter, bind
 from analyzer.filter_bind import Bound, Every, Some, Test, Unless, fields_of
+from analyzer.filter_saved import spelled
 
 if TYPE_CHECKING:
     from proxy.message import Message
@@ -43,7 +44,7 @@ class Matcher:
     def __init__(self, text: str) -> None:
         """`FilterError` for a filter that is wrong; a blank one matches everything."""
         self.text = text
-        self.bound = bind(text)
+        self.bound = bind(spelled(text))
         self.early: set[str] = of_responses(self.bound)
         """Fields that a rule about requests must not name."""
         self._whole = Filter(self.bound)

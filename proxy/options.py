@@ -231,9 +231,10 @@ def _wish(told: dict[str, Any]) -> Wish:
 
 def _check_filter(text: str) -> None:
     from analyzer.filter import FilterError, bind
+    from analyzer.filter_saved import spelled
 
     try:
-        bind(text)
+        bind(spelled(text))
     except FilterError as error:
         raise click.UsageError(str(error)) from None
 

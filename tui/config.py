@@ -14,7 +14,6 @@ opened lately. Read from files in the places that XDG names.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import tomllib
 from collections.abc import Iterable
@@ -23,7 +22,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-NAME: Final = "kafkascope"
+from analyzer.places import config_home, state_home
+
 KNOWN: Final = ("theme", "times", "plain", "keys")
 MOST_RECENT: Final = 20
 
@@ -43,18 +43,12 @@ class Config:
 
 def config_path() -> Path:
     """Where the settings are."""
-    return _home("XDG_CONFIG_HOME", ".config") / NAME / "config.toml"
+    return config_home() / "config.toml"
 
 
 def recent_path() -> Path:
     """Where the list of files is."""
-    return _home("XDG_STATE_HOME", ".local/state") / NAME / "recent.json"
-
-
-def _home(variable: str, usual: str) -> Path:
-    given = os.environ.get(variable, "")
-    # XDG: a relative path is to be ignored.
-    return Path(given) if given and Path(given).is_absolute() else Path.home() / usual
+    return state_home() / "recent.json"
 
 
 def read_config(ids: Iterable[str], path: Path | None = None) -> Config:
@@ -126,7 +120,7 @@ MOST_FILTERS: Final = 200
 
 def filters_path() -> Path:
     """Where the filters are that were used."""
-    return _home("XDG_STATE_HOME", ".local/state") / NAME / "filters.json"
+    return state_home() / "filters.json"
 
 
 def filters_of(name: str, path: Path | None = None) -> list[str]:

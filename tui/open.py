@@ -81,10 +81,6 @@ def open_(
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope open -
       kafkascope open --attach
     """
-    if "@" in wish.filter_text:
-        from tui.saved import read_saved, spelled_out
-
-        wish = replace(wish, filter_text=spelled_out(wish.filter_text, read_saved()[0]))
     if wish.filter_text:
         from analyzer.filter import compile_filter
 

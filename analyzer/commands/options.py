@@ -13,6 +13,7 @@ import click
 
 from analyzer import render_times
 from analyzer.commands.tables import FORMATS, Format
+from analyzer.filter_saved import spelled
 
 KEYLOG: Final = (
     "decryption with a key log is not available: capture a plain listener, "
@@ -103,7 +104,7 @@ def _wish(
         form = form or type_  # type: ignore[assignment]
     return Wish(
         inputs=inputs,
-        filter_text=filter_text or "",
+        filter_text=spelled(filter_text or ""),
         begin=_mark("--from", begin),
         end=_mark("--to", end),
         ports=frozenset(port for text in decode_as for port in ports_of(text)),
@@ -147,8 +148,12 @@ _TO: Final = click.option("--to", "end", metavar="TIME", help="The same.")
 def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """For shells: the filter as it would be with each word that fits its end."""
     from analyzer.filter import complete
+    from analyzer.filter_names import names_at, without_names
+    from analyzer.filter_saved import read_saved
 
-    found = complete(incomplete)
+    found = names_at(incomplete, len(incomplete), read_saved()[0])
+    if found is None:
+        found = complete(without_names(incomplete))
     return [incomplete[: found.begin] + item.text for item in found.items]
 
 

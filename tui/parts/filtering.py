@@ -11,18 +11,11 @@ from textual.widgets import Input
 
 from analyzer.filter import bind, complete, seen_in
 from analyzer.filter_errors import FilterError
+from analyzer.filter_names import names_at, spelled_out, wants_keeping, without_names
+from analyzer.filter_saved import read_saved, saved_path, write_saved
 from tui import values
 from tui.config import filters_of, remember_filter
 from tui.parts.base import Base
-from tui.saved import (
-    names_at,
-    read_saved,
-    saved_path,
-    spelled_out,
-    wants_keeping,
-    without_names,
-    write_saved,
-)
 from tui.view import View
 from tui.views.choices import Choices
 
