@@ -4,6 +4,7 @@
 ports and log. What a kind of broker needs before its first start is in a subclass.
 """
 
+import os
 import random
 import shutil
 import signal
@@ -29,6 +30,9 @@ JVM = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 START_SECONDS = 90.0
+PORTS = range(20_000, 32_000)
+SPAN = 400  # how far the nodes behind a base reach
+_given: set[int] = set()
 CLUSTER_ID = "a2Fma2FzY29wZS10ZXN0cw"  # 16 bytes, URL-safe base64
 # Directory ids of a dynamic quorum's first voters, as `StorageTool format` wants them.
 DIRECTORY_IDS = ("JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A", "07R5amHmR32VDA6jHkGbTA")
@@ -37,15 +41,31 @@ USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports below the range that the kernel gives to outgoing connections, free at this moment."""
-    found = list(islice(_free(random.sample(range(20_000, 32_000), 2_000)), count))
+    """Ports below the range that the kernel gives to outgoing connections, free at this moment.
+
+    None is given twice: until a broker of three has bound its ports, they look free to the next.
+    Workers of pytest-xdist choose from ranges of their own for the same reason.
+    """
+    mine = _ports()[:-SPAN]
+    found = list(islice(_free(random.sample(mine, len(mine))), count))
     if len(found) < count:
         raise RuntimeError("no free ports")
+    _given.update(found)
     return found
+
+
+def _ports() -> range:
+    """Those of this worker."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    each = len(PORTS) // workers
+    return PORTS[number % workers * each :][:each]
 
 
 def _free(ports: Iterable[int]) -> Iterator[int]:
     for port in ports:
+        if port in _given:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
@@ -58,8 +78,9 @@ def free_base(nodes: int) -> int:
     """A port from which `nodes` nodes find theirs, each 100 above the one before."""
     while True:
         (base,) = free_ports(1)
-        wanted = {base + 100 * node + place for node in range(nodes) for place in range(4)}
-        if wanted <= set(_free(wanted)):
+        others = {base + 100 * node + place for node in range(nodes) for place in range(4)} - {base}
+        if others <= set(_free(others)):
+            _given.update(others)
             return base
 
 
