@@ -38,6 +38,26 @@ SETTINGS: Final = """## Settings
     "list.mark" = "m,ctrl+k"       # by the ids above; several keys with commas
     "board.sort" = "s"
 """
+COLOURS: Final = """## Colours of rows
+
+`$XDG_CONFIG_HOME/kafkascope/colours.toml`: a filter and a style a line, both in quotes. The first
+filter that wants a row colours it.
+
+    "@slow" = "bold mark"
+    'topic contains ".dlq"' = "error"
+    "client == legacy-job" = "black on #e69f00"
+    "finding" = "underline"
+"""
+PAINT: Final = """
+Filters are [those of everywhere](filter.md), with saved ones and those that read messages: only
+rows that are drawn are held against them. A style is made of `bold`, `italic`, `underline`,
+`reverse`, `strike`, `dim`, of colours (`red`, `#e69f00`, behind `on` for the ground) and of the
+names `error`, `note`, `label`, `mark`, `good`, `wait`, `bar`, whose colours can be read on light
+and dark grounds and told apart by everybody. Letters and signs in front of results stay; with
+`NO_COLOR` only what is no colour is left of a style, and on the cursor's line a style with a
+ground has no colours. What is wrong in the file is said in one line, and the other rules hold. In
+the palette (`:`) "read the colour rules again" takes over a change.
+"""
 LAST: Final = """
 What cannot be followed (an unknown id, theme or setting) is said when the program starts.
 `NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were
@@ -57,7 +77,9 @@ def markdown() -> str:
         out += ["", f"As text: `{kind.COMMAND}`".replace("{}", "INPUT")]
         if kind.KEYS:
             out += ["", *_table(kind.KEYS)]
-    return "\n".join([*out, "", SETTINGS, fill(LAST.strip(), WIDTH), ""])
+    return "\n".join(
+        [*out, "", SETTINGS, fill(LAST.strip(), WIDTH), "", COLOURS, fill(PAINT.strip(), WIDTH), ""]
+    )
 
 
 def _table(keys: Iterable[Key]) -> list[str]:

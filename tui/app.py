@@ -84,7 +84,7 @@ class ScopeApp(Telling, Helping, Noting):
         """Start the clock."""
         said = list(self.config.said) if self.config is not None else []
         said.append(register(self, self.config.theme if self.config is not None else ""))
-        said += [self.notes.said, self.saved_said]
+        said += [self.notes.said, self.saved_said, self.colours.said]
         self.notes.said = ""
         for text in filter(None, said):
             self.tell(text, "warning")
@@ -164,6 +164,7 @@ class ScopeApp(Telling, Helping, Noting):
 
     def _ended(self) -> None:
         self._said = True
+        self.colours.forget()  # names of topics may have come late
         progress = self.feed.store.progress
         if progress.failure and not len(self.feed.store):
             self.exit(return_code=progress.code or 1, message=progress.failure)

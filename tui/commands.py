@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from textual.app import SystemCommand
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
+from tui.colours import colours_path
 from tui.config import recent
 from tui.keys import KEYS, Key
 
@@ -39,6 +40,8 @@ def commands(app: ScopeApp) -> Iterable[SystemCommand]:
             yield _of_key(app, app, key, "")
     for name, text in app.saved.items():
         yield SystemCommand(f"filter @{name}", text, partial(app.show_filter, f"@{name}"))
+    where = str(colours_path())
+    yield SystemCommand("read the colour rules again", where, app.action_colours)
     for name in recent():
         path = Path(name)
         yield SystemCommand(f"open {path.name}", str(path.parent), partial(app.reopen, name))

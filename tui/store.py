@@ -127,6 +127,24 @@ class Progress:
         return f"{self.rate()}  {seconds:.0f} s left"
 
 
+class Budget:
+    """Time for rows before their turn, so much in each period."""
+
+    def __init__(self) -> None:
+        self._window = self._spent = 0.0
+
+    def left(self) -> bool:
+        """Whether there is some."""
+        now = time.monotonic()
+        if now - self._window > PERIOD:
+            self._window, self._spent = now, 0.0
+        return self._spent <= SPENT
+
+    def took(self, seconds: float) -> None:
+        """So much was spent."""
+        self._spent += seconds
+
+
 class Store:
     """Append-only; the feed appends, the screens read."""
 
@@ -142,7 +160,7 @@ class Store:
         """As far as bodies were read."""
         self._looked: dict[int, str] = {}
         """Texts of rows that were looked at before, by index."""
-        self._window = self._spent = 0.0
+        self.budget = Budget()
         self.waiting = False
         """A row was asked for that takes too long now: ask again soon."""
         self.ends: deque[tuple[int, int | None, str, int]] = deque(maxlen=MOST_ENDS)
@@ -198,21 +216,19 @@ class Store:
         found = self._looked.get(index)
         if found is not None:
             return found
-        now = time.monotonic()
-        if now - self._window > PERIOD:
-            self._window, self._spent = now, 0.0
-        if self._spent > SPENT:
+        if not self.budget.left():
             self.waiting = True
             return LATER
         from analyzer import rows
         from captures.errors import CaptureError
 
+        begun = time.monotonic()
         try:
             found = rows.result(self.session.row(index))
         except CaptureError:
             return LATER
         finally:
-            self._spent += time.monotonic() - now
+            self.budget.took(time.monotonic() - begun)
         if len(self._looked) >= LOOKED:
             self._looked.clear()
         self._looked[index] = found

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from textual.command import CommandList
+
 from tui.app import ScopeApp
 from tui.feed import StillFeed
 from tui.store import Store
@@ -52,3 +54,13 @@ def run(
             await steps(app, pilot)
 
     asyncio.run(main())
+
+
+async def found(app: ScopeApp, pilot: Any, words: str) -> None:
+    """Until the palette's search, which runs beside the keyboard, has the words at its top."""
+    for _ in range(500):
+        await pilot.pause(0.02)
+        for hits in app.screen.query(CommandList):
+            if hits.option_count and words in str(hits.get_option_at_index(0).prompt):
+                return
+    raise AssertionError(f"the palette does not find {words}")

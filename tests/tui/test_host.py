@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.command import CommandList
 
 from analyzer.findings import accumulators
 from analyzer.offline import open_capture
 from analyzer.statistics import Connections
 from tests.tui.boards import ReadScene, text_of
+from tests.tui.pilots import found
 from tui.app import ScopeApp
 from tui.config import Config, remember
 from tui.feed import StillFeed
@@ -151,16 +151,6 @@ def test_help_of_a_screen_can_be_searched(store: Store) -> None:
         assert "The filter" in text_of(app)
 
     run(store, steps)
-
-
-async def found(app: ScopeApp, pilot: Any, words: str) -> None:
-    """Until the palette's search, which runs beside the keyboard, has the words at its top."""
-    for _ in range(500):
-        await pilot.pause(0.02)
-        for hits in app.screen.query(CommandList):
-            if hits.option_count and words in str(hits.get_option_at_index(0).prompt):
-                return
-    raise AssertionError(f"the palette does not find {words}")
 
 
 async def until(pilot: Any, there: Callable[[], bool]) -> None:

@@ -11,6 +11,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
+from tui.colours import Colours
 from tui.mentions import Mentions
 from tui.notes import Notes
 from tui.palette import NORMAL, Glyphs
@@ -64,7 +65,11 @@ class Base(App[None]):
         self.notes = notes or Notes()
         self.view_ = View(feed.store, filter_text, self.notes.known)
         self.mentions = Mentions(feed.store, self.notes.known)
-        self.list = ExchangeList(self.view_, self.glyphs, self.notes, times, self.mentions)
+        self.colours = Colours(feed.store, self.notes.known)
+        self.colours.read()
+        self.list = ExchangeList(
+            self.view_, self.glyphs, self.notes, times, self.mentions, self.colours
+        )
         self.detail = DetailPane(self.glyphs)
         self.hex = HexPane(self.glyphs)
         self.config = config

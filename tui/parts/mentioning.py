@@ -39,7 +39,8 @@ class Mentioning(Looking):
     def _wants_findings(self) -> bool:
         progress = self.feed.store.progress
         few = progress.done and 0 < len(self.feed.store) <= self.few
-        return self._asked_for or few or self.tab == "Context" or "finding" in self.view_.text
+        asked = self._asked_for or "finding" in self.view_.text or self.colours.asks("finding")
+        return asked or few or self.tab == "Context"
 
     def finding_words(self) -> str:
         """For the header."""
@@ -61,6 +62,7 @@ class Mentioning(Looking):
             spent = time.monotonic() - now
             self._due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
         if self.mentions.advance(SPENT):
+            self.colours.forget()
             self.list.changed()
             self.say()
             if "finding" in self.view_.text:

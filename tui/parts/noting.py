@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tui.colours import colours_path
 from tui.palette import NORMAL, STYLES
 from tui.parts.base import Base
 from tui.values import joined
@@ -14,6 +15,7 @@ class Noting(Base):
 
     def noted(self) -> None:
         """Marks or comments changed."""
+        self.colours.forget()
         self.list.changed()
         if any(word in self.view_.text for word in ("marked", "comment")):
             self.view_.noted()
@@ -21,6 +23,15 @@ class Noting(Base):
         if self.notes.said:
             self.tell(self.notes.said, "warning")
             self.notes.said = ""
+
+    def action_colours(self) -> None:
+        """Read the colour rules once more."""
+        self.colours.read()
+        self.list.changed()
+        if self.colours.said:
+            self.tell(self.colours.said, "warning")
+        count, path = len(self.colours.rules), colours_path()
+        self.tell(f"{count} colour {'rule' if count == 1 else 'rules'} from {path}")
 
     def action_mark(self) -> None:
         """Mark the row, or take the mark away."""

@@ -22,6 +22,7 @@ from tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
     from analyzer.rows import Row
+    from tui.colours import Colours
     from tui.mentions import Mentions
 
 EDGE: Final = 2
@@ -43,12 +44,19 @@ class ExchangeList(Lines):
         """A double click."""
 
     def __init__(
-        self, view: View, glyphs: Glyphs, notes: Notes, times: str, mentions: Mentions
+        self,
+        view: View,
+        glyphs: Glyphs,
+        notes: Notes,
+        times: str,
+        mentions: Mentions,
+        colours: Colours,
     ) -> None:
         super().__init__(glyphs, id="exchanges")
         self.view = view
         self.notes = notes
         self.mentions = mentions
+        self.colours = colours
         self.times = times
         self.reference_ns: int | None = None
         """What times count from, when they count from a mark."""
@@ -110,11 +118,16 @@ class ExchangeList(Lines):
         row = ColumnRow(store.session, index)
         number = store.session.numbers[index]
         text = store.result(index)
-        style = STYLES.get(text[:1], NORMAL)
+        rule = self.colours.style(index) or NORMAL
+        if rule.bgcolor is not None and line == self.cursor:
+            rule = rule.without_color  # its colours are not made for the cursor's ground
+        ground = rule.bgcolor is not None
+        style = rule if ground else STYLES.get(text[:1], NORMAL) + rule
         marked = number in self.notes.marked
-        out: list[Piece] = [("*" if marked else " ", STYLES["mark"] if marked else NORMAL)]
+        mark = STYLES["mark"] if marked and not ground else style if ground else NORMAL
+        out: list[Piece] = [("*" if marked else " ", mark)]
         sign, role = self.mentions.sign(number)
-        out.append((sign, STYLES[role]))
+        out.append((sign, style if ground else STYLES[role]))
         for column in self.columns(width):
             if column.name == "result":
                 out.append((text, style))
@@ -124,7 +137,9 @@ class ExchangeList(Lines):
                 out.append((cell + " " * GAP, style))
         comment = self.notes.comments.get(number)
         if comment:
-            out.append((f"  ; {comment}", STYLES["mark"]))
+            out.append((f"  ; {comment}", style if ground else STYLES["mark"]))
+        if ground:
+            out.append((" " * width, style))
         return out
 
     def _cell(self, column: Column, row: ColumnRow, line: int) -> str:
