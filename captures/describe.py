@@ -6,14 +6,18 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from captures.link import LINK_TYPES
+from captures.link_types import LINK_TYPES
 from captures.model import Packet
 
 _LAYERS: Final = {
     0: ("scapy.layers.l2", "Loopback"),
     1: ("scapy.layers.l2", "Ether"),
+    9: ("scapy.layers.ppp", "PPP"),
+    51: ("scapy.layers.ppp", "PPPoE"),
     108: ("scapy.layers.l2", "Loopback"),
+    105: ("scapy.layers.dot11", "Dot11"),
     113: ("scapy.layers.l2", "CookedLinux"),
+    127: ("scapy.layers.dot11", "RadioTap"),
     276: ("scapy.layers.l2", "CookedLinuxV2"),
 }
 """LINKTYPE_ number -> where scapy keeps its layer."""
@@ -30,10 +34,12 @@ def describe(packet: Packet) -> str:
         return f"{title}\n  {name}: not dissected\n"
     payload = layers
     while payload.payload:
-        payload = payload.payload
-        if payload.name == "TCP":
-            size = len(payload.payload)
-            payload.remove_payload()
+        above, payload = payload, payload.payload
+        # What nobody dissects may be a part of a segment: in a fragment, or in a tunnel.
+        if payload.name in ("TCP", "Raw"):
+            above = payload if payload.name == "TCP" else above
+            size = len(above.payload)
+            above.remove_payload()
             return f"{title}\n{layers.show(dump=True)}payload: {size} bytes\n"
     return f"{title}\n{layers.show(dump=True)}"
 

@@ -1,5 +1,5 @@
-"""IPv4 and IPv6: from the IP header to the TCP bytes, inside one tunnel at most. Stateless;
-fragments are reported, not guessed."""
+"""IPv4 and IPv6: from the IP header to the TCP bytes, inside some tunnels at most. Stateless;
+fragments are told as such (`captures.fragments` keeps them)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ _AUTHENTICATION: Final = 51
 _FRAGMENT_HEADER: Final = 44
 _MAX_EXTENSIONS: Final = 16
 """RFC 8200 knows fewer; a hostile packet must not keep us here."""
+MAX_TUNNELS: Final = 4
+"""A cloud's mirror around an overlay network around a container's tunnel are three."""
 
 
 class Payload(NamedTuple):
@@ -39,9 +41,26 @@ class Payload(NamedTuple):
     """IPv4's identification; -1 for IPv6, which has none."""
 
 
-def payload_of(data: Data, at: int, wire: int, *, inside: bool = False) -> Payload | str:
+class Fragment(NamedTuple):
+    """A part of an IP packet."""
+
+    key: bytes
+    """Equal in all parts of a packet: addresses, identification, in IPv4 the protocol."""
+    offset: int
+    """Of its bytes in the packet's payload."""
+    more: bool
+    """Whether others come behind it."""
+    at: int
+    """Offset of its bytes in the record."""
+    size: int
+    """How many there are, on the wire."""
+    field: int
+    """Offset in the record of the 16 bits that make it a fragment."""
+
+
+def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fragment | str:
     """The TCP part of the IP packet at `at` of a record that was `wire` bytes long, or why there
-    is none. `inside`: the packet came out of a tunnel, and may be none itself.
+    is none. `tunnels`: how many the packet came out of.
 
     Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
     above
@@ -59,31 +78,41 @@ def payload_of(data: Data, at: int, wire: int, *, inside: bool = False) -> Paylo
         header = (first & 0x0F) << 2
         if header < 20:
             return MALFORMED
-        if fragment & 0x3FFF:
-            return FRAGMENT
-        if protocol != TCP:
-            return NOT_TCP if inside else _carried(data, at + header, protocol, wire)
         if not total:
             total = wire - at
-        if total < header:
-            return MALFORMED
-        return Payload(bytes(data[at + 12 : at + 20]), at + header, total - header, ident)
+        size = total - header
+        if fragment & 0x3FFF:
+            key = bytes(data[at + 12 : at + 20]) + bytes((protocol, ident >> 8, ident & 0xFF))
+            more = bool(fragment & 0x2000)
+            return Fragment(key, (fragment & 0x1FFF) << 3, more, at + header, size, at + 6)
+        addresses = bytes(data[at + 12 : at + 20])
+        at += header
+        if protocol == _AUTHENTICATION:
+            if captured < at + 2:
+                return CUT
+            protocol, skipped = data[at], data[at + 1] + 2 << 2
+            at, size = at + skipped, size - skipped
+        if protocol != TCP:
+            return _carried(data, at, protocol, wire, tunnels)
+        return Payload(addresses, at, size, ident) if size >= 0 else MALFORMED
     if version == 6:
-        return _ipv6(data, at, wire, inside)
+        return _ipv6(data, at, wire, tunnels)
     return MALFORMED
 
 
-def _carried(data: Data, at: int, protocol: int, wire: int) -> Payload | str:
+def _carried(
+    data: Data, at: int, protocol: int, wire: int, tunnels: int
+) -> Payload | Fragment | str:
     """The TCP part of the packet that this one carries."""
-    if protocol not in CARRIERS:
+    if protocol not in CARRIERS or tunnels >= MAX_TUNNELS:
         return NOT_TCP
     inner = inner_ip(data, at, protocol)
     if inner < 0:
         return CUT if inner == SHORT else NOT_TCP
-    return payload_of(data, inner, wire, inside=True)
+    return payload_of(data, inner, wire, tunnels + 1)
 
 
-def _ipv6(data: Data, at: int, wire: int, inside: bool) -> Payload | str:
+def _ipv6(data: Data, at: int, wire: int, tunnels: int) -> Payload | Fragment | str:
     captured = len(data)
     if captured < at + 40:
         return CUT
@@ -99,14 +128,17 @@ def _ipv6(data: Data, at: int, wire: int, inside: bool) -> Payload | str:
                 return CUT
             size = data[at + 1] + 2 << 2 if following == _AUTHENTICATION else data[at + 1] + 1 << 3
         elif following == _FRAGMENT_HEADER:
-            if captured < at + 4:
+            if captured < at + 8:
                 return CUT
             # An "atomic" fragment (RFC 6946) is a whole packet: offset 0 and no more to come.
-            if (data[at + 2] << 8 | data[at + 3]) & 0xFFF9:
-                return FRAGMENT
+            offset = data[at + 2] << 8 | data[at + 3]
+            if offset & 0xFFF9:
+                key = addresses + bytes(data[at + 4 : at + 8])
+                more = bool(offset & 1)
+                return Fragment(key, offset & 0xFFF8, more, at + 8, end - at - 8, at + 2)
             size = 8
         else:
-            return NOT_TCP if inside else _carried(data, at, following, wire)
+            return _carried(data, at, following, wire, tunnels)
         following = data[at]
         at += size
     return MALFORMED

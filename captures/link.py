@@ -2,7 +2,8 @@
 
 Each reader takes the captured bytes and answers with the offset of the IP header, or with one of
 the
-negative numbers below. Add a link layer: one function here and one row of `LINK_TYPES`.
+negative numbers below. Add a link layer: one function here (`wireless` has those of radio, and of
+programs that put a header of their own before others) and one row of `link_types.LINK_TYPES`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ VLAN_TAGS: Final = frozenset((0x8100, 0x88A8, 0x9100, 0x9200))
 end."""
 MPLS: Final = frozenset((0x8847, 0x8848))
 PPPOE_SESSION: Final = 0x8864
+WIDE_TAGS: Final = {0x8926: 6, 0x893F: 8, 0x8909: 8, 0x88E7: 18}
+"""VN-Tag, 802.1BR, Cisco's group tag, and 802.1ah with the frame inside: from this EtherType to the
+next one."""
 MAX_TAGS: Final = 8
 """Nobody stacks more tags; a hostile record must not keep us here."""
 
@@ -45,10 +49,12 @@ def after_type(data: Data, at: int) -> int:
             return at + 2
         if kind in VLAN_TAGS:
             at += 4
+        elif kind in WIDE_TAGS:
+            at += WIDE_TAGS[kind]
         elif kind in MPLS:
-            return _after_labels(data, at + 2)
+            return after_labels(data, at + 2)
         elif kind == PPPOE_SESSION:
-            return _after_ppp(data, at + 2 + 6)
+            return after_ppp(data, at + 2 + 6)
         elif kind <= 1500 and data[at + 2 : at + 8] == b"\xaa\xaa\x03\x00\x00\x00":
             at += 8  # an 802.3 length, then LLC and SNAP
         else:
@@ -56,25 +62,36 @@ def after_type(data: Data, at: int) -> int:
     return NOT_IP
 
 
-def _after_labels(data: Data, at: int) -> int:
+def after_labels(data: Data, at: int) -> int:
     """Skip an MPLS stack (RFC 3032): the label with the bottom bit is the last."""
     for _ in range(MAX_TAGS):
         if at + 4 > len(data):
             return SHORT
         at += 4
         if data[at - 2] & 1:
-            return _by_version(data, at)
+            found = by_version(data, at)
+            return _pseudowire(data, at) if found == NOT_IP else found
     return NOT_IP
 
 
-def _by_version(data: Data, at: int) -> int:
+def _pseudowire(data: Data, at: int) -> int:
+    """Ethernet behind the labels (RFC 4448), with its control word, four bytes from 0, or
+    without."""
+    for begin in (at + 4, at) if not data[at] >> 4 else (at,):
+        found = after_type(data, begin + 12)
+        if found != NOT_IP:
+            return found
+    return NOT_IP
+
+
+def by_version(data: Data, at: int) -> int:
     """Nothing says what follows: look at IP's version."""
     if at >= len(data):
         return SHORT
     return at if data[at] >> 4 in (4, 6) else NOT_IP
 
 
-def _after_ppp(data: Data, at: int) -> int:
+def after_ppp(data: Data, at: int) -> int:
     """The PPP protocol number (RFC 1661), which may be compressed to one byte."""
     if at + 2 > len(data):
         return SHORT
@@ -90,7 +107,7 @@ def ethernet(data: Data) -> int:
 
 def raw(data: Data) -> int:
     """The record starts with the IP header."""
-    return _by_version(data, 0)
+    return by_version(data, 0)
 
 
 def loopback(data: Data) -> int:
@@ -119,21 +136,37 @@ def linux_sll2(data: Data) -> int:
         return 20
     if kind in VLAN_TAGS:
         return after_type(data, 22)  # the tag comes first in the payload
-    return NOT_IP
+    if kind in MPLS:
+        return after_labels(data, 20)
+    return after_ppp(data, 26) if kind == PPPOE_SESSION else NOT_IP
+
+
+def pppoe(data: Data) -> int:
+    """PPPoE without the Ethernet header: version 1, code 1, session 2, length 2."""
+    return after_ppp(data, 6)
 
 
 def ppp(data: Data) -> int:
     """PPP, with or without HDLC's address and control bytes."""
     if len(data) < 2:
         return SHORT
-    return _after_ppp(data, 2 if data[0] == 0xFF and data[1] == 0x03 else 0)
+    return after_ppp(data, 2 if data[0] == 0xFF and data[1] == 0x03 else 0)
+
+
+def directed_ppp(data: Data) -> int:
+    """PPP behind a byte that tells the direction, which pppd writes in place of the address."""
+    if len(data) < 3:
+        return SHORT
+    if data[1] == 0x03:
+        return after_ppp(data, 2)
+    return after_ppp(data, 3 if data[1] == 0xFF and data[2] == 0x03 else 1)
 
 
 def cisco_hdlc(data: Data) -> int:
     """Address 1, control 1, EtherType 2; PPP-style framing uses FF 03 here."""
     if len(data) < 4:
         return SHORT
-    return _after_ppp(data, 2) if data[0] == 0xFF else after_type(data, 2)
+    return after_ppp(data, 2) if data[0] == 0xFF else after_type(data, 2)
 
 
 def nflog(data: Data) -> int:
@@ -147,7 +180,7 @@ def nflog(data: Data) -> int:
         if size < 4:
             return NOT_IP
         if kind & 0x7FFF == 9:
-            return _by_version(data, at + 4)
+            return by_version(data, at + 4)
         at += size + 3 & ~3
     return NOT_IP
 
@@ -156,24 +189,14 @@ def pflog(data: Data) -> int:
     """OpenBSD packet filter log: the first byte is the header's length without its padding."""
     if len(data) < 1:
         return SHORT
-    return _by_version(data, data[0] + 3 & ~3)
+    return by_version(data, data[0] + 3 & ~3)
 
 
-LINK_TYPES: Final[dict[int, tuple[str, Reader]]] = {
-    0: ("BSD loopback", loopback),
-    1: ("Ethernet", ethernet),
-    9: ("PPP", ppp),
-    12: ("raw IP", raw),
-    14: ("raw IP", raw),
-    50: ("PPP in HDLC", cisco_hdlc),
-    101: ("raw IP", raw),
-    104: ("Cisco HDLC", cisco_hdlc),
-    108: ("OpenBSD loopback", loopback),
-    113: ("Linux cooked v1", linux_sll),
-    117: ("OpenBSD packet filter log", pflog),
-    228: ("raw IPv4", raw),
-    229: ("raw IPv6", raw),
-    239: ("Linux netfilter log", nflog),
-    276: ("Linux cooked v2", linux_sll2),
-}
-"""LINKTYPE_ number (tcpdump.org/linktypes.html) -> name for people, reader."""
+def enc(data: Data) -> int:
+    """BSD's IPsec interface: address family 4, key 4, flags 4."""
+    return by_version(data, 12)
+
+
+def ipnet(data: Data) -> int:
+    """Solaris' IP observability: 24 bytes of versions, zones and interfaces."""
+    return by_version(data, 24)

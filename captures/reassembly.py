@@ -32,6 +32,7 @@ from captures.delivery import (
     tell_gap,
     tell_opened,
 )
+from captures.fragments import Fragments
 from captures.half import ITEM_OVERHEAD, Half
 from captures.model import Closed
 from captures.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
@@ -73,6 +74,7 @@ class Reassembler:
         """Both flows of each connection; the bulk path looks its directions up here."""
         self.copies = Copies()
         self.deadlines = Deadlines()
+        self.fragments = Fragments()
         self.packets = 0
         """Number of the last packet that was fed."""
         self.connections = 0

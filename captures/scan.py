@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from captures.half import Half
+from captures.ip import FRAGMENT
 from captures.model import Chunk, Packet, Piece, StreamEvent
 from captures.reassembly import Reassembler
 from captures.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
@@ -49,8 +50,8 @@ def scan(
     other = (~columns.tcp).nonzero()[0].tolist()
     packets = list(block.packets()) if other else []
     reasons = [segment_of(packets[index]) for index in other]
-    if any(isinstance(reason, Segment) for reason in reasons):
-        return None  # TCP behind headers that `columns` does not follow: rare
+    if any(isinstance(reason, Segment) or reason == FRAGMENT for reason in reasons):
+        return None  # TCP behind headers that `columns` does not follow, or in parts: rare
     for index, reason in zip(other, reasons, strict=True):
         statistics.skip(str(reason), packets[index].link_type)
     _count(columns, statistics)

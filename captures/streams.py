@@ -8,7 +8,8 @@ from typing import Final
 
 from captures.errors import CutShort
 from captures.files import Block, Source
-from captures.model import StreamEvent
+from captures.ip import FRAGMENT
+from captures.model import Packet, StreamEvent
 from captures.reassembly import Reassembler
 from captures.tcp import segment_of
 
@@ -39,6 +40,8 @@ def streams(source: Source, *, bulk: bool | None = None) -> Iterator[StreamEvent
             _sum_up(reassembler, source)
     except CutShort as error:
         damage = error
+    for reason in reassembler.fragments.finish():
+        source.statistics.skip(reason, 0)
     yield from reassembler.finish()
     _sum_up(reassembler, source)
     if damage is not None:
@@ -52,13 +55,29 @@ def one_by_one(block: Block, reassembler: Reassembler, source: Source) -> Iterat
         segment = segment_of(packet)
         statistics.saw(packet)
         if isinstance(segment, str):
-            statistics.skip(segment, packet.link_type)
+            if segment == FRAGMENT:
+                yield from _fragment(packet, reassembler, source)
+            else:
+                statistics.skip(segment, packet.link_type)
             continue
         statistics.segments += 1
         if len(segment.payload) < segment.length:
             statistics.cut_packets += 1
         if events := reassembler.feed(segment):
             yield from events
+
+
+def _fragment(packet: Packet, reassembler: Reassembler, source: Source) -> Iterator[StreamEvent]:
+    """The events of a part of an IP packet, and of those that waited for it."""
+    statistics = source.statistics
+    for segment in reassembler.fragments.parts(packet):
+        if isinstance(segment, str):
+            statistics.skip(segment, packet.link_type)
+            continue
+        statistics.segments += 1
+        if len(segment.payload) < segment.length:
+            statistics.cut_packets += 1
+        yield from reassembler.feed(segment)
 
 
 def _sum_up(reassembler: Reassembler, source: Source) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from struct import unpack_from
 from typing import Final, NamedTuple
 
-from captures.ip import CUT, MALFORMED, payload_of
-from captures.link import LINK_TYPES, LINUX_SLL2, NOT_IP
+from captures.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
+from captures.link import LINUX_SLL2, NOT_IP
+from captures.link_types import LINK_TYPES
 from captures.model import Endpoint, Packet
 
 FIN: Final = 0x01
@@ -120,6 +121,8 @@ def segment_of(packet: Packet) -> Segment | str:
     found = payload_of(data, start, wire)
     if isinstance(found, str):
         return found
+    if isinstance(found, Fragment):
+        return FRAGMENT
     addresses, header, size, ident = found
     captured = len(data)
     # Window, checksum and options may be cut off: we need none of them.

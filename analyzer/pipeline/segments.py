@@ -17,8 +17,9 @@ from analyzer.pipeline.schemas import SEGMENTS
 from captures.columns import Columns, columns_of
 from captures.errors import CutShort
 from captures.files import Block
+from captures.fragments import Fragments
 from captures.split import Split, read_split
-from captures.tcp import Segment, endpoints, reverse, segment_of
+from captures.tcp import Segment, endpoints, reverse
 
 SCHEMA: Final = pa.schema(
     [
@@ -56,28 +57,30 @@ class Keys(dict[bytes, int]):
 
 def segments(name: str, split: Split) -> Iterator[pa.RecordBatch]:
     """The segments of a part. Damage is told by the index."""
-    keys = Keys()
+    keys, fragments = Keys(), Fragments()
     with read_split(name, split, open_anywhere) as source:
         try:
             for block in source.blocks():
-                yield from _of_block(block, keys)
+                yield from _of_block(block, keys, fragments)
         except CutShort:
             return
 
 
-def _of_block(block: Block, keys: Keys) -> Iterator[pa.RecordBatch]:
+def _of_block(block: Block, keys: Keys, fragments: Fragments) -> Iterator[pa.RecordBatch]:
     columns = columns_of(block) if len(block.positions) > 1 else None
     if columns is None:
-        yield _batch([segment_of(packet) for packet in block.packets()], keys)
+        packets = block.packets()
+        yield _batch([each for packet in packets for each in fragments.segments_of(packet)], keys)
         return
     tcp = columns.tcp.nonzero()[0]
     if len(tcp):
         yield _at_once(block, columns, tcp, keys)
     if len(tcp) < len(block.positions):
         others = [
-            segment_of(packet)
+            each
             for packet, known in zip(block.packets(), columns.tcp.tolist(), strict=True)
             if not known
+            for each in fragments.segments_of(packet)
         ]
         yield _batch(others, keys)
 

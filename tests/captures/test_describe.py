@@ -9,6 +9,7 @@ from captures.describe import describe
 from tests.captures.wires import A, B, packet
 
 FRAME = Composer(A, B).send(0, b"secret")[0]
+SNAP = b"\xaa\xaa\x03\0\0\0" + FRAME[12:]
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,9 @@ FRAME = Composer(A, B).send(0, b"secret")[0]
         (101, FRAME[14:], ["IP", "TCP", "payload: 6 bytes"]),
         (113, bytes(14) + b"\x08\x00" + FRAME[14:], ["cooked linux", "TCP", "payload: 6 bytes"]),
         (1, FRAME[:12] + b"\x08\x06" + bytes(28), ["Ethernet", "ARP"]),
+        (127, bytes.fromhex("0000080000000000 0801") + bytes(22) + SNAP, ["RadioTap", "802.11"]),
+        (1, FRAME[:20] + b"\x00\x05" + FRAME[22:], ["frag", "payload: 26 bytes"]),
+        (51, bytes.fromhex("11000001 001c 0021") + FRAME[14:], ["PPP", "TCP"]),
         (147, FRAME, ["link type 147: not dissected"]),
     ],
 )

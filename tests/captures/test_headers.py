@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captures import Packet, Segment, segment_of
-from captures.link import LINK_TYPES
+from captures.link_types import LINK_TYPES
 from captures.tcp import MASK, distance, endpoints, reverse
 from tests.captures.wires import FLOW, packet
 
@@ -98,6 +98,8 @@ REFUSED: dict[str, tuple[int, bytes, str]] = {
     "endless extension headers": (229, bytes(six(nh=0)) + bytes(8) * 100, "malformed"),
     "no next header": (229, bytes(six(nh=59)), "not tcp"),
     "empty": (1, b"", "cut"),
+    "macos tap, of another kind": (258, b"\x6c\0\0\0\2" + bytes(120), "not ip"),
+    "ppi around something else": (192, b"\0\0\x08\0\x93" + bytes(80), "not ip"),
 }
 
 
@@ -114,6 +116,14 @@ def test_a_total_length_of_zero_means_the_rest_of_the_frame() -> None:
     found = segment_of(packet(bytes(data)))
     assert isinstance(found, Segment)
     assert bytes(found.payload) == DATA
+
+
+def test_authentication_is_no_end() -> None:
+    data = bytes(ETHER / four(proto=51) / (b"\x06\x04" + bytes(22)) / tcp())
+    found = segment_of(packet(data))
+    assert isinstance(found, Segment)
+    assert bytes(found.payload) == DATA
+    assert segment_of(packet(data[:35], length=len(data))) == "cut"
 
 
 def test_the_snaplen_leaves_the_length_on_the_wire() -> None:
@@ -139,6 +149,7 @@ def test_loopback_in_the_byte_order_of_its_machine(order: Any, family: int) -> N
         assert isinstance(segment_of(packet(data, link_type=link_type)), Segment)
 
 
+SNAP = b"\xaa\xaa\x03\x00\x00\x00\x08\x00"
 LINKS: dict[str, tuple[int, bytes]] = {
     "ppp": (9, b"\xff\x03\x00\x21"),
     "ppp, compressed": (9, b"\x21"),
@@ -149,6 +160,47 @@ LINKS: dict[str, tuple[int, bytes]] = {
     "mpls": (1, bytes(12) + b"\x88\x47\x00\x00\x10\x40\x00\x00\x21\x40"),
     "pppoe": (1, bytes(12) + b"\x88\x64\x11\x00\x00\x01\x00\x40\x00\x21"),
     "snap": (1, bytes(12) + b"\x00\x50\xaa\xaa\x03\x00\x00\x00\x08\x00"),
+    "pppoe alone": (51, b"\x11\x00\x00\x01\x00\x40\x00\x21"),
+    "ppp with direction": (204, b"\x01\xff\x03\x00\x21"),
+    "ppp of pppd": (166, b"\x00\x03\x00\x21"),
+    "vn-tag": (1, bytes(12) + b"\x89\x26\x00\x01\x00\x02\x08\x00"),
+    "802.1br": (1, bytes(12) + b"\x89\x3f\x00\x01\x00\x02\x00\x00\x08\x00"),
+    "802.1ah": (1, bytes(12) + b"\x88\xe7\x00\x00\x00\x01" + bytes(12) + b"\x08\x00"),
+    "group tag": (1, bytes(12) + b"\x89\x09\x01\x01\x00\x01\x00\x07\x08\x00"),
+    "mpls with ethernet": (1, bytes(12) + b"\x88\x47\x00\x02\x11\x40" + bytes(12) + b"\x08\x00"),
+    "mpls with a control word": (
+        1,
+        bytes(12) + b"\x88\x47\x00\x02\x11\x40" + bytes(4) + b"\x02" + bytes(11) + b"\x08\x00",
+    ),
+    "sll2 with mpls": (276, b"\x88\x47" + bytes(18) + b"\x00\x02\x11\x40"),
+    "802.11": (105, b"\x08\x01" + bytes(22) + SNAP),
+    "802.11 with quality": (105, b"\x88\x02" + bytes(24) + SNAP),
+    "802.11 with high throughput": (105, b"\x88\x82" + bytes(28) + SNAP),
+    "802.11 between access points": (105, b"\x88\x03" + bytes(30) + SNAP),
+    "802.11 aggregated": (105, b"\x88\x02" + bytes(22) + b"\x80\x00" + bytes(14) + SNAP),
+    "radiotap": (127, b"\x00\x00\x08\x00" + bytes(4) + b"\x08\x01" + bytes(22) + SNAP),
+    "radiotap, padded": (
+        127,
+        b"\x00\x00\x19\x00\x03\x00\x00\x00"
+        + bytes(8)
+        + b"\x20"
+        + bytes(8)
+        + b"\x88\x01"
+        + bytes(24)
+        + b"\x00\x00"
+        + SNAP,
+    ),
+    "ppi": (192, b"\x00\x00\x0c\x00\x69\x00\x00\x00" + bytes(4) + b"\x08\x01" + bytes(22) + SNAP),
+    "macos tap, ethernet": (
+        258,
+        b"\x6c\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00" + bytes(96) + bytes(12) + b"\x08\x00",
+    ),
+    "macos tap, loopback": (
+        149,
+        b"\x6c\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00" + bytes(96) + b"\x02\x00\x00\x00",
+    ),
+    "solaris": (226, bytes(24)),
+    "bsd ipsec": (109, bytes(12)),
     "sll2 with a tag": (276, b"\x81\x00" + bytes(18) + b"\x00\x05\x08\x00"),
 }
 
@@ -163,6 +215,19 @@ def test_link_headers(name: str) -> None:
     for size in range(len(head)):
         short = segment_of(packet(head[:size], link_type=link_type, length=200))
         assert isinstance(short, str)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"\x80\x00" + bytes(22),  # a beacon
+        b"\x48\x01" + bytes(22),  # data without bytes
+        b"\x08\x41" + bytes(22) + SNAP,  # encrypted
+        b"\x08\x01" + bytes(22) + b"\x42\x42\x03" + bytes(5),  # spanning tree
+    ],
+)
+def test_other_frames_of_radio_are_not_ip(head: bytes) -> None:
+    assert segment_of(packet(head + bytes(80), link_type=105)) == "not ip"
 
 
 def test_the_interface_of_linux_cooked_v2_tells_copies_apart() -> None:
