@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
 from captures.errors import CutShort, NotACapture
+from captures.gaps import CUT, Gap, cut_short
 from captures.inflate import Stream
 from captures.model import Packet
 from captures.opening import (
@@ -26,13 +27,11 @@ from captures.opening import (
 from captures.records import Format, Interface, Secrets
 from captures.spool import NotKept, Spool
 from captures.statistics import Statistics
+from captures.window import Window, passed
 
 BLOCK_BYTES: Final = 1 << 20
 """Read at once: large enough that numpy's fixed cost is small, small enough for the processor's
 cache."""
-_SLACK: Final = 64
-"""Bytes behind the end of a buffer, so that headers may be read before their lengths are
-checked."""
 
 
 class Block(NamedTuple):
@@ -89,6 +88,10 @@ class Source:
         """How regular files are opened for `blocks`, by index and name; None: plainly."""
         self.upto: int | None = None
         """How many of the inputs are read; None: all."""
+        self.gaps: dict[int, list[Gap]] = {}
+        """File index -> where it is damaged, as far as it was read."""
+        self.told: tuple[Gap, ...] | None = None
+        """Where the input is damaged, for who knows; None: to be found out."""
         self._opened = {} if opened is None else opened
         self._spooled: dict[int, int] = {}
         self._spool_ends: dict[int, int] = {}
@@ -232,61 +235,57 @@ class Source:
         base: int = 0,
     ) -> Iterator[Block]:
         """The records of a stream whose first byte is byte `base` of the file: a record begins
-        there, or the file itself."""
-        name = spoken(self.names[index])
-        buffer = bytearray(self.block_bytes + _SLACK)
-        buffer[: len(head)] = head
-        filled = len(head)
-        at = begin = 0 if base else format_.header
+        there, or the file itself. Behind damage it goes on where records do; the damage is raised
+        at the end."""
+        gaps = self.gaps[index] = []
+        window = Window(stream, head, self.block_bytes, spool, base)
+        window.at = 0 if base else format_.header
+        yield from self._read_on(index, format_, window, gaps)
+        if gaps:
+            raise cut_short(spoken(self.names[index]), gaps)
+
+    def _read_on(
+        self, index: int, format_: Format, window: Window, gaps: list[Gap]
+    ) -> Iterator[Block]:
+        told = iter(self.told or ())
+        gap = next(told, None)
+        if self.told is not None:
+            format_.strict = False
         while True:
-            while at < filled:
-                self._before(format_, base + at)
-                positions, at = format_.walk(buffer, at, filled)
+            while window.at < window.end:
+                self._before(format_, window.offset)
+                end = window.end if gap is None else min(window.end, gap.at - window.base)
+                positions, at = format_.walk(window.buffer, window.at, end)
+                if at > window.at:
+                    window.keep = positions[-1] if positions and format_.backs else at
+                window.at = at
                 if positions:
-                    yield Block(index, format_, buffer, base, positions, self._number)
+                    yield Block(index, format_, window.buffer, window.base, positions, self._number)
                     self._number += len(positions)
                     self.statistics.packets += len(positions)
-                if format_.damage:
-                    raise _cut(
-                        f"{name} is damaged at byte {base + at}: {format_.damage}", base + at
-                    )
-                begin = base + at
-                at, format_.unwanted = at + format_.unwanted, 0
-                if not positions and base + at == begin:
+                if gap is not None and window.offset == gap.at:
+                    gaps.append(gap)
+                    if gap.resume is None or not window.skip(gap.resume - gap.at):
+                        return
+                    gap = next(told, None)
+                elif format_.damage:
+                    if not passed(format_, window, gaps):
+                        return
+                elif format_.unwanted:
+                    begin, size, format_.unwanted = window.offset, format_.unwanted, 0
+                    if not window.skip(size):
+                        gaps.append(Gap(begin, None, CUT))
+                        return
+                elif not positions:
                     break
-            # An unwanted block may end far behind; else the rest of a record moves to the front.
-            skip, rest = max(at - filled, 0), max(filled - at, 0)
-            if rest and format_.wanted(buffer, at, filled) > len(buffer) - _SLACK:
-                larger = bytearray(2 * len(buffer))
-                larger[:rest] = buffer[at:filled]
-                buffer = larger
-            elif rest and at:
-                buffer[:rest] = buffer[at:filled]
-            base += filled - rest
-            filled, at = rest, 0
-            view = memoryview(buffer)[: len(buffer) - _SLACK]
-            while True:
-                room = view[:skip] if skip else view[filled:]
-                size = stream.readinto(room) or 0
-                if spool is not None:
-                    spool.write(room[:size])
-                if not skip or not size:
-                    break
-                skip -= size
-                base += size
-            if not size:
-                if rest or skip:
-                    raise _cut(
-                        f"{name} is cut short: the record at byte {begin} is not whole", begin
-                    )
+            if window.more(format_.wanted(window.buffer, window.at, window.end)):
+                continue
+            if window.at == window.end:
                 return
-            filled += size
-
-
-def _cut(text: str, at: int) -> CutShort:
-    error = CutShort(text)
-    error.at = at
-    return error
+            # What is left is no whole record, or one whose wrong length hides whole ones.
+            if format_.final and not passed(format_, window, gaps):
+                return
+            format_.final = True
 
 
 def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None = None) -> Source:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from captures.records import MAX_RECORD, Interface, Record, Secrets
+from captures.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000, 24, 16),
@@ -32,8 +32,9 @@ header."""
 
 _VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
 
-USUAL_SNAPLEN: Final = 262_144
-"""libpcap's largest; records above it and above the file's own snaplen are damage."""
+
+YEARS: Final = 1 << 28
+"""Seconds (eight years): records further apart are looked at twice."""
 
 _NOTHING: Final = bytes(16)
 """What a crash or a full disk leaves at the end; it would read as a packet of no bytes in 1970."""
@@ -43,7 +44,8 @@ class Pcap:
     """The state of reading one pcap file."""
 
     def __init__(self, head: bytes, file: int) -> None:
-        """`head` starts with the file header, at least `size_of_header(head)` bytes."""
+        """`head` starts with the file header, at least `size_of_header(head)` bytes; the first
+        record may follow it."""
         self.order, self.unit_ns, self.header, self.skip = _MAGICS[head[:4]]
         _, _, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
         # The upper bits tell about a trailing frame check sequence; IP's length leaves it out
@@ -55,37 +57,61 @@ class Pcap:
         self.unwanted = 0
         self.uniform = True
         self.last_ns = 0
-        usual = max(snaplen, USUAL_SNAPLEN)
+        self._years = 0, 1 << 32
+        """Seconds around those of the first record."""
+        self._more = 0
+        """Bytes that it takes to judge the record at which the walk stopped."""
+        usual = max(snaplen, USUAL)
         self.limit = usual if usual <= MAX_RECORD else MAX_RECORD
-        """Bytes of a record: more are damage."""
-        self._size = Struct(self.order + "I").unpack_from
+        """Bytes of a record: more are damage. libpcap's largest snaplen is the usual size."""
+        self.fractions = 1_000_000_000 // self.unit_ns
+        """In a second."""
+        self.final = False
+        self.hopeless = False
+        self.backs = True
+        self.beyond = 0
+        self.strict: bool | None = None
+        """A record whose header contradicts itself is damage unless a good one follows. None: not
+        known yet; a file that begins with such a record was written by a program that makes
+        them."""
         self._head = Struct(self.order + "IIII").unpack_from
         self._start = bytes(head[:8])
         self._link = bytes(head[20:24])
+        first = bytearray(head[self.header :])
+        if len(first) >= self.skip:
+            self.walk(first, 0, self.skip)
+            self.damage = ""
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         """Positions of the whole records in buffer[at:end], and where the walk stopped."""
         positions: list[int] = []
         add = positions.append
-        size_at, skip, limit = self._size, self.skip, self.limit
+        head, skip, limit, fractions = self._head, self.skip, self.limit, self.fractions
+        low, high = self._years
+        self._more = 0
         while at + skip <= end:
-            size = size_at(buffer, at + 8)[0]
-            if size > limit:
-                self.damage = f"a record of {size} bytes"
-                break
-            if not size:
-                if buffer[at : at + 16] == _NOTHING:
-                    self.damage = "zeros in place of a record"
-                    break
-                if self._begins(buffer, at):
+            seconds, fraction, size, wire = head(buffer, at)
+            if not (
+                0 < size <= wire <= USUAL
+                and size <= limit
+                and fraction < fractions
+                and low <= seconds <= high
+            ):
+                if not size and self._begins(buffer, at):
                     # Files that were joined with cat: their headers stand between records.
                     if at + self.header > end:
                         break
                     if not self._is_alike(buffer, at):
                         self.damage = "a capture of another kind begins here"
+                        self.hopeless = True
                         break
                     at += self.header
                     continue
+                if not self._passes(buffer, at, end):
+                    break
+            elif self.strict is None:
+                self.strict = True
+                low, high = self._years = seconds - YEARS, seconds + YEARS
             following = at + skip + size
             if following > end:
                 break
@@ -93,13 +119,57 @@ class Pcap:
             at = following
         return positions, at
 
+    def _passes(self, buffer: bytearray, at: int, end: int) -> bool:
+        """Whether a record with an odd header is one all the same; else there is damage, or more
+        bytes are needed."""
+        _, _, size, wire = self._head(buffer, at)
+        if size > self.limit:
+            self.damage = f"a record of {size} bytes"
+            return False
+        if buffer[at : at + 16] == _NOTHING:
+            self.damage = "zeros in place of a record"
+            return False
+        if self.strict is None:
+            self.strict = False
+        if not self.strict:
+            self._years = 0, 1 << 32
+            return True
+        following = at + self.skip + size
+        if following + self.skip > end and not self.final:
+            self._more = following + self.skip - at
+            return False
+        if self._follows(buffer, following, end):
+            return True
+        if size > wire:
+            self.damage = f"a record of {size} bytes, made from {wire}"
+        else:
+            self.damage = "a record whose header contradicts itself"
+        return False
+
+    def _follows(self, buffer: bytearray, at: int, end: int) -> bool:
+        """Whether a good record stands there, or the end of the file, or the next file."""
+        if at == end:
+            return True
+        if at + self.skip > end:
+            return False
+        _, fraction, size, wire = self._head(buffer, at)
+        good = 0 < size <= wire <= USUAL and fraction < self.fractions
+        return good or self._begins(buffer, at)
+
+    def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
+        """Where records go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
+        the damage, if in or behind them."""
+        from captures.resync import search_pcap
+
+        return search_pcap(self, data, final, damaged)
+
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
         """Bytes that the record at `at` needs in all, as far as known."""
         if at + self.skip > end:
             return self.skip
         if self._begins(buffer, at):
             return self.header
-        return self.skip + int(self._size(buffer, at + 8)[0])
+        return self._more or self.skip + int(self._head(buffer, at)[2])
 
     @staticmethod
     def _begins(buffer: bytearray, at: int) -> bool:

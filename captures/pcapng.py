@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from struct import Struct, unpack_from
 from typing import Final, Literal
 
-from captures.records import MAX_RECORD, Interface, Record, Secrets
+from captures.records import MAX_RECORD, Found, Interface, Record, Secrets
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
@@ -34,9 +34,8 @@ MAX_INTERFACES: Final = 65_536
 """More are malice: each costs memory."""
 MAX_SECRETS: Final = 64 << 20
 """Bytes of secrets kept."""
-_KEPT: Final = frozenset(
-    (SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET, STATISTICS)
-)
+_LARGE: Final = frozenset((4, 9, SECRETS, 0x0BAD, 0x40000BAD))
+"""Names, journal entries, secrets, custom blocks: of any size, for they are passed over."""
 
 
 class Pcapng:
@@ -50,6 +49,11 @@ class Pcapng:
         self.drops: dict[int, int] = {}
         self.damage = ""
         self.unwanted = 0
+        self.hopeless = False
+        self.backs = False
+        self.beyond = 0
+        self.strict: bool | None = True
+        self.final = False
         self.uniform = True
         self.last_ns = 0
         self.order = "<"
@@ -85,7 +89,8 @@ class Pcapng:
             if kind == ENHANCED_PACKET and at + 28 <= end:
                 _, _, interface, _, _, captured, _ = packet(buffer, at)
                 if size & 3 or captured + 32 > size or size > MAX_RECORD or interface >= known:
-                    self.damage = self._complaint(size, captured, interface)
+                    if self._is_whole(buffer, at, end, size):
+                        self.damage = self._complaint(size, captured, interface)
                     break
                 following = at + size
                 if following > end:
@@ -107,7 +112,7 @@ class Pcapng:
                 self.damage = f"a block with the impossible length {size}"
                 break
             if size > MAX_RECORD:
-                if kind in _KEPT:
+                if kind not in _LARGE:
                     self.damage = f"a block of {size} bytes"
                     break
                 self.unwanted = size
@@ -121,10 +126,29 @@ class Pcapng:
             if self._other(kind, buffer, at, size):
                 add(at)
             if self.damage:
+                self.beyond = size
                 break
             known = len(self.interfaces) - self.first
             at = following
         return positions, at
+
+    def _is_whole(self, buffer: bytearray, at: int, end: int, size: int) -> bool:
+        """Whether all of a bad block is there, as far as its size can be believed. When its two
+        lengths are the same, that is all that is lost."""
+        if size & 3 or not 32 <= size <= MAX_RECORD:
+            return True
+        if at + size > end:
+            return self.final
+        if self._one(buffer, at + size - 4)[0] == size:
+            self.beyond = size
+        return True
+
+    def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
+        """Where blocks go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
+        the damage, if in or behind them."""
+        from captures.resync import search_pcapng
+
+        return search_pcapng(self, data, final, damaged)
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
         """Bytes that the block at `at` needs in all, as far as known."""

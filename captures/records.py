@@ -6,6 +6,10 @@ from typing import Final, NamedTuple, Protocol
 
 MAX_RECORD: Final = 16 << 20
 """No captured packet is larger (BIG TCP: 512 KB); a length above it is damage or malice."""
+WINDOW: Final = 1 << 20
+"""Bytes to look at for where records go on: several of the largest usual ones."""
+USUAL: Final = 1 << 18
+"""Bytes of a packet on the wire; larger ones exist, but are looked at twice."""
 MAX_TIME_NS: Final = (1 << 63) - 1
 """Times are kept within 64 bits (the year 2262), for a hostile clock must not break what stores
 them."""
@@ -55,6 +59,15 @@ class Record(NamedTuple):
     wire: int
 
 
+class Found(NamedTuple):
+    """What a search for a record in a window says."""
+
+    at: int | None
+    """Offset in the window where records go on; None: not found."""
+    rest: int
+    """When nothing was found: offset in the window from which to search on."""
+
+
 class Format(Protocol):
     """Reading one file: told where bytes are, tells where records are. Holds what the file
     declares."""
@@ -67,6 +80,16 @@ class Format(Protocol):
     """Interface -> packets that the capturing program says it lost."""
     damage: str
     """Why the walk cannot go on; empty while it can."""
+    hopeless: bool
+    """What comes behind the damage is not for this reader."""
+    backs: bool
+    """The length of a record before damage may be wrong, for it is there only once."""
+    strict: bool | None
+    """False: what is only odd is no damage."""
+    final: bool
+    """To be set when no more bytes will come."""
+    beyond: int
+    """Size of what the damage is confined to; 0: to be searched for."""
     unwanted: int
     """Size of a large block at the place where the walk stopped, to be skipped; else 0."""
     uniform: bool
@@ -79,6 +102,10 @@ class Format(Protocol):
 
     def wanted(self, buffer: bytearray, at: int, end: int) -> int:
         """Bytes that the record at `at` needs in all, as far as known."""
+
+    def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
+        """Where records go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
+        the damage, if in or behind them."""
 
     def record(self, buffer: bytearray, at: int) -> Record:
         """The record at a position from `walk`."""

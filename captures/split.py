@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from captures.errors import CutShort
 from captures.files import BLOCK_BYTES, Block, Source
+from captures.gaps import Gap
 from captures.inflate import Stream
 from captures.opening import format_of, open_at, open_stream
 from captures.pcap import Pcap
@@ -51,6 +52,8 @@ class Split:
     """Declared so far."""
     last_ns: int
     """Time of the packet before: simple packet blocks have none of their own."""
+    gaps: tuple[Gap, ...] = ()
+    """Where it is damaged. Readers of parts go by it, for a part alone may not tell."""
 
     def to_json(self) -> list[Any]:
         """Plain values, for `from_json`."""
@@ -70,6 +73,7 @@ class Split:
         values[9] = tuple(
             Interface._make((*each[:6], int(each[6]), int(each[7]), each[8])) for each in values[9]
         )
+        values[11] = tuple(Gap(*each) for each in values[11])
         return cls(*values)
 
 
@@ -87,6 +91,8 @@ class Index:
     """Packets that the capturing program says it lost."""
     damage: str = ""
     damage_at: int | None = None
+    gaps: list[Gap] = field(default_factory=list)
+    """Where exactly; empty when it is the compression that is damaged."""
     compressed: bool = False
     interfaces: list[Interface] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
@@ -116,7 +122,7 @@ def index(
     split_bytes: int = SPLIT_BYTES,
     block_bytes: int = BLOCK_BYTES,
 ) -> Index:
-    """Walk a file; `NotACapture` when it is none. Damage ends the walk and is told in the index."""
+    """Walk a file; `NotACapture` when it is none. Damage is told in the index."""
     from captures.columns import times_of
 
     raw = open_(name, 0)
@@ -140,7 +146,10 @@ def index(
             out.first_ns = first if out.first_ns is None else out.first_ns
             out.last_ns = last if out.last_ns is None else max(last, out.last_ns)
             format_.last_ns = int(times[-1])
-            if walk.before - starts[-1][0] >= split_bytes and not inflated:
+            hidden = walk.gaps[0][-1].at if walk.gaps[0] else 0
+            # Where a record was hidden by a longer one, the latter would not be whole.
+            here = walk.before >= hidden and not inflated
+            if here and walk.before - starts[-1][0] >= split_bytes:
                 starts.append((walk.before, *walk.state, out.packets))
             out.packets += len(block.positions)
     except CutShort as error:
@@ -148,6 +157,7 @@ def index(
         out.damage_at = error.at
     finally:
         walk.close()
+    out.gaps = walk.gaps.get(0, [])
     formats = walk.formats.get(0, format_)
     out.dropped = sum(formats.drops.values())
     out.interfaces = [each._replace(file=file) for each in formats.interfaces]
@@ -168,6 +178,7 @@ def index(
                 section,
                 tuple(out.interfaces[:known]),
                 last_ns,
+                tuple(gap for gap in out.gaps if at <= gap.at and (end is None or gap.at < end)),
             )
         )
     return out
@@ -200,6 +211,7 @@ class _Part(Source):
         self.block_bytes = block_bytes
         self._split = split
         self._number = split.first
+        self.told = split.gaps
 
     def _blocks(self) -> Iterator[Block]:
         split = self._split

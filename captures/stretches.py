@@ -10,23 +10,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final
-
-import numpy as np
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from captures.columns import times_of
 from captures.errors import CutShort
 from captures.files import BLOCK_BYTES, Block, Source
+from captures.gaps import MAX_GAPS, Gap, add, cut_short
 from captures.inflate import Stream
 from captures.opening import format_of, open_stream
 from captures.pcap import Pcap
-from captures.split import Index, Opener, Split
-
-WINDOW: Final = 1 << 20
-"""Looked at for a guess: several of the largest usual records."""
-LINKS: Final = 64
-"""Records that follow each other, before a guess is made."""
+from captures.records import WINDOW
+from captures.split import SPLIT_BYTES, Index, Opener, Split, index
 
 
 @dataclass(slots=True)
@@ -45,24 +40,32 @@ class Stretch:
     """The latest."""
     final_ns: int = 0
     """Of the last packet."""
-    damage: str = ""
-    damage_at: int | None = None
+    gaps: list[Gap] = field(default_factory=list)
+    """Where it is damaged."""
 
     def to_json(self) -> list[Any]:
-        """Plain values, for `Stretch(*values)`."""
+        """Plain values, for `from_json`."""
         return [getattr(self, each.name) for each in fields(self)]
+
+    @classmethod
+    def from_json(cls, values: list[Any]) -> Stretch:
+        """What `to_json` gave."""
+        values = [*values[:-1], [Gap(*each) for each in values[-1]]]
+        return cls(*values)
 
 
 def head_of(name: str, open_: Opener) -> bytes | None:
-    """The file header of an uncompressed pcap; None for all else."""
+    """The file header of an uncompressed pcap with the first record's; None for all else."""
     stream, head, inflated = open_stream(name, open_(name, 0))
     try:
         format_ = format_of(head, 0, name)
+        if inflated or not isinstance(format_, Pcap):
+            return None
+        rest = bytearray(format_.header + format_.skip - len(head))
+        size = stream.readinto(memoryview(rest)) or 0
     finally:
         stream.close()
-    if inflated or not isinstance(format_, Pcap):
-        return None
-    return bytes(head[: format_.header])
+    return bytes(head + rest[:size])
 
 
 def bounds(size: int, split_bytes: int) -> list[tuple[int, int]]:
@@ -83,7 +86,9 @@ def walked(
     """Walk a stretch from the first offset at which a record seems to begin."""
     begin = start
     if start:
-        begin = start + guess(Pcap(head, 0), _window(open_(name, start)))
+        data = _window(open_(name, start))
+        found = Pcap(head, 0).search(data, len(data) < WINDOW)
+        begin = start + (len(data) if found.at is None else found.at)
     return walk(name, open_, head, begin, end, block_bytes=block_bytes)
 
 
@@ -114,9 +119,10 @@ def walk(
                     out.packets += count
                 if count < len(block.positions):
                     out.landed = block.base + block.positions[count]
+                    out.gaps = list(source.gaps[0])
                     return out
-        except CutShort as error:
-            out.damage, out.damage_at = str(error), error.at
+        except CutShort:
+            out.gaps = source.gaps.get(0, [])
     out.landed = max(end, source.seen)
     return out
 
@@ -159,39 +165,13 @@ def _window(stream: Stream) -> bytearray:
     return data
 
 
-def guess(format_: Pcap, data: bytearray) -> int:
-    """The offset of what is probably the first record in these bytes; their end when nothing
-    looks like one."""
-    count = len(data) - 16 + 1
-    if count < 1:
-        return len(data)
-    words = np.ndarray((count + 12,), np.dtype(f"{format_.order}u4"), data, strides=(1,))
-    fraction, captured, wire = (words[at : at + count] for at in (4, 8, 12))
-    good = (captured > 0) & (captured <= wire) & (captured <= format_.limit)
-    good &= fraction < 1_000_000_000 // format_.unit_ns
-    first = good.nonzero()[0]
-    links = np.zeros(len(first), np.int64)
-    at = first.astype(np.int64)
-    alive = np.ones(len(first), bool)
-    for _ in range(LINKS):
-        inside = alive & (at < count)
-        if not inside.any():
-            break
-        here = at[inside]
-        alive[inside] = good[here]
-        links[inside] += good[here]
-        at[inside] = here + format_.skip + captured[here]
-    if not alive.any():
-        return len(data)
-    most = int(links[alive].max())
-    return int(first[alive & (links == most)][0])
-
-
 def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> Index:
     """One index of the walks over all stretches of a file, in their order."""
     out = Index(name)
     out.interfaces = list(Pcap(head, 0).interfaces)
     at = final_ns = 0
+    hidden = False
+    """A part would begin in records that a longer one seemed to hold."""
     for stretch in found:
         if at >= stretch.end:
             # A record that is longer than a stretch.
@@ -205,11 +185,18 @@ def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> I
             final_ns = right.final_ns
         out.packets += right.packets
         at = right.landed
-        if right.damage:
-            out.damage, out.damage_at = right.damage, right.damage_at
+        for gap in right.gaps:
+            add(out.gaps, gap)
+        hidden = hidden or bool(right.gaps and right.landed < right.gaps[-1].at)
+        if right.gaps and right.gaps[-1].resume is None:
             break
     if out.splits:
         out.splits[-1] = replace(out.splits[-1], end=None)
+    if len(out.gaps) > MAX_GAPS or hidden:
+        return index(name, open_, split_bytes=SPLIT_BYTES)
+    if out.gaps:
+        error = cut_short(name, out.gaps)
+        out.damage, out.damage_at = str(error), error.at
     return out
 
 
@@ -221,5 +208,5 @@ def _split(out: Index, head: bytes, found: Stretch, last_ns: int) -> Split:
     interfaces = tuple(out.interfaces)
     return Split(
         *(0, number, found.begin, found.landed, found.packets, out.packets + 1),
-        *(head, order, 0, interfaces if number else (), last_ns),
+        *(head, order, 0, interfaces if number else (), last_ns, tuple(found.gaps)),
     )

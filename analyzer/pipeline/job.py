@@ -10,6 +10,7 @@ from analyzer.pipeline.collect import Options
 from analyzer.pipeline.numbers import MAX_FILES
 from analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from captures.errors import NotACapture
+from captures.gaps import Gap, skipped_bytes
 from captures.model import Endpoint
 from captures.split import SPLIT_BYTES, Index, Split, index
 
@@ -219,21 +220,27 @@ def split_rows(job: Job) -> list[tuple[Any, ...]]:
 
 
 def damage_rows(job: Job) -> list[tuple[Any, ...]]:
-    """Rows of `diagnostics` about damaged files."""
-    return [
-        (
-            file.index.last_ns,
-            "read",
-            "error",
-            "damaged",
-            file.index.damage,
-            file.id,
-            file.index.damage_at,
-            None,
-            None,
-            None,
-            None,
-        )
-        for file in job.files
-        if file.index.damage
-    ]
+    """Rows of `diagnostics` about damaged files: one for each place."""
+    rows = []
+    for file in job.files:
+        about = file.index
+        if not about.damage:
+            continue
+        places = about.gaps or [Gap(about.damage_at or 0, None, about.damage)]
+        for gap in places:
+            rows.append(
+                (
+                    about.last_ns,
+                    "read",
+                    "error",
+                    "damaged",
+                    about.damage if len(places) == 1 else gap.reason,
+                    file.id,
+                    gap.at if about.gaps else about.damage_at,
+                    None,
+                    None,
+                    None,
+                    skipped_bytes([gap]) if gap.resume is not None else None,
+                )
+            )
+    return rows

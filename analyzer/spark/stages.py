@@ -17,6 +17,7 @@ from analyzer.pipeline.plain import QUICK, Parts, Writers
 from analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
 from analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from analyzer.pipeline.spread import Pairs, dissected
+from captures.gaps import Gap
 from captures.split import Index, Split, index
 from captures.stretches import Stretch, bounds, head_of, joined, walked
 
@@ -78,7 +79,7 @@ def index_files(session: Any, names: list[str], split_bytes: int) -> list[Index]
     for row in sorted(found.collect(), key=lambda row: row["number"]):
         told[row["file"]].append(json.loads(row["json"]))
     return [
-        joined(name, open_anywhere, heads[number], (Stretch(*each) for each in told[number]))
+        joined(name, open_anywhere, heads[number], map(Stretch.from_json, told[number]))
         if number in heads
         else _index_of(told[number][0])
         for number, name in enumerate(names)
@@ -119,6 +120,7 @@ def _index_text(found: Index) -> str:
 def _index_of(values: dict[str, Any]) -> Index:
     values["splits"] = [Split.from_json(each) for each in values["splits"]]
     values["interfaces"] = list(Split.from_json(values["interfaces"]).interfaces)
+    values["gaps"] = [Gap(*each) for each in values["gaps"]]
     return Index(**values)
 
 

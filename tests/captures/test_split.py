@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captures import CutShort, NotACapture, Packet, Source
+from captures.gaps import Gap, add
 from captures.split import Index, Split, index, open_local, read_split
 from tests.captures.test_pcapng import block, enhanced, interface, section
 from tests.captures.wires import Trickle, conversation
@@ -23,19 +24,19 @@ def opener(data: bytes) -> Callable[[str, int], Trickle]:
     return lambda name, start: Trickle(data[start:])
 
 
-def whole(data: bytes) -> tuple[list[Packet], list[str]]:
+def whole(data: bytes) -> tuple[list[Packet], list[str], list[Gap]]:
     source = Source(["x"], None, {0: Trickle(data)})
     found: list[Packet] = []
     try:
         found.extend(source.packets())
     except CutShort:
         pass
-    return found, [str(each) for each in source.statistics.damage]
+    return found, [str(each) for each in source.statistics.damage], source.gaps[0]
 
 
-def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[str], Index]:
+def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], list[Gap], Index]:
     found: list[Packet] = []
-    damage: list[str] = []
+    gaps: list[Gap] = []
     told = index("x", opener(data), split_bytes=size, block_bytes=block_bytes)
     for each in told.splits:
         split = Split.from_json(each.to_json())
@@ -45,16 +46,19 @@ def in_parts(data: bytes, size: int, block_bytes: int) -> tuple[list[Packet], li
             try:
                 here.extend(source.packets())
             except CutShort:
-                damage += map(str, source.statistics.damage)
+                assert source.gaps or told.compressed
+            for gap in source.gaps.get(0, []):
+                add(gaps, gap)
             assert len(here) == split.packets
             found += here
-    return found, damage, told
+    return found, gaps, told
 
 
 def check(data: bytes, size: int, block_bytes: int) -> Index:
-    expected = whole(data)
-    packets, damage, told = in_parts(data, size, block_bytes)
-    assert (packets, damage) == expected
+    expected, damage, holes = whole(data)
+    packets, gaps, told = in_parts(data, size, block_bytes)
+    assert packets == expected
+    assert gaps == told.gaps == holes
     assert told.packets == len(packets)
     assert [told.damage] == damage or (not told.damage and not damage)
     times = [each.time_ns for each in packets]
@@ -137,9 +141,10 @@ def test_a_capture_inside_a_capture_deceives_nobody() -> None:
 
 def test_a_huge_block_that_nobody_wants_is_passed_over() -> None:
     data = section("<") + interface("<") + enhanced("<", 1)
-    data += block("<", 0x99, bytes(17 << 20)) + enhanced("<", 2)
+    data += block("<", 0x0BAD, bytes(17 << 20)) + enhanced("<", 2)
     told = check(data, 1 << 20, 1 << 20)
     assert told.packets == 2
+    assert not told.damage
 
 
 @pytest.mark.parametrize("size", [1000, 50_000, 1 << 30])

@@ -1,0 +1,57 @@
+"""Places where a capture is damaged, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from captures.errors import CutShort
+
+MAX_GAPS: Final = 1000
+"""Of one file. With more it is noise, and each costs a search."""
+
+
+CUT: Final = "the record is not whole"
+"""Why the last record of a file cannot be read."""
+
+
+class Gap(NamedTuple):
+    """Bytes that could not be read as records."""
+
+    at: int
+    """Offset in the (uncompressed) file."""
+    resume: int | None
+    """Where records go on; None: nowhere. Before `at` when it is the length of the record before
+    that was wrong, and hid others."""
+    reason: str
+
+
+def add(gaps: list[Gap], gap: Gap) -> None:
+    """One more, or a longer one where it begins at the end of the last."""
+    if gaps and gaps[-1].resume == gap.at:
+        last = gaps.pop()
+        gap = Gap(last.at, gap.resume, last.reason)
+    gaps.append(gap)
+
+
+def cut_short(name: str, gaps: Sequence[Gap]) -> CutShort:
+    """What is wrong with a file, in one sentence."""
+    first, last = gaps[0], gaps[-1]
+    text = f"{name} is damaged at byte {first.at}: {first.reason}"
+    if gaps[0][1:] == (None, CUT):
+        text = f"{name} is cut short: the record at byte {first.at} is not whole"
+    elif len(gaps) > 1:
+        text = f"{name} is damaged at {len(gaps)} places, first at byte {first.at}: {first.reason}"
+    skipped = skipped_bytes(gaps)
+    if skipped:
+        text += f"; {skipped} bytes were skipped"
+    if last.resume is None and len(gaps) > 1:
+        text += f"; nothing could be read from byte {last.at} on"
+    error = CutShort(text)
+    error.at = first.at
+    return error
+
+
+def skipped_bytes(gaps: Sequence[Gap]) -> int:
+    """Bytes of all that end."""
+    return sum(max(gap.resume - gap.at, 0) for gap in gaps if gap.resume is not None)
