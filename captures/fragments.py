@@ -26,7 +26,7 @@ MAX_WAITING: Final = 8
 order, or backwards with two or three."""
 
 
-class _First(NamedTuple):
+class First(NamedTuple):
     """What a first fragment tells of the others."""
 
     segment: Segment | str
@@ -38,11 +38,11 @@ class _First(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Known:
+class Known:
     """A packet that came in parts."""
 
     time_ns: int
-    first: _First | None = None
+    first: First | None = None
     waiting: list[tuple[Packet, Fragment]] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class Fragments:
     """Hands out the segments of fragments."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[bytes, Known] = {}
 
     def segments_of(self, packet: Packet) -> list[Segment | str]:
         """The segments that a record brings; a reason in the place of each that has none."""
@@ -66,7 +66,7 @@ class Fragments:
         known = self._known.get(part.key)
         if known is None or (not part.offset and known.first is not None):
             self._known.pop(part.key, None)  # a new one goes behind all others
-            known = self._known[part.key] = _Known(packet.time_ns)
+            known = self._known[part.key] = Known(packet.time_ns)
         if not part.offset:
             known.first = first = _first(packet, part)
             out.append(_trimmed(first, packet, part))
@@ -104,18 +104,18 @@ def _fragment_of(packet: Packet) -> Fragment | None:
     return found if isinstance(found, Fragment) and found.size > 0 else None
 
 
-def _first(packet: Packet, part: Fragment) -> _First:
+def _first(packet: Packet, part: Fragment) -> First:
     """Read the first fragment as if it were the whole packet."""
     data = bytearray(packet.data)
     pack_into(">H", data, part.field, 0)
     found = segment_of(packet._replace(data=bytes(data)))
     if isinstance(found, str):
-        return _First(found, 0, None)
+        return First(found, 0, None)
     base = found.at - packet.at - part.at
-    return _First(found, base, found.length if found.length != part.size - base else None)
+    return First(found, base, found.length if found.length != part.size - base else None)
 
 
-def _trimmed(first: _First, packet: Packet, part: Fragment) -> Segment | str:
+def _trimmed(first: First, packet: Packet, part: Fragment) -> Segment | str:
     """The segment of the first fragment itself."""
     segment = first.segment
     if isinstance(segment, str):
@@ -128,7 +128,7 @@ def _trimmed(first: _First, packet: Packet, part: Fragment) -> Segment | str:
     return segment._replace(flags=flags, payload=data, length=length)
 
 
-def _later(first: _First, packet: Packet, part: Fragment) -> Segment | str:
+def _later(first: First, packet: Packet, part: Fragment) -> Segment | str:
     """The segment of another one."""
     segment = first.segment
     if isinstance(segment, str):

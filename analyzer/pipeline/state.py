@@ -34,14 +34,15 @@ def classes() -> dict[str, Any]:
     from analyzer.conversations import Undecided
     from analyzer.pipeline.brokers import Watched
     from analyzer.pipeline.collect import Seen
-    from captures import copies, deadlines, half, reassembly, tcp, tracks
+    from captures import copies, deadlines, fragments, half, ip, reassembly, tcp, tracks
     from captures import model as events
     from dissectors.registry import RequestHeader
 
     found: tuple[Any, ...] = (
         *(events.Connection, events.Endpoint, events.Opened, events.Chunk, events.Gap),
         *(events.Closed, events.Piece, tcp.Segment, half.Half, half.Waiting, tracks.Track),
-        *(reassembly.Reassembler, copies.Copies, deadlines.Deadlines),
+        *(reassembly.Reassembler, copies.Copies, deadlines.Deadlines, fragments.Fragments),
+        *(fragments.Known, fragments.First, events.Packet, ip.Fragment),
         *(model.Frame, model.Part, model.Undecoded, model.Note, RequestHeader),
         *(pending.Pending, pending.InFlight, phases.Phases),
         *(fetch_sessions.FetchSessions, fetch_sessions.FetchSession, framing.FrameBuffer),
