@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from proxy.hub import Hub
 
 MAX_QUEUED: Final = 16 * 1024 * 1024
-"""Bytes between the event loop and the thread; more is dropped."""
+"""Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
+is bounded by the arena."""
 HURRY: Final = 2 * 1024 * 1024
 """With so much in the queue the thread does not wait for more."""
 BATCH: Final = 1024 * 1024
@@ -45,22 +46,22 @@ class ConnectionTap:
         """See `hub.Tap`."""
         size = len(data)
         recorder = self._recorder
-        if recorder.queued > MAX_QUEUED:
-            recorder.drop(Event(self.number, 0, side, size, now_ns))
-            return
+        arena = recorder.hub.arena if recorder.hub is not None else None
         lease = None
-        if type(data) is memoryview:
-            if size >= LARGE and recorder.hub is not None and recorder.hub.arena is not None:
-                # Large reads are not copied, but kept where they are.
-                lease = recorder.hub.arena.keep(data)
-            if lease is None:
-                data = bytes(data)
+        if size >= LARGE and arena is not None and type(data) is memoryview:
+            # Large reads are not copied, but kept where they are.
+            lease = arena.keep(data)
+        if lease is None:
+            if recorder.copies > MAX_QUEUED:
+                recorder.drop(Event(self.number, 0, side, size, now_ns))
+                return
+            data = bytes(data)  # a frame that was kept is: it stays as it is
         recorder.put(Event(self.number, 0, side, data, now_ns, comment, lease), size)
 
     def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
         """See `hub.Tap`."""
         size = len(data)
-        if self._recorder.queued > MAX_QUEUED:
+        if self._recorder.copies > MAX_QUEUED:
             self._recorder.drop(Event(self.number, 1, side, size, now_ns))
         else:
             self._recorder.put(Event(self.number, 1, side, data, now_ns, comment), size)
@@ -102,9 +103,10 @@ class Recorder:
                 )
             )
         self._queue: deque[Event] = deque()
-        self.queued = 0
-        """Bytes in the queue. Only the thread takes away, only the loop adds: the sum may be a
-        little off, no more."""
+        self._put = self._taken = 0
+        """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
+        self._copies_put = self._copies_taken = 0
+        """Of these, copies."""
         self.dropped = 0
         """Reads that did not get into the queue."""
         self._wanted = threading.Event()
@@ -127,11 +129,18 @@ class Recorder:
         """Queue something."""
         self._queue.append(event)
         if size:
-            self.queued += size
-            if self.queued > HURRY and not self._hurry.is_set():
+            self._put += size
+            if event.lease is None:
+                self._copies_put += size
+            if self._put - self._taken > HURRY and not self._hurry.is_set():
                 self._hurry.set()
         if not self._wanted.is_set():
             self._wanted.set()
+
+    @property
+    def copies(self) -> int:
+        """Bytes in the queue that are copies of what was read."""
+        return self._copies_put - self._copies_taken
 
     def drop(self, event: Event) -> None:
         """Queue in place of bytes how many they were."""
@@ -168,6 +177,9 @@ class Recorder:
 
     def start(self) -> None:
         """Open the file; `OSError` when that is not possible."""
+        # Checksums need it. Loaded at the first large read it would cost the reads after that.
+        import numpy  # noqa: F401
+
         head = preamble()
         self._packing = Packing()
         for sink in self._sinks:
@@ -207,17 +219,18 @@ class Recorder:
     def _compose(self) -> None:
         queue, packing = self._queue, self._packing
         while queue:
-            taken = small = 0
+            small = 0
             while queue and packing.size < BATCH:
                 event = queue.popleft()
                 size = len(event.data) if isinstance(event.data, bytes | memoryview) else 0
-                taken += size
+                self._taken += size
+                if event.lease is None:
+                    self._copies_taken += size
                 packing.add(event)
                 if size < LARGE:
                     small += 1
                     if small % BREATH == 0:
                         time.sleep(BREATH_S)
-            self.queued -= taken
             batch = packing.take()
             if batch.packets:
                 for sink in self._sinks:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from proxy.direct import Direct
 from proxy.packing import Batch, Part
 
 MAX_QUEUED: Final = 16 * 1024 * 1024
@@ -28,6 +29,10 @@ CACHED: Final = 64 * 1024 * 1024
 that recording does, and take them from those who need them."""
 RELEASE: Final = 8 * 1024 * 1024
 """Written between two releases of pages."""
+BULK: Final = 256 * 1024
+"""Batches from this size on go past the page cache, while the disk keeps up."""
+SETTLE_S: Final = 0.02
+"""Until the last bytes of such batches, which fill no block, are written, too."""
 
 
 class Sink:
@@ -97,7 +102,10 @@ class Sink:
     def _run(self) -> None:
         try:
             while True:
-                self._more.wait()
+                if not self._more.wait(SETTLE_S if self._writing else None):
+                    self._settle()
+                    self._writing = False
+                    continue
                 over = self._over
                 self._more.clear()
                 self._writing = True
@@ -109,11 +117,18 @@ class Sink:
                     self._hangs = False
                     self._less.set()
                     del batch
-                self._writing = False
+                self._writing = self._unsettled
                 if over and not self._queue:
                     return
         finally:
+            self._settle()
             self._close()
+
+    def _settle(self) -> None:
+        try:
+            self._finish()
+        except OSError as error:
+            self.failed = self.failed or f"{error.strerror or error}"
 
     def _take(self, batch: Batch) -> bool:
         try:
@@ -129,6 +144,14 @@ class Sink:
 
     def _write(self, batch: Batch) -> None:
         raise NotImplementedError
+
+    @property
+    def _unsettled(self) -> bool:
+        """Whether something is kept back to be written together with what follows soon."""
+        return False
+
+    def _finish(self) -> None:
+        """Write what was kept back."""
 
     def _close(self) -> None:
         raise NotImplementedError
@@ -161,6 +184,10 @@ class FileSink(Sink):
         self._since = 0.0
         self._head = b""
         self._released = 0
+        self._direct: Direct | None = None
+        """Made when there is bulk."""
+        self._behind = False
+        """The disk does not keep up: the page cache takes what it can."""
         self.files: list[Path] = []
         self._sizes: dict[Path, int] = {}
 
@@ -189,6 +216,7 @@ class FileSink(Sink):
         return max((int(match[1]) for match in found if match is not None), default=0)
 
     def _next(self) -> None:
+        self._finish()
         self._close()
         self._number += 1
         path = self.path
@@ -206,6 +234,8 @@ class FileSink(Sink):
         self._released = 0
         self._since = time.monotonic()
         self.files.append(path)
+        if self._direct is not None:
+            self._direct.open(path, descriptor)
 
     def _write(self, batch: Batch) -> None:
         if self._rotates and (
@@ -216,7 +246,11 @@ class FileSink(Sink):
             self._prune()
         assert self._file is not None
         descriptor = self._file.fileno()
-        write_all(descriptor, batch.parts)
+        if not (self._past_cache(batch) and self._directly(descriptor, batch)):
+            if self._direct is not None:
+                self._direct.leave()
+                os.lseek(descriptor, self._size, os.SEEK_SET)
+            write_all(descriptor, batch.parts)
         self._size += batch.size
         self._sizes[self.files[-1]] = self._size
         if self._size - self._released > CACHED + RELEASE:
@@ -224,6 +258,28 @@ class FileSink(Sink):
             # Begins to write what is not on the disk yet and lets go what is; does not wait.
             with contextlib.suppress(OSError):
                 os.posix_fadvise(descriptor, 0, self._released, os.POSIX_FADV_DONTNEED)
+
+    def _past_cache(self, batch: Batch) -> bool:
+        """Whether these should go past the page cache: not what is little, or a burst."""
+        if self._queued > self.limit // 2:
+            self._behind = True
+        elif self._queued <= batch.size:
+            self._behind = False
+        return batch.size >= BULK and not self._behind
+
+    def _directly(self, descriptor: int, batch: Batch) -> bool:
+        if self._direct is None:
+            self._direct = Direct()
+            self._direct.open(self.files[-1], descriptor)
+        return self._direct.usable and self._direct.write(batch.parts, self._size)
+
+    @property
+    def _unsettled(self) -> bool:
+        return self._direct is not None and not self._direct.settled
+
+    def _finish(self) -> None:
+        if self._direct is not None:
+            self._direct.settle()
 
     def _prune(self) -> None:
         """Delete the oldest files while there is too much of them."""
@@ -237,6 +293,8 @@ class FileSink(Sink):
             oldest.unlink(missing_ok=True)
 
     def _close(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
         if self._file is not None:
             self._file.close()
             self._file = None
