@@ -19,6 +19,7 @@ from analyzer.dissection import (
     cut_of,
     dissect_request,
     dissect_response,
+    header_of_cut,
 )
 from analyzer.framing import FrameBuffer, Skipped, Unit
 from analyzer.model import (
@@ -52,6 +53,7 @@ ENDINGS: Final = {
     "idle": "the connection was silent for too long",
 }
 
+NO_ACKS: Final = "none came, and whether one was asked for (acks) is not in the capture"
 IN_A_GAP: Final = "its answer fell into a gap of the capture"
 
 _INT = struct.Struct(">i")
@@ -97,6 +99,8 @@ class Conversation:
         """Bytes of the responses are missing since the last one that paired."""
         self._skipped = 0
         """Bytes skipped since the last exchange."""
+        self._acknowledged = False
+        """A Produce of which the capture lacks the acks was answered."""
         self._ended = ""
         """How the connection ended, as far as that is known."""
         self._ended_ns: int | None = None
@@ -166,7 +170,9 @@ class Conversation:
         """Tell a request that no answer will come to."""
         if not reason and self._hole:
             reason = IN_A_GAP
-        if reason or self._ended:
+        if pending.blind and not self._acknowledged:
+            self._tell(pending, "no-reply", None, NO_ACKS)
+        elif reason or self._ended:
             self._tell(pending, "lost", None, reason or self._ended)
         else:
             self._tell(pending, "open", None, "in flight when the capture ends")
@@ -196,6 +202,8 @@ class Conversation:
             self._token(frame)
             return
         header = self._header_of(frame.payload)
+        if header is None and frame.cut:
+            header = header_of_cut(frame.payload, self._sense.client_id)
         if header is None:
             self._opaque(frame)
             return
@@ -219,7 +227,8 @@ class Conversation:
             return
         pending.frame = frame
         pending.id = self._context.identify(self.connection, self.client, frame)
-        if self._sense.client_id is None and header.client_id:
+        whole = not frame.cut or header.end < len(frame.payload)
+        if whole and self._sense.client_id is None and header.client_id:
             self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
         if self._context.bodies or header.api_key in self._context.stateful:
             decoded, pending.undecoded = dissect_request(frame, header)
@@ -234,7 +243,12 @@ class Conversation:
         pending.software = self.phases.software
         if pending.answer is not None:
             self._answered(pending, pending.answer)
-        elif header.api_key == PRODUCE and acks_of(frame.payload, header, pending.decoded) == 0:
+            return
+        acks = None
+        if header.api_key == PRODUCE:
+            acks = acks_of(frame.payload, header, pending.decoded)
+            pending.blind = acks is None and bool(frame.cut)
+        if acks == 0:
             self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
         else:
             for dropped in self._in_flight.add(header.correlation_id, pending):
@@ -296,6 +310,7 @@ class Conversation:
         if pending is not None:
             text = f"{len(frame.payload) + 4} of {frame.wire_bytes} bytes of its answer came"
             pending.notes = (Note("warning", text, "response"),)
+            pending.blind = False
             self._unanswered(pending)
 
     def _partial_request(self, frame: Frame) -> bool:
@@ -334,6 +349,7 @@ class Conversation:
         if not self._known:
             self._known = True
             self._context.brokers.add(self._ends[1])
+        self._acknowledged = self._acknowledged or pending.blind
         self._tell(pending, "answered", frame)
 
     # --- raw SASL tokens

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from analyzer.conversation import Conversation
-from analyzer.detect import describe, look
+from analyzer.detect import describe, look, look_cut
 from analyzer.framing import FrameBuffer, Unit
 from analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from analyzer.resync import RequestSense
@@ -129,12 +129,7 @@ class Undecided:
                 self._bytes += len(event.data)
                 decision = self._look(event)
             case Gap():
-                self.midstream = True
-                self._holes[event.direction] = True
-                probe = self._probes[event.direction]
-                decision = (
-                    None if probe is None else self._probed(event.direction, probe.gap(event))
-                )
+                decision = self._gap(event)
             case Closed():
                 decision = self._closed(event)
             case _:
@@ -181,6 +176,16 @@ class Undecided:
     def _other(self, direction: int) -> str:
         return describe(self._heads[direction])
 
+    def _gap(self, gap: Gap) -> Conversation | None:
+        direction, head = gap.direction, self._heads[gap.direction]
+        whole = not (self.midstream or direction or self._holes[0] or gap.size is None)
+        if whole and look_cut(head, gap.size or 0, self._expected(0)):
+            return self._conversation(0)  # frames can be followed over the hole
+        self.midstream = True
+        self._holes[direction] = True
+        probe = self._probes[direction]
+        return None if probe is None else self._probed(direction, probe.gap(gap))
+
     def _look_midstream(self, chunk: Chunk) -> Conversation | str | None:
         direction = chunk.direction
         if self._expected(direction) != self._expected(1 - direction):
@@ -189,6 +194,8 @@ class Undecided:
             reason = describe(head)
             known = reason.startswith(("TLS", "HTTP", "SSH"))
             return reason if known else self._conversation(client)
+        if direction and self.connection.handshake:
+            return None  # the side that connected is the client: these are answers
         probe = self._probes[direction]
         if probe is None:
             probe = self._probes[direction] = FrameBuffer(RequestSense())
@@ -197,10 +204,18 @@ class Undecided:
 
     def _probed(self, direction: int, units: list[Unit]) -> Conversation | None:
         for unit in units:
-            if isinstance(unit, Frame) and not unit.cut:
-                data = unit.size.to_bytes(4, "big") + unit.payload
-                if look(data, kafka_port=False) == "kafka":
-                    return self._conversation(direction)
+            if not isinstance(unit, Frame):
+                continue
+            data = unit.size.to_bytes(4, "big") + unit.payload
+            if unit.cut:
+                # Answers look like a Produce, and what would tell is missing.
+                missing = unit.size - len(unit.payload)
+                sure = self.connection.handshake or unit.payload[:2] != b"\0\0"
+                found = sure and look_cut(data, missing, kafka_port=False)
+            else:
+                found = look(data, kafka_port=False) == "kafka"
+            if found:
+                return self._conversation(direction)
         return None
 
     def _closed(self, event: Closed) -> Conversation | str | None:

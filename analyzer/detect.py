@@ -10,11 +10,13 @@ import re
 import struct
 from typing import Final, Literal
 
-from analyzer.plausible import Data, Verdict, judge_request
+from analyzer.plausible import Data, Verdict, cut_request, judge_request
 from dissectors.errors import DissectError
 from dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
 
 Look = Literal["kafka", "token", "other", "short"]
+
+PRODUCE: Final = 0
 
 KAFKA_PORTS: Final = frozenset({9092, 9093, 9094, 9095})
 """Ports on which Kafka is expected: nonsense there is worth a row. Content decides, not these."""
@@ -27,6 +29,7 @@ MAX_TOKEN: Final = 512 * 1024
 
 _SIZE = struct.Struct(">i")
 _START = struct.Struct(">ihh")
+_HEAD = struct.Struct(">ihhih")
 _HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
 _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (
@@ -73,6 +76,15 @@ def look(data: Data, kafka_port: bool) -> Look:
     return _decodes(data)
 
 
+def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
+    """Whether a request starts here of which the next `gap` bytes are missing. On ports of which
+    nothing is known a client id is wanted, and a size that agrees with the packet's."""
+    if not cut_request(data, 0, known_versions=not kafka_port):
+        return False
+    size, _, _, _, named = _HEAD.unpack_from(data)
+    return kafka_port or (named > 0 and 4 + size == len(data) + gap)
+
+
 def _odd(data: Data) -> Look:
     """Of a header that looks wrong on a port where Kafka is expected: a client id need not be text.
     Then the whole request has to decode."""
@@ -106,6 +118,8 @@ def _decodes(data: Data) -> Look:
     except DissectError:
         # A newer client may ask for a version of ApiVersions that we do not know.
         return "kafka" if header.api_key == API_VERSIONS and named else "other"
+    # Answers look like a Produce of a version that is their correlation id: it has to fit whole.
+    named = named and header.api_key != PRODUCE
     return "kafka" if decoded.end == len(payload) or named else "other"
 
 

@@ -5,6 +5,7 @@ Stateless: the header of the request says all there is to know for either side.
 
 from __future__ import annotations
 
+import struct
 from functools import cache
 from typing import Final
 
@@ -23,11 +24,30 @@ from dissectors.registry import (
 
 PRODUCE: Final = 0
 
+_HEAD = struct.Struct(">hhih")
+
 
 def api_name(key: int) -> str:
     """Kafka's name of an API, or `Api 123`."""
     api = APIS.get(key)
     return f"Api {key}" if api is None else api.name
+
+
+def header_of_cut(payload: bytes, known: bytes | None) -> RequestHeader | None:
+    """What a request's first bytes tell when the capture ends in its header: all but the end of the
+    client id, which is `known` or shown with an ellipsis; None when that is too little."""
+    if len(payload) < _HEAD.size:
+        return None
+    key, version, correlation_id, length = _HEAD.unpack_from(payload)
+    if key not in APIS or version not in APIS[key].versions or length < -1:
+        return None
+    seen = payload[_HEAD.size : _HEAD.size + max(length, 0)]
+    client_id: str | None = None
+    if known is not None and len(known) == length and known.startswith(seen):
+        client_id = known.decode("utf-8", "surrogateescape")
+    elif length >= 0:
+        client_id = seen.decode("utf-8", "ignore") + ("…" if len(seen) < length else "")
+    return RequestHeader(key, version, correlation_id, client_id, [], len(payload))
 
 
 def cut_of(frame: Frame, side: Side) -> tuple[Undecoded, ...]:

@@ -27,6 +27,7 @@ class Pending:
     __slots__ = (
         "answer",
         "api",
+        "blind",
         "decoded",
         "frame",
         "header",
@@ -43,6 +44,8 @@ class Pending:
         self.header = header
         """None for a raw SASL token."""
         self.api = api
+        self.blind = False
+        """A Produce of which the capture does not tell whether it is to be answered."""
         self.id = ""
         self.frame: Frame | None = None
         """None while the request's last bytes are missing, though its answer was seen."""

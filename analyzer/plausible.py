@@ -108,6 +108,14 @@ def judge_request(data: Data, at: int, known_versions: bool = True) -> Verdict:
     return Verdict.MORE if end == -1 else Verdict.MAYBE
 
 
+def cut_request(data: Data, at: int, known_versions: bool = True) -> bool:
+    """Whether these bytes may be the first ones of a request of which the capture lacks the rest.
+    Less of a client id is enough, but not nothing of the header."""
+    if at + HEAD_BYTES > len(data):
+        return False
+    return judge_request(data, at, known_versions) is not Verdict.NO
+
+
 def find_request(data: Data, at: int) -> int:
     """The first position from `at` that may be the start of a request; -1 when there is none."""
     found = _REQUEST.search(data, at)

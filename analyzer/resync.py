@@ -17,6 +17,7 @@ from analyzer.plausible import (
     NEAR,
     Data,
     Verdict,
+    cut_request,
     find_request,
     judge_request,
     judge_response,
@@ -41,6 +42,10 @@ class Sense(Protocol):
     def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
         """What is at that position; `fresh`: a packet starts there."""
 
+    def starts(self, data: Data, at: int) -> bool:
+        """Whether the bytes from `at` on, which start a packet and are all that the capture has of
+        it, are the first ones of a frame."""
+
     def follows(self, data: Data, first: int, second: int) -> Verdict:
         """Whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
 
@@ -64,6 +69,10 @@ class RequestSense:
         if verdict is Verdict.MAYBE and (fresh or same_client(data, at, self.client_id)):
             return Verdict.YES
         return verdict
+
+    def starts(self, data: Data, at: int) -> bool:
+        """By the header, whose client id need not be whole."""
+        return cut_request(data, at, not self.lenient)
 
     def follows(self, data: Data, first: int, second: int) -> Verdict:
         """A second plausible request confirms the first."""
@@ -91,6 +100,10 @@ class ResponseSense:
         if fresh and self._any(data, at):
             return Verdict.MAYBE
         return Verdict.NO
+
+    def starts(self, data: Data, at: int) -> bool:
+        """Nothing tells: size and id are all there is, and they are judged already."""
+        return False
 
     def follows(self, data: Data, first: int, second: int) -> Verdict:
         """The next response's id is a little higher, or in flight too."""
@@ -181,7 +194,10 @@ class Hunt:
         verdict = self._sense.judge(held, at, fresh)
         if verdict is Verdict.MORE:
             self._wanted = 0
-            return Verdict.NO if last else verdict
+            if last:
+                cut = fresh and self._sense.starts(held, at)
+                return Verdict.YES if cut else Verdict.NO
+            return verdict
         if verdict is not Verdict.MAYBE:
             return verdict
         (size,) = _SIZE.unpack_from(held, at)

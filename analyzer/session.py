@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.columns import Frames, Read, Table
-from analyzer.dissection import dissect_request, dissect_response
+from analyzer.dissection import cut_of, dissect_request, dissect_response, header_of_cut
 from analyzer.model import Exchange, Note, Request, Response, Undecoded
 from analyzer.rows import Row, row_of
 from analyzer.session_packing import (
@@ -327,8 +327,9 @@ class Session:
         try:
             header = read_request_header(frame.payload)
         except DissectError:
-            # It was there when the exchange was taken in: the file is another one by now.
-            return None, Request(frame, None, None), ()
+            # Else it was there when the exchange was taken in: the file is another one by now.
+            head = header_of_cut(frame.payload, None) if frame.cut else None
+            return head, Request(frame, head, None), cut_of(frame, "request")
         decoded, left = dissect_request(frame, header)
         return header, Request(frame, header, decoded), left
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, plural
+from analyzer.findings.view import View, all_of, among, plural
 from analyzer.identity import host_of
 from analyzer.render_list import safe
 from analyzer.statistics.mergeable import NAMES, Names, most, total
@@ -130,8 +130,7 @@ class Batches(Detector):
             of = f" of topic {safe(str(topic))}" if topic else ""
             if kind == "damaged":
                 name, text = "batch-damaged", f"{what}{of} with {who} carried damaged batches"
-                numbers = ", ".join(map(str, sorted(seen.numbers)))
-                where = f"number in {{{numbers}}}"
+                where = among("number", seen.numbers)
                 if len(seen.numbers) < seen.count:  # too many to be kept
                     first = seen.first[1] if seen.first else 0
                     where = all_of(mine, f"api == {api} and number >= {first}")

@@ -9,7 +9,7 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, plural, size
+from analyzer.findings.view import View, all_of, among, duration, plural, size
 from analyzer.render_list import safe
 from analyzer.statistics.model import Line
 
@@ -119,7 +119,7 @@ class Lives(Detector):
         self, name: str, text: str, lines: list[Line], view: View, count: int | None = None
     ) -> Finding:
         numbers = [line["connection"] for line in lines if line["requests"]][:200]
-        where = f"conn in {{{', '.join(map(str, numbers))}}}" if numbers else ""
+        where = among("conn", numbers)
         opened = [line["opened"] for line in lines if line["opened"] is not None]
         clients = {line["client_id"] for line in lines}
         who = clients.pop() if len(clients) == 1 else None

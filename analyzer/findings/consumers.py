@@ -10,7 +10,7 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.render_list import safe
 from analyzer.statistics.delivery_audit import Audit
 from analyzer.statistics.delivery_model import Happening, Partition
@@ -133,7 +133,7 @@ class Consumers(Detector):
         if kind == "pause":
             evidence = f"group == {quoted(group)}"
         else:
-            evidence = all_of(where, f"number in {{{', '.join(map(str, numbers))}}}")
+            evidence = all_of(where, among("number", numbers))
         yield view.finding(
             self.rule(name),
             f"group {safe(group)} {words}: {safe(here[0].text)}"

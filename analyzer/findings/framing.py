@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, listed, plural
+from analyzer.findings.view import View, all_of, among, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names, most
 
@@ -152,11 +152,10 @@ class Framing(Detector):
         for (client_id, host, broker), (seen, numbers) in sorted(found.items()):
             who = view.client(client_id, host)
             belong = "belongs" if seen.count == 1 else "belong"
-            conns = ", ".join(map(str, sorted(numbers)[:50]))
             yield view.finding(
                 self.rule("answer-to-nothing"),
                 f"{plural(seen.count, 'answer')} of {broker} to {who} {belong} to no request",
-                f"orphan and conn in {{{conns}}}",
+                f"orphan and {among('conn', sorted(numbers)[:50])}",
                 seen,
                 about=[("client", who), ("broker", broker)],
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, listed, plural
+from analyzer.findings.view import View, all_of, among, listed, plural
 from analyzer.identity import host_of
 from analyzer.render_list import safe
 from analyzer.statistics.mergeable import NAMES, Names
@@ -159,11 +159,10 @@ class Security(Detector):
                 "read",
             }[name]
             firsts = [odd.first for _, odd in seen if odd.first]
-            conns = ", ".join(map(str, numbers[:50]))
             yield view.finding(
                 self.rule(name),
                 text.replace(" carry ", " carries ") if len(numbers) == 1 else text,
-                f"opaque and conn in {{{conns}}}",
+                f"opaque and {among('conn', numbers[:50])}",
                 count=len(numbers),
                 first_ns=min(firsts)[0] if firsts else None,
                 last_ns=max(firsts)[0] if firsts else None,
@@ -243,11 +242,11 @@ class Security(Detector):
                     f"{broker} closed {what} of {who} at the first request; others authenticate "
                     "with SASL there"
                 )
-            conns = ", ".join(str(line["connection"]) for line in seen[:50])
+            conns = among("conn", [line["connection"] for line in seen[:50]])
             yield view.finding(
                 self.rule(name),
                 text,
-                f"conn in {{{conns}}} and lost",
+                f"{conns} and lost",
                 count=len(seen),
                 first_ns=seen[0]["opened"],
                 last_ns=seen[-1]["opened"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analyzer.filter_syntax import quoted
@@ -190,6 +191,15 @@ class View:
 def all_of(*parts: str) -> str:
     """Filters joined by `and`; empty ones are left out."""
     return " and ".join(part for part in parts if part)
+
+
+def among(field: str, numbers: Iterable[int]) -> str:
+    """A filter for numbers of a field; three and more in a row become a range."""
+    parts: list[str] = []
+    for _, run in groupby(enumerate(sorted(set(numbers))), lambda each: each[1] - each[0]):
+        row = [number for _, number in run]
+        parts += [f"{row[0]}..{row[-1]}"] if len(row) > 2 else map(str, row)
+    return f"{field} in {{{', '.join(parts)}}}" if parts else ""
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

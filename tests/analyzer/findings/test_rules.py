@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from analyzer.filter_syntax import parse
 from analyzer.findings import RULES
+from analyzer.findings.view import among
 from tests.analyzer.findings import test_handmade as handmade
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, capture_of, judged
 
@@ -134,3 +136,10 @@ def test_a_rule_is_told(rule: str) -> None:
 @pytest.mark.parametrize("rule", sorted(CALM))
 def test_a_rule_is_not_told(rule: str) -> None:
     assert rule not in found_in(CALM[rule])
+
+
+def test_numbers_in_a_row_are_a_range() -> None:
+    assert among("conn", []) == ""
+    assert among("conn", [7]) == "conn in {7}"
+    assert among("conn", [3, 1, 2, 2, 9, 10]) == "conn in {1..3, 9, 10}"
+    assert parse(among("conn", range(200))) == parse("conn in {0..199}")
