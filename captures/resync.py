@@ -28,7 +28,8 @@ LINKS: Final = 8
 """So many records that follow each other are no chance, whatever comes behind them."""
 MAX_CANDIDATES: Final = 1 << 16
 """In one window: more are malice."""
-PCAPNG_KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, 0x0A0D0D0A)
+SECTION: Final = 0x0A0D0D0A
+KINDS: Final = (1, 2, 3, 4, 5, 6, 9, 10, 0x0BAD, 0x40000BAD, SECTION)
 """Block types that a chain may begin with."""
 
 
@@ -48,22 +49,35 @@ def search_pcap(format_: Pcap, data: bytearray, final: bool, damaged: int) -> Fo
 
 
 def search_pcapng(format_: Pcapng, data: bytearray, final: bool, damaged: int) -> Found:
-    """The first block in `data`, as `search_pcap`."""
+    """The first block in `data`, as `search_pcap`: one of this section, or a section of the other
+    byte order."""
+    mine, other = ("<", ">") if format_.order == "<" else (">", "<")
+    found = _search_blocks(data, mine, KINDS, final, damaged)
+    section = _search_blocks(data, other, (SECTION,), final, damaged)
+    if section.at is not None and (found.at is None or section.at < found.at):
+        return section
+    return Found(found.at, min(found.rest, section.rest))
+
+
+def _search_blocks(
+    data: bytearray, order: str, kinds: tuple[int, ...], final: bool, damaged: int
+) -> Found:
+    """`kinds`: block types that a chain may begin with."""
     count = len(data) - 11
     if count < 1:
         return Found(None, 0)
-    words = _words(data, format_.order, 0)
+    words = _words(data, order, 0)
     sizes = words[4 : 4 + count]
     starts = ((sizes >= 12) & (sizes <= USUAL + OPTIONS) & (sizes & 3 == 0)).nonzero()[0]
     ends = starts + sizes[starts].astype(np.int64)
-    whole = ends <= len(data)
+    size = len(data)
+    whole = ends <= size
     same = np.ones(len(starts), bool)
     same[whole] = words[ends[whole] - 4] == sizes[starts[whole]]
     starts, ends = starts[same], ends[same]
-    known = np.isin(words[starts], PCAPNG_KINDS)
+    known = np.isin(words[starts], kinds)
     # What reaches out of the window has one length only, so a known type is asked for.
-    kept = (known | (ends <= len(data))) & _linked(starts, ends, count)
-    size = len(data)
+    kept = (known | (ends <= size)) & _linked(starts, ends, count)
     heads = known[kept].tolist()
     return _decide(starts[kept].tolist(), ends[kept].tolist(), heads, size, final, 11, damaged)
 

@@ -33,7 +33,7 @@ def test_samples(path: Path, tmp_path: Path) -> None:
     tasks=st.integers(1, 4),
     spread=st.sampled_from([0, 0, 1, 3]),
 )
-@settings(max_examples=30)
+@settings(max_examples=settings().max_examples // 8)
 def test_whatever_happens_on_the_network(seed: int, size: int, tasks: int, spread: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder)

@@ -60,7 +60,7 @@ def without(rows: list[dict[str, Any]], *names: str) -> list[Any]:
 
 
 @given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 14)
 def test_batches_together_are_the_whole(seed: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder)

@@ -136,9 +136,10 @@ def files(seed: int, folder: Path) -> list[str]:
             data = _sections(rng, part)
         if rng.random() < 0.15:
             data = data[: rng.randrange(60, len(data) + 1)]
-        if rng.random() < 0.1 and len(data) > 200:
-            at = rng.randrange(100, len(data))
-            data = data[:at] + rng.randbytes(3) + data[at + 3 :]
+        for _ in range(rng.choice([0, 0, 0, 1, 3]) if len(data) > 200 else 0):
+            at, size = rng.randrange(100, len(data)), rng.choice([1, 3, 16, 200])
+            new = rng.choice([rng.randbytes(size), bytes(size), b""])
+            data = data[:at] + new + data[at + size :]
         path = folder / f"{number:04}.pcap"
         if rng.random() < 0.2:
             data = gzip.compress(data)
