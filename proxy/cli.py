@@ -117,6 +117,7 @@ class Running:
                 tls=wish.tls,
                 upstream_tls=wish.upstream_tls,
                 folder=wish.folder,
+                buffer_bytes=wish.buffer_bytes,
             )
             if recorder is not None and not wish.quiet:
                 self._watch(recorder)

@@ -79,6 +79,14 @@ class Waiting:
         if self._entries:
             self._entries.popleft()
 
+    @property
+    def kept(self) -> int:
+        """Bytes of requests and answers that are kept for those who look at the answer."""
+        return sum(
+            len(each.payload or b"") + len(each.raw or b"") + len(each.answer or b"")
+            for each in self._entries
+        )
+
     def knows(self, correlation_id: int) -> bool:
         """Whether an answer with that id may come."""
         entries = self._entries

@@ -18,12 +18,13 @@ from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
 from proxy.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
-from proxy.stream import LAYER, PEER_FULL, SELF_FULL, Data, Stream
+from proxy.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
     from mitmproxy.proxy.mode_specs import ProxyMode
 
+    from proxy.hub import Hub
     from proxy.layer import KafkaLayer
     from proxy.route import Route
 
@@ -58,6 +59,7 @@ class Handler(LiveConnectionHandler):
         self._busy = False
         self._timers: set[asyncio.TimerHandle] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._cut = False
         self.kafka: KafkaLayer | None = None
         route.prepare(self)
 
@@ -270,7 +272,7 @@ class Handler(LiveConnectionHandler):
         )
         client = self.streams[0]
         assert client is not None
-        _couple(client, stream, lambda: self.route.hub.chain is not None)
+        _couple(client, stream, self.route.hub)
         self.dispatch(events.OpenConnectionCompleted(command, None))
         await self.handle_connection(server)
 
@@ -311,6 +313,45 @@ class Handler(LiveConnectionHandler):
             return True
         return any(s is not None and not s.lost and s.unsent > 0 for s in self.streams)
 
+    # --- memory
+
+    def holds(self) -> int:
+        """See `memory.Holder`."""
+        if self._cut:
+            return 0
+        relay = self.kafka.relay if self.kafka is not None else None
+        kept = relay.kept if relay is not None else 0
+        return kept + sum(s.unsent for s in self.streams if s is not None and not s.lost)
+
+    def wait(self, on: bool) -> None:
+        """See `memory.Holder`."""
+        relay = self.kafka.relay if self.kafka is not None else None
+        if relay is None:
+            return
+        for stream, way in zip(self.streams, relay.ways, strict=True):
+            if stream is not None:
+                (stream.stop if on and way.grows else stream.allow)(MEMORY)
+
+    def grows(self) -> bool:
+        """See `memory.Holder`."""
+        relay = self.kafka.relay if self.kafka is not None else None
+        return relay is not None and (relay.ways[0].grows or relay.ways[1].grows)
+
+    def cut(self, holds: int) -> None:
+        """See `memory.Holder`."""
+        self._cut = True
+        relay = self.kafka.relay if self.kafka is not None else None
+        if relay is not None:
+            relay.cause = "memory"
+        hub = self.route.hub
+        hub.once(
+            f"memory {self.client.peername}",
+            f"too much is kept for all connections together (--buffer): that of {self.peer}, "
+            f"which keeps {holds} bytes, is closed",
+        )
+        # Not at once: its own read may be what was too much.
+        asyncio.get_running_loop().call_soon(self.kill)
+
     def end(self) -> None:
         """End both sides when all is sent."""
         for io in tuple(self.transports.values()):
@@ -327,7 +368,7 @@ class Handler(LiveConnectionHandler):
                 io.handler.cancel("killed")
 
 
-def _couple(client: Stream, broker: Stream, answering: Callable[[], bool]) -> None:
+def _couple(client: Stream, broker: Stream, hub: Hub) -> None:
     """What one side does not take is not read from the other. Where rules answer, a client that
     does not take answers is not asked for more requests either."""
 
@@ -335,11 +376,15 @@ def _couple(client: Stream, broker: Stream, answering: Callable[[], bool]) -> No
         (broker.stop if on else broker.allow)(PEER_FULL)
         if not on:
             client.allow(SELF_FULL)
-        elif answering():
+        elif hub.chain is not None:
             client.stop(SELF_FULL)
+        if on and hub.memory is not None:
+            hub.memory.grew(client.unsent)
 
     def broker_full(on: bool) -> None:
         (client.stop if on else client.allow)(PEER_FULL)
+        if on and hub.memory is not None:
+            hub.memory.grew(broker.unsent)
 
     client.on_full = client_full
     broker.on_full = broker_full

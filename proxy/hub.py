@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from proxy.addresses import Rewriter
     from proxy.arena import Arena
     from proxy.held import Held
+    from proxy.memory import Memory
     from proxy.rules import Chain
 
 _log = logging.getLogger("kafkascope.proxy")
@@ -61,6 +62,7 @@ class Hub:
         self.arena: Arena | None = None
         """The memory that sockets are read into."""
         self.held: Held | None = None
+        self.memory: Memory | None = None
         self.clamp = True
         self.with_secrets = False
         """Recordings keep secrets."""

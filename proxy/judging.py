@@ -11,7 +11,7 @@ from proxy.entries import SIZE
 from proxy.message import Message
 from proxy.state import SLICE_S, State
 from proxy.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace, Throttle, Verdict
-from proxy.way import DISCARD, Way
+from proxy.way import DISCARD, Stop, Way
 
 if TYPE_CHECKING:
     from proxy.rules import Rule
@@ -43,6 +43,7 @@ class Judging(State):
             if isinstance(verdict, Delay):
                 self._record(message, message.comment)
                 stop = self._stop(way, lambda: self._judge(way, message, rules, whole))
+                self._keep(stop, whole)
                 self._out.append(WakeUp(verdict.delay_ns, (way.side, stop)))
                 return
             if isinstance(verdict, Throttle):
@@ -57,6 +58,7 @@ class Judging(State):
                 return
             self._record(message)
             stop = self._stop(way, lambda: None)
+            self._keep(stop, whole)
             self._out.append(Ask(verdict, (way.side, stop, message, rules, whole)))
             return
 
@@ -80,6 +82,7 @@ class Judging(State):
         stop = self._stop(way, lambda: self._judge(way, message, rules, whole), hold.forever)
         message.whole = whole
         stop.message = message
+        self._keep(stop, whole)
         if not hold.forever and self.hub.held is not None:
             stop.held = self.hub.held.add(self, way.side, stop, message)
 
@@ -191,6 +194,7 @@ class Judging(State):
                 self.tap.client(BROKER, view, self._now, message.comment)
                 message.comment = ""
             stop = self._stop(way, next_piece if pieces else lambda: None)
+            stop.kept = len(pieces) * step
             self._out.append(WakeUp(int(len(piece) / message.rate * 1e9), (way.side, stop)))
 
         next_piece()
@@ -212,3 +216,10 @@ class Judging(State):
             return
         self.over = True
         self._out += [End(CLIENT, verdict.how), End(BROKER, verdict.how)]
+
+    def _keep(self, stop: Stop, whole: bytes | None) -> None:
+        """A frame waits: it, and the payload that rules look at."""
+        if whole is not None:
+            stop.kept = 2 * len(whole)
+            if self.hub.memory is not None:
+                self.hub.memory.grew(len(whole))

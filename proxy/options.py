@@ -51,6 +51,7 @@ class Wish:
     tls: ClientTls | None
     upstream_tls: UpstreamTls | None
     folder: Path
+    buffer_bytes: int
     metrics: Address | None
     control: str
     """A path, "-" for stdin and stdout, "none"; empty: the usual place."""
@@ -145,6 +146,13 @@ _OPTIONS: Final = (
     click.option("--upstream-name", help="Name to verify instead of the host."),
     click.option("--upstream-insecure", is_flag=True, help="Believe any certificate."),
     click.option("--confdir", type=_PATH, help="Where our certificate authority is kept."),
+    click.option(
+        "--buffer",
+        type=Quantity("size", size),
+        default="512MB",
+        show_default=True,
+        help="What all connections together may keep.",
+    ),
     click.option("--metrics", metavar="[HOST]:PORT", help="Counters for Prometheus; loopback."),
     click.option(
         "--control", default="", metavar="PATH", help='A socket; "-": stdin and stdout; "none".'
@@ -221,6 +229,7 @@ def _wish(told: dict[str, Any]) -> Wish:
         upstream_tls=_upstream_tls(told),
         folder=told["confdir"] or Path.home() / ".kafkascope",
         metrics=metrics,
+        buffer_bytes=told["buffer"],
         control=told["control"],
         ready_file=told["ready_file"],
         grace_s=told["grace"] / 1e9,

@@ -182,6 +182,8 @@ class Relay(Requests, Responses):
             else:
                 if mode != DISCARD:
                     way.body += view[at : at + take]
+                    if self.hub.memory is not None:
+                        self.hub.memory.grew(take)
                 at += take
                 way.left -= take
                 start = at

@@ -19,6 +19,7 @@ from proxy.arena import Arena
 from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
 from proxy.held import Held
 from proxy.hub import Hub
+from proxy.memory import LIMIT, Memory
 from proxy.rules import Chain
 from proxy.stream import DRAINING, Stream
 from proxy.tls import ClientTls, Tls, UpstreamTls
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from proxy.route import Mode, Route
     from proxy.rules import Rule
 
+LOOK_S: Final = 0.1
+"""Between two looks at memory while much of it is in use."""
 STOP_SECONDS: Final = 5.0
 """For answers that are still to come when the proxy stops."""
 
@@ -52,9 +55,11 @@ class KafkaProxy:
         tls: ClientTls | None = None,
         upstream_tls: UpstreamTls | None = None,
         folder: Path | None = None,
+        buffer_bytes: int = LIMIT,
     ) -> None:
         """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
-        port 0 takes any free one. `folder` keeps the CA of generated certificates."""
+        port 0 takes any free one. `folder` keeps the CA of generated certificates. `buffer_bytes`:
+        what all connections together may keep."""
         parts = upstream.split(",") if isinstance(upstream, str) else upstream
         upstreams = [parse_address(part) for part in parts if part.strip()]
         if mode == "reverse" and not upstreams:
@@ -89,6 +94,10 @@ class KafkaProxy:
         self.handlers: set[Handler] = set()
         self.upstream_ports: deque[int] = deque(maxlen=100_000)
         """Local ports of the connections to brokers, oldest first: what the brokers see of us."""
+        self.memory = self.hub.memory = Memory(
+            lambda: self.handlers, self._look_again, buffer_bytes
+        )
+        self._looking: asyncio.TimerHandle | None = None
         self._arena = self.hub.arena = Arena()
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
@@ -153,6 +162,10 @@ class KafkaProxy:
         self.kill()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=5)
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self.memory.look()  # at nothing: it remembers nobody
         for listener in self._sockets:
             listener.socket.close()
         self._servers.clear()
@@ -199,6 +212,14 @@ class KafkaProxy:
             dropped["queue"] = self.recorder.dropped
             for sink in self.recorder.sinks:
                 dropped[sink.name] = sink.dropped
+
+    def _look_again(self) -> None:
+        def look() -> None:
+            self._looking = None
+            self.memory.look()
+
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, look)
 
     # --- rules
 

@@ -61,6 +61,11 @@ class State:
         return len(self.waiting) > 0
 
     @property
+    def kept(self) -> int:
+        """Bytes that wait here."""
+        return self.ways[0].kept + self.ways[1].kept + self.waiting.kept
+
+    @property
     def _careful(self) -> bool:
         """Whether a decision may send something, which must not overtake what passes."""
         return self.hub.chain is not None or self._answers > 0

@@ -32,6 +32,8 @@ SELF_FULL: Final = 16
 """Reason not to read: it does not take the answers that we gave in the broker's place."""
 DRAINING: Final = 8
 """Reason not to read: the proxy stops and takes no new requests."""
+MEMORY: Final = 32
+"""Reason not to read: all connections together keep too much."""
 
 GONE_CHECK_S: Final = 1.0
 
@@ -50,6 +52,7 @@ class Stream(asyncio.BufferedProtocol):
         self._why = STARTING
         self._early: list[bytes] = []
         self._reading = True
+        self._asks = False
         self._views = True
         self._leases: list[Lease] = []
         """On memory that the transport has to send from."""
@@ -139,12 +142,14 @@ class Stream(asyncio.BufferedProtocol):
         """Do not read for that reason."""
         self._why |= reason
         self._update()
-        if reason == LAYER:
+        if reason in (LAYER, MEMORY) and not self._asks:
+            self._asks = True
             asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
 
     def _check_gone(self) -> None:
         """A socket that is not read does not tell that the other end has left: ask."""
-        if self.lost or not self._why & LAYER or self.transport.is_closing():
+        self._asks = False
+        if self.lost or not self._why & (LAYER | MEMORY) or self.transport.is_closing():
             return
         sock = self.transport.get_extra_info("socket")
         if sock is not None and hasattr(select, "POLLRDHUP") and not self.ended.done():
@@ -154,6 +159,7 @@ class Stream(asyncio.BufferedProtocol):
                 self.left = True
                 self.ended.set_result(True)
                 return
+        self._asks = True
         asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
 
     def allow(self, reason: int) -> None:

@@ -80,6 +80,17 @@ class Way:
         self.at_token = False
 
     @property
+    def kept(self) -> int:
+        """Bytes that wait here."""
+        stop = self.stop.kept if self.stop is not None else 0
+        return len(self.head) + len(self.body) + sum(map(len, self.backlog)) + stop
+
+    @property
+    def grows(self) -> bool:
+        """Whether a frame is being kept, the rest of which is to come."""
+        return self.left > 0 and self.mode in (COLLECT, TAIL) and len(self.body) > 0
+
+    @property
     def between(self) -> bool:
         """Whether the receiver stands between two frames."""
         return self.left == 0 or self.left == self.size or self.mode in (COLLECT, DISCARD)
@@ -88,7 +99,7 @@ class Way:
 class Stop:
     """A direction that waits. `go` is called once when it may go on."""
 
-    __slots__ = ("forever", "go", "held", "message")
+    __slots__ = ("forever", "go", "held", "kept", "message")
 
     def __init__(self, go: Callable[[], None], *, forever: bool = False) -> None:
         self.go = go
@@ -96,3 +107,5 @@ class Stop:
         self.message: Message | None = None
         self.held: int | None = None
         """Number under which the frame can be released from outside."""
+        self.kept = 0
+        """Bytes that wait with it."""

@@ -1,0 +1,118 @@
+"""A bound for what all connections together keep in memory.
+
+Each connection has a bound of its own (docs/proxy.md), but there may be any number of them. From
+half of the common bound on, frames that are kept until they are whole are read one after the other:
+the sockets of the others wait. What cannot be helped that way (frames that rules hold, peers that
+take nothing) goes on to the bound itself, where the connection that keeps the most is closed.
+
+No clock and no sockets here: the proxy calls `look` again while it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+LIMIT: Final = 512 * 1024 * 1024
+STEPS: Final = 64
+"""It is looked each time when so large a part of the bound was added."""
+LEAST: Final = 64 * 1024
+"""Who keeps less than that need not wait."""
+PATIENCE: Final = 100
+"""Looks for which the first in the row may stand still before it is another's turn."""
+
+
+class Holder(Protocol):
+    """A connection."""
+
+    def holds(self) -> int:
+        """Bytes that it keeps now."""
+
+    def grows(self) -> bool:
+        """Whether it keeps a part of a frame, the rest of which is to come."""
+
+    def wait(self, on: bool) -> None:
+        """Read nothing more of the frames that are being kept; or go on."""
+
+    def cut(self, holds: int) -> None:
+        """Close, for all keep too much."""
+
+
+class Memory:
+    """What is kept, and who waits for it."""
+
+    def __init__(
+        self,
+        holders: Callable[[], Iterable[Holder]],
+        again: Callable[[], None],
+        limit: int = LIMIT,
+    ) -> None:
+        """`again` is called when `look` has to be called again after a while."""
+        self.limit = limit
+        self.cuts = 0
+        self.peak = 0
+        """The most that was seen."""
+        self._holders = holders
+        self._again = again
+        self._step = max(1, limit // STEPS)
+        self._grown = 0
+        self._waiting: set[Holder] = set()
+        self._first: Holder | None = None
+        self._held = 0
+        self._still = 0
+
+    def grew(self, size: int) -> None:
+        """So much more is kept somewhere."""
+        self._grown += size
+        if self._grown >= self._step:
+            self.look()
+
+    def look(self) -> None:
+        """See who has to wait, who may go on, and who has to go."""
+        self._grown = 0
+        held = {each: each.holds() for each in self._holders()}
+        total = sum(held.values())
+        self.peak = max(self.peak, total)
+        if total > self.limit:
+            total = self._cut(held, total)
+        if not held or total <= self.limit // 2:
+            self._first = None
+            self._wait(set())
+            return
+        growing = {each: size for each, size in held.items() if size > LEAST and each.grows()}
+        self._wait(growing.keys() - {self._next(growing)})
+        self._again()
+
+    def _next(self, held: dict[Holder, int]) -> Holder | None:
+        """Whose turn it is: who keeps the most, as a rule nearest to its end, until it is stuck."""
+        first = self._first
+        if first is not None and first in held:
+            size = held[first]
+            self._still = self._still + 1 if size == self._held else 0
+            self._held = size
+            if self._still < PATIENCE:
+                return first
+            held = {each: size for each, size in held.items() if each is not first}
+        self._first = max(held, key=held.__getitem__, default=None)
+        self._still = 0
+        self._held = held[self._first] if self._first is not None else 0
+        return self._first
+
+    def _wait(self, waiting: set[Holder]) -> None:
+        before, self._waiting = self._waiting, waiting
+        for each in before - waiting:
+            each.wait(False)
+        for each in waiting:
+            each.wait(True)
+
+    def _cut(self, held: dict[Holder, int], total: int) -> int:
+        """Close those that keep the most until the rest is within the bound."""
+        for each in sorted(held, key=held.__getitem__, reverse=True):
+            size = held.pop(each)
+            total -= size
+            self.cuts += 1
+            self._waiting.discard(each)
+            each.cut(size)
+            if total <= self.limit:
+                break
+        return total
