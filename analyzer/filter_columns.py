@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
     from analyzer.session import Session
 
+TRUTHS: Final = frozenset({"marked", "ignored"})
 TEXTUAL: Final = frozenset({"contains", "matches"})
 
 
@@ -159,7 +160,7 @@ class Query:
         good = [number for number in noted if judge(self.known.values(name, number))]
         numbers = rows.numbers("numbers")
         found: Bools = np.isin(numbers, np.array(good, dtype=np.int64))
-        if judge((False,) if name == "marked" else ()):
+        if judge((False,) if name in TRUTHS else ()):
             found |= ~np.isin(numbers, np.array(list(noted), dtype=np.int64))
         return found
 

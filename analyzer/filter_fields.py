@@ -178,6 +178,7 @@ FIELDS: Final[tuple[Field, ...]] = (
     ),
     Field("answered", "bool", "i", "the response was seen", "not answered"),
     Field("marked", "bool", "i", "marked by the user", "marked"),
+    Field("ignored", "bool", "i", "taken out of the list by the user", "not ignored"),
     Field("comment", "string", "i", "what the user noted about it", "comment contains slow"),
     Field(
         "finding",

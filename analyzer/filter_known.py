@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-FIELDS: Final = frozenset({"marked", "comment", "finding", "finding.severity"})
+FIELDS: Final = frozenset({"marked", "ignored", "comment", "finding", "finding.severity"})
 """Fields that only a `Known` answers; without one, nothing is marked."""
 
 
@@ -22,11 +22,15 @@ class Known:
     """The rules of the findings that mention the exchange."""
     severities: dict[int, Sequence[str]] = field(default_factory=dict)
     """The severities of these."""
+    ignored: Collection[int] = frozenset()
+    """Taken out of the list; best a set."""
 
     def values(self, name: str, number: int) -> tuple[Any, ...]:
         """The values of one of `FIELDS` for an exchange."""
         if name == "marked":
             return (number in self.marked,)
+        if name == "ignored":
+            return (number in self.ignored,)
         if name == "comment":
             return (self.comments[number],) if number in self.comments else ()
         found = self.findings if name == "finding" else self.severities
@@ -36,6 +40,8 @@ class Known:
         """The exchanges for which there is something."""
         if name == "marked":
             return self.marked
+        if name == "ignored":
+            return self.ignored
         if name == "comment":
             return self.comments.keys()
         return self.findings.keys() if name == "finding" else self.severities.keys()

@@ -36,6 +36,7 @@ def marks_of(inputs: Sequence[str]) -> Known | None:
     if path is None or not path.exists():
         return None
     marked: set[int] = set()
+    ignored: set[int] = set()
     comments: dict[int, str] = {}
     try:
         for each in json.loads(path.read_text("utf-8"))["exchanges"]:
@@ -44,8 +45,10 @@ def marks_of(inputs: Sequence[str]) -> Known | None:
                 continue  # the UI has not met that exchange since
             if each.get("marked"):
                 marked.add(number)
+            if each.get("ignored"):
+                ignored.add(number)
             if each.get("comment"):
                 comments[number] = str(each["comment"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadMarks(f"{path.name} cannot be read: {error}") from None
-    return Known(marked=marked, comments=comments)
+    return Known(marked=marked, ignored=ignored, comments=comments)

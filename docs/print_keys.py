@@ -20,11 +20,13 @@ HEAD: Final = """# Keys of the terminal UI
 """
 INTRODUCTION: Final = """
 `kafkascope open INPUT`, or `kafkascope INPUT` on a terminal; `kafkascope open --attach` and
-`kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown,
-F1 says what the pane with the focus is good for, `:` or ctrl+p finds everything by name.
-Nothing needs a mouse; with one, a click moves, a double click opens, a click on a title orders,
-the wheel scrolls, and the lines between panes are dragged. In the list `*` is a mark, `◆` says
-that a finding of severity error is about the row, `◇` a warning.
+`kafkascope proxy --open` for a running proxy. `?` lists the keys of the screen that is shown, F1
+says what the pane with the focus is good for, `:` or ctrl+p finds everything by name. `i` takes an
+exchange out of the list, and out of screens that are limited to it (`L`); `name-topic` in the
+palette gives a topic id the name that the capture does not tell. Both are kept beside the capture,
+with marks and comments. Nothing needs a mouse; with one, a click moves, a double click opens, a
+click on a title orders, the wheel scrolls, and the lines between panes are dragged. In the list
+`*` is a mark, `◆` says that a finding of severity error is about the row, `◇` a warning.
 """
 SETTINGS: Final = """## Settings
 

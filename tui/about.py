@@ -27,6 +27,7 @@ PANES: Final = {
             ("o v", "order by a column, the other way round"),
             ("A", "a field as a column"),
             ("m M ' \"", "mark, only marked, next mark, mark before"),
+            ("i I", "ignore; only what is ignored"),
             ("; D", "comment; how two marked ones differ"),
             ("t T", "another way to write times; count from this row"),
             ("c x w", "copy, export, save as a capture"),

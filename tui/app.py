@@ -139,8 +139,14 @@ class ScopeApp(Telling, Helping, Noting):
         if not grew and not self._busy:
             return
         self._busy = grew or not store.progress.done
+        ignored = frozenset(self.notes.ignored)
         if self.notes.resolve(store.session):
+            for number in self.notes.ignored - ignored:
+                index = store.session.index_of(number)
+                assert index is not None  # it came just now
+                view.hide(index)
             self.noted()
+            self._busy = True
         if store.session.dropped != dropped or (view.order is not None and grew):
             self._stay_with(here)
         elif len(view) != before:

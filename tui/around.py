@@ -35,6 +35,8 @@ def around(store: Store, notes: Notes, number: int, findings: Iterable[Finding] 
         out.append(f"comment: {comment}")
     if number in notes.marked:
         out.append("marked")
+    if number in notes.ignored:
+        out.append("ignored: i takes it back")
     for finding in findings:
         out += _finding(finding)
     before = _neighbours(store, here, -1)

@@ -40,6 +40,7 @@ def commands(app: ScopeApp) -> Iterable[SystemCommand]:
             yield _of_key(app, app, key, "")
     for name, text in app.saved.items():
         yield SystemCommand(f"filter @{name}", text, partial(app.show_filter, f"@{name}"))
+    yield SystemCommand("name-topic", "give a topic id a name", app.name_topic)
     where = str(colours_path())
     yield SystemCommand("read the colour rules again", where, app.action_colours)
     for name in recent():

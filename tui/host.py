@@ -72,7 +72,7 @@ class Host:
         return self._numbers(limited=limited).get(name)
 
     def _numbers(self, *, limited: bool) -> Numbers:
-        text = self.filter_text() if limited else ""
+        text = self.app.view_.wanted if limited else ""
         if not text:
             if self._all is None:
                 self._all = self._counted("")

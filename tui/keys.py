@@ -61,6 +61,8 @@ KEYS: Final = (
     Key("list.marked", "M", "M", "only_marked", "only what is marked, and back"),
     Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "next mark"),
     Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "mark before"),
+    Key("list.ignore", "i", "i", "ignore", "ignore the exchange; among ignored ones: no more"),
+    Key("list.ignored", "I", "I", "only_ignored", "only what is ignored, and back"),
     Key("list.comment", "semicolon", ";", "comment", "comment on the exchange"),
     Key("filter.from_value", "a", "a", "from_value", "filter from the value under the cursor"),
     Key("list.column", "A", "A", "column", "a field as a column, and away again"),

@@ -1,5 +1,6 @@
-"""Marks and comments on exchanges, kept in a file beside the capture. By exchange id, which is
-stable: the numbers of another reading may be others."""
+"""What the user says about a capture, kept in a file beside it: marks and comments on exchanges,
+exchanges to be ignored, names of topic ids. By exchange id, which is stable: the numbers of another
+reading may be others."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analyzer.filter_known import Known
 from analyzer.marks import SCHEMA
+from dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from analyzer.session import Session
@@ -25,8 +27,11 @@ class Notes:
         """The capture, as the user named it; empty for several, or for a pipe."""
         self.marked: set[int] = set()
         """By number."""
+        self.ignored: set[int] = set()
         self.comments: dict[int, str] = {}
-        self.known = Known(marked=self.marked, comments=self.comments)
+        self.topics: dict[bytes, str] = {}
+        """Names that the user gave to topic ids."""
+        self.known = Known(marked=self.marked, ignored=self.ignored, comments=self.comments)
         self.said = ""
         """Why the file could not be read or written."""
         self._waiting: dict[str, dict[str, Any]] = {}
@@ -39,9 +44,11 @@ class Notes:
         try:
             told = json.loads(path.read_text("utf-8"))
             entries = told["exchanges"]
+            self.topics = _topics(told.get("topics", {}))
             self._waiting = {
                 str(each["id"]): {
                     "marked": bool(each.get("marked")),
+                    "ignored": bool(each.get("ignored")),
                     "comment": str(each.get("comment", "")),
                 }
                 for each in entries
@@ -51,6 +58,11 @@ class Notes:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             self.said = f"{path.name}: cannot be read ({error}); marks are not kept"
             self.path = None
+
+    def tell_names(self, session: Session) -> None:
+        """Names of topics that were given by hand: what the capture tells takes their place."""
+        for topic_id, name in self.topics.items():
+            session.context.names.learn(topic_id, name)
 
     def resolve(self, session: Session) -> bool:
         """Find the exchanges of what was read; whether any came."""
@@ -68,6 +80,8 @@ class Notes:
             number = session.numbers[begin + index]
             if entry["marked"]:
                 self.marked.add(number)
+            if entry["ignored"]:
+                self.ignored.add(number)
             if entry["comment"]:
                 self.comments[number] = entry["comment"]
             found = True
@@ -76,6 +90,17 @@ class Notes:
     def mark(self, number: int, session: Session) -> None:
         """Mark, or take the mark away."""
         self.marked ^= {number}
+        self._write(session)
+
+    def ignore(self, number: int, session: Session) -> None:
+        """Take it out of the list, or back."""
+        self.ignored ^= {number}
+        self._write(session)
+
+    def name_topic(self, topic_id: bytes, name: str, session: Session) -> None:
+        """Call a topic so."""
+        self.topics[topic_id] = name
+        session.context.names.learn(topic_id, name)
         self._write(session)
 
     def unmark_all(self, session: Session) -> None:
@@ -95,28 +120,37 @@ class Notes:
         if self.path is None:
             return
         entries: list[dict[str, Any]] = []
-        for number in sorted(self.marked | self.comments.keys()):
+        for number in sorted(self.marked | self.ignored | self.comments.keys()):
             index = session.index_of(number)
             if index is None:
                 continue
             entry: dict[str, Any] = {"id": session.ids(index, index + 1).hex(), "number": number}
             if number in self.marked:
                 entry["marked"] = True
+            if number in self.ignored:
+                entry["ignored"] = True
             if number in self.comments:
                 entry["comment"] = self.comments[number]
             entries.append(entry)
         entries += [
-            {"id": id_, "marked": each["marked"], "comment": each["comment"]}
+            {"id": id_, **{name: value for name, value in each.items() if value}}
             for id_, each in self._waiting.items()
         ]
+        told: dict[str, Any] = {"schema": SCHEMA, "exchanges": entries}
+        if self.topics:
+            told["topics"] = {str(Uuid(id_)): name for id_, name in self.topics.items()}
         try:
-            if entries:
-                _replace(self.path, {"schema": SCHEMA, "exchanges": entries})
+            if entries or self.topics:
+                _replace(self.path, told)
             else:
                 self.path.unlink(missing_ok=True)
         except OSError as error:
             self.said = f"marks are kept only until you leave: {error.strerror or error}"
             self.path = None
+
+
+def _topics(told: dict[str, Any]) -> dict[bytes, str]:
+    return {bytes(Uuid.parse(id_)): str(name) for id_, name in told.items()}
 
 
 def _find(ids: bytes, id_: bytes) -> int | None:

@@ -234,6 +234,10 @@ class Store:
         self._looked[index] = found
         return found
 
+    def forget(self) -> None:
+        """Texts that were made before bodies came may be others now."""
+        self._looked.clear()
+
     def wait(self, index: int) -> int:
         """Nanoseconds that the client asked for, as far as they are known."""
         return self.session.waits[index] if index < self.session.filled else 0

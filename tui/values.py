@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analyzer.session_rows import ColumnRow
+from captures.errors import CaptureError
 
 if TYPE_CHECKING:
     from analyzer.session import Session
@@ -21,6 +22,7 @@ WAYS: Final = (
     ("or not", "... or not {0}"),
     ("prepare", "into the box: {0}"),
 )
+MOST_IDS: Final = 1_000
 MOST: Final = 6
 """Values of a list that get a condition of their own."""
 
@@ -108,6 +110,20 @@ def follows(session: Session, index: int) -> Iterator[Follow]:
             yield Follow(f"producer id {number}", f"producer.id == {number}")
     for txn in _few(row.transactional_ids):
         yield Follow(f"transactional id {txn}", f"txn == {quoted(txn)}")
+
+
+def nameless(session: Session, index: int | None) -> list[bytes]:
+    """Topic ids that nothing names, as far as bodies were read: those of a row first."""
+    here: tuple[bytes, ...] = ()
+    if index is not None:
+        try:
+            here = ColumnRow(session, index).topic_ids
+        except CaptureError:
+            pass  # its bytes are gone
+    every = (each for ids in session.topic_id_lists.values for each in ids)
+    names = session.context.names
+    found = dict.fromkeys(each for each in (*here, *every) if any(each) and not names.get(each))
+    return list(found)[:MOST_IDS]
 
 
 def _few(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from analyzer.filter import bind, compile_query
+from analyzer.filter_bind import fields_of
 from analyzer.filter_known import NOTHING, Known
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ class View:
         self.text = text.strip()
         self.order: Order | None = None
         self._known = known
-        bind(self.text)
-        self._query: Query | None = compile_query(self.text, known) if self.text else None
+        bound = bind(self.text)
+        self._hides = "ignored" not in fields_of(bound)
+        """Whether what the user ignores is left out."""
+        self._query = self._compiled()
         self.fast = self._query is None or self._query.cost == "fast"
         """Whether no message has to be read for it."""
         self._shown = array("Q")
@@ -51,6 +54,17 @@ class View:
         self._by_bodies = False
         """The order is by what bodies tell."""
         self._sorted_whole = 0
+
+    @property
+    def wanted(self) -> str:
+        """The whole filter: what was typed, without what is ignored."""
+        if not (self._hides and self._known.ignored):
+            return self.text
+        return f"({self.text}) and not ignored" if self.text else "not ignored"
+
+    def _compiled(self) -> Query | None:
+        text = self.wanted
+        return compile_query(text, self._known) if text else None
 
     def __len__(self) -> int:
         if self._sorted is not None:
@@ -161,13 +175,29 @@ class View:
         return True
 
     def _start_again(self) -> None:
-        self._query = compile_query(self.text, self._known)
+        self._query = self._compiled()
         self._shown, self._seen, self._piece, self._open = array("Q"), 0, None, []
 
     def noted(self) -> None:
         """Marks or comments changed: what the filter says about them, too."""
         if self._query is not None:
             self._start_again()
+
+    def hide(self, index: int) -> None:
+        """A row is ignored from now on."""
+        if not self._hides:
+            return
+        if self._query is None:
+            self._start_again()
+        else:
+            self._query = self._compiled()
+            self._piece, self._open = None, []
+            at = bisect_left(self._shown, index)
+            if self._shown[at : at + 1] == array("Q", [index]):
+                del self._shown[at]
+        if self._sorted is not None:
+            self._sorted = self._sorted[self._sorted != index]
+            self._sorted_rows = len(self._sorted)
 
     def _follow_ring(self) -> bool:
         """Rows that were dropped have no index any more; the others have smaller ones."""
@@ -179,7 +209,7 @@ class View:
         self._shown = array("Q", [index - gone for index in kept])
         if self._query is not None:
             # Tables have other numbers now.
-            self._query = compile_query(self.text, self._known)
+            self._query = self._compiled()
             self._seen = max(0, self._seen - gone)
             self._piece, self._open = None, []
         if self._sorted is not None:

@@ -15,6 +15,7 @@ from analyzer import open_capture
 from analyzer.context import Context
 from analyzer.filter import Known, compile_filter, compile_query
 from analyzer.filter_fields import FIELDS, STATES, Field, Type
+from analyzer.filter_known import FIELDS as KNOWN_FIELDS
 from analyzer.filter_sources import LISTS, NUMBERS
 from analyzer.model import Exchange
 from analyzer.rows import Row, RowError, is_flexible, renamed, row_of
@@ -131,7 +132,7 @@ def one_by_one(text: str, told: Told) -> list[bool]:
 
 
 def test_every_field_of_columns_has_a_source() -> None:
-    homes = {*NUMBERS, *LISTS, "frame", "marked", "comment", "finding", "finding.severity"}
+    homes = {*NUMBERS, *LISTS, "frame", *KNOWN_FIELDS}
     assert {field.name for field in FIELDS if field.cost != "b"} == homes
 
 
@@ -143,7 +144,7 @@ def test_both_agree_on_every_field(sample: Told) -> None:
             ), text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples // 4, deadline=None)
 @given(text=joined(comparisons()))
 def test_both_agree_on_any_filter(sample: Told, text: str) -> None:
     assert compile_query(text, KNOWN).mask(sample.session).tolist() == one_by_one(text, sample)
@@ -242,7 +243,7 @@ def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
 IN_COLUMNS: Final = tuple(field for field in FIELDS if field.cost != "b")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(pairs=made(), text=joined(comparisons(IN_COLUMNS)), late=st.booleans())
 def test_both_agree_on_rows_of_any_kind(
     pairs: list[tuple[Exchange, Row]], text: str, late: bool

@@ -63,6 +63,7 @@ class Base(App[None]):
         self.source_name = name
         self.glyphs = Glyphs(plain)
         self.notes = notes or Notes()
+        self.notes.tell_names(feed.store.session)
         self.view_ = View(feed.store, filter_text, self.notes.known)
         self.mentions = Mentions(feed.store, self.notes.known)
         self.colours = Colours(feed.store, self.notes.known)

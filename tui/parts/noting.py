@@ -1,23 +1,26 @@
-"""What users say about exchanges: marks, comments, and the difference of two marked ones."""
+"""What users say about exchanges: marks, comments, what to ignore, names of topics, and the
+difference of two marked ones."""
 
 from __future__ import annotations
 
+from dissectors.values import Uuid
+from tui import values
 from tui.colours import colours_path
 from tui.palette import NORMAL, STYLES
-from tui.parts.base import Base
+from tui.parts.looking import Looking
 from tui.values import joined
 from tui.views.lines import Piece
 from tui.views.page import Page
 
 
-class Noting(Base):
+class Noting(Looking):
     """Marks and comments."""
 
     def noted(self) -> None:
         """Marks or comments changed."""
         self.colours.forget()
         self.list.changed()
-        if any(word in self.view_.text for word in ("marked", "comment")):
+        if any(word in self.view_.text for word in ("marked", "ignored", "comment")):
             self.view_.noted()
             self._busy = True
         if self.notes.said:
@@ -49,6 +52,58 @@ class Noting(Base):
             self.tell("nothing is marked; m marks")
         else:
             self.show_filter(joined("and", "marked", text))
+
+    def action_ignore(self) -> None:
+        """Take the row out of the list; among those that are ignored, put it back."""
+        index, number = self.list.index, self.list.number
+        if index is None or number is None:
+            return
+        view, place = self.view_, self.list.cursor
+        after = view[min(place + 1, len(view) - 1)]
+        self.notes.ignore(number, self.feed.store.session)
+        if number in self.notes.ignored:
+            view.hide(index)
+        elif "ignored" in view.text:
+            view.noted()
+        view.advance(0.1)
+        self.list.cursor = view.place_of(after)
+        self.noted()
+        self.list.move_to(self.list.cursor, tell=False)
+        self._busy = True
+        self.host.filter_changed()
+        self.look()
+        self.say()
+
+    def action_only_ignored(self) -> None:
+        """Only what is ignored, and back."""
+        if self.view_.text == "ignored":
+            self.show_filter("")
+        elif not self.notes.ignored:
+            self.tell("nothing is ignored; i takes an exchange out of the list")
+        else:
+            self.show_filter("ignored")
+
+    def name_topic(self) -> None:
+        """Ask which topic id to name, and how."""
+        found = values.nameless(self.feed.store.session, self.list.index)
+        if not found:
+            self.tell("every topic id has a name")
+            return
+
+        def chosen(key: str) -> None:
+            topic_id = Uuid.parse(key)
+
+            def answer(text: str) -> None:
+                if text.strip():
+                    self.notes.name_topic(topic_id, text.strip(), self.feed.store.session)
+                    self.feed.store.forget()
+                    self.noted()
+                    self._shown_number = None
+                    self.look()
+
+            self.ask(f"name of topic {key}", answer)
+
+        self.pick("name a topic", [(str(Uuid(each)), str(Uuid(each))) for each in found], chosen)
 
     def action_next_mark(self, by: int) -> None:
         """The next marked row."""

@@ -30,7 +30,9 @@ class Telling(Mentioning, Filtering, Moving):
             return
         total, shown = len(self.feed.store), len(self.view_)
         noun = "exchange" if total == 1 else "exchanges"
-        count = f"{shown:,} of {total:,} shown" if self.view_.text else f"{total:,} {noun}"
+        count = f"{shown:,} of {total:,} shown" if self.view_.wanted else f"{total:,} {noun}"
+        if self.notes.ignored:
+            count += f", {len(self.notes.ignored):,} ignored"
         state = self.busy_with or self._reading()
         if self.busy_with:
             state += "  ctrl+c stops"

@@ -1,0 +1,146 @@
+"""Exchanges that are ignored, and topic ids that the user names: at once, in filters, and kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analyzer.context import Context
+from analyzer.filter import compile_query
+from analyzer.filter_known import Known
+from analyzer.marks import marks_of, notes_path
+from analyzer.offline import open_capture
+from dissectors.values import Uuid
+from tests.tui.pilots import found, idle, run, text_of
+from tui.notes import Notes
+from tui.sorting import Order
+from tui.store import Store
+from tui.view import View
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+
+
+def numbers(store: Store, view: View) -> list[int]:
+    return [store.session.numbers[index] for index in view.array()]
+
+
+@pytest.mark.parametrize("text", ["", "api == Produce or number < 9", "request.max_wait_ms >= 0"])
+@pytest.mark.parametrize("order", [None, Order("latency", True)])
+def test_what_is_ignored_leaves_every_view(store: Store, text: str, order: Order | None) -> None:
+    notes = Notes()
+    view = View(store, text, notes.known)
+    while view.advance(60):
+        pass
+    view.sort(order)
+    before = numbers(store, view)
+    for gone in (before[0], before[3], before[-1]):
+        notes.ignore(gone, store.session)
+        view.hide(store.session.index_of(gone))
+        while view.advance(60):
+            pass
+        before.remove(gone)
+        assert numbers(store, view) == before
+    fresh = View(store, text, notes.known)
+    while fresh.advance(60):
+        pass
+    fresh.sort(order)
+    assert numbers(store, fresh) == before
+
+
+def test_filters_know_what_is_ignored(store: Store) -> None:
+    known = Known(ignored={3, 5})
+    there = store.session.numbers
+    mask = compile_query("ignored", known).mask(store.session)
+    assert {there[i] for i in mask.nonzero()[0]} == {3, 5}
+    mask = compile_query("not ignored", known).mask(store.session)
+    assert {there[i] for i in mask.nonzero()[0]} == set(there) - {3, 5}
+
+
+def test_ignoring_and_taking_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes((SAMPLES / "demo.pcap").read_bytes())
+    with open_capture([path]) as capture:
+        store = Store(capture.source.read, capture.context)
+        for exchange in capture.exchanges():
+            store.add(exchange)
+        store.progress.done = True
+        kept = notes_path([str(path)])
+
+        async def ignore(app, pilot):
+            await pilot.press("I")
+            assert len(app.view_) == len(store)
+            await pilot.press("j", "j", "i", "i")
+            await idle(app, pilot)
+            assert app.notes.ignored == {3, 4}
+            assert app.list.number == 5
+            assert len(app.view_) == len(store) - 2
+            assert "334 of 336 shown, 2 ignored" in text_of(app)
+            await pilot.press("G", "i")
+            await idle(app, pilot)
+            assert app.list.cursor == len(app.view_) - 1
+            assert app.list.number not in app.notes.ignored
+            assert len(app.notes.ignored) == 3
+
+        run(store, ignore, notes=Notes(kept))
+        assert marks_of([str(path)]).ignored >= {3, 4}
+
+        async def back(app, pilot):
+            assert len(app.view_) == len(store) - 3
+            await pilot.press("I")
+            await idle(app, pilot)
+            assert numbers(store, app.view_)[:2] == [3, 4]
+            await pilot.press("i")
+            await idle(app, pilot)
+            assert (len(app.view_), app.list.number) == (2, 4)
+            await pilot.press("I")
+            await idle(app, pilot)
+            assert len(app.view_) == len(store) - 2
+
+        run(store, back, notes=Notes(kept))
+
+
+def test_a_topic_id_gets_a_name_by_hand(tmp_path: Path) -> None:
+    with open_capture([SAMPLES / "demo.pcap"]) as capture:
+        # Another context: nothing tells it the names of topics.
+        store = Store(capture.source.read, Context())
+        for exchange in capture.exchanges():
+            store.add(exchange)
+        store.progress.done = True
+        kept = tmp_path / "a.json"
+        names = store.session.context.names
+
+        async def steps(app, pilot):
+            await pilot.press("slash", *"api == Produce and version == 13", "enter")
+            await idle(app, pilot)
+            assert "?" in app.list.pieces(0, 160)[-1][0]
+            topic_id = store.session.row(app.list.index).topic_ids[0]
+            await pilot.press("colon", *"name-topic")
+            await found(app, pilot, "name-topic")
+            await pilot.press("enter")
+            await idle(app, pilot)
+            await pilot.press("enter")
+            await pilot.press(*"by-hand", "enter")
+            await idle(app, pilot)
+            assert names.get(topic_id) == "by-hand"
+            assert "by-hand" in app.list.pieces(0, 160)[-1][0]
+            assert "by-hand" in text_of(app)
+            app.show_filter("topic == by-hand")
+            await idle(app, pilot)
+            assert len(app.view_) > 0
+            assert json.loads(kept.read_text())["topics"] == {str(Uuid(topic_id)): "by-hand"}
+
+        run(store, steps, notes=Notes(kept))
+
+    again = Store()
+    notes = Notes(kept)
+    notes.tell_names(again.session)
+    assert "by-hand" in again.session.context.names.all().values()
+
+
+def test_wrong_names_in_the_file_are_told(tmp_path: Path) -> None:
+    kept = tmp_path / "a.json"
+    for topics in ([], {"short": "x"}, 3):
+        kept.write_text(json.dumps({"schema": "notes/1", "exchanges": [], "topics": topics}))
+        assert "cannot be read" in Notes(kept).said
