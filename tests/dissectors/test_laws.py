@@ -21,7 +21,7 @@ from dissectors.reader import REFUSALS, reader
 from dissectors.writer import writer
 from tests.strategies import bodies
 
-EXAMPLES = int(os.environ.get("LAW_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("LAW_EXAMPLES", settings().max_examples // 20))
 LAW = settings(
     max_examples=EXAMPLES,
     deadline=None,
