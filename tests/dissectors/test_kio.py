@@ -183,7 +183,7 @@ def test_kio_reads_what_we_write_and_writes_what_we_read(name: str, version: int
     kio_read = entity_reader(cls)
 
     @settings(
-        max_examples=6,
+        max_examples=settings().max_examples // 25,
         deadline=None,
         database=None,
         phases=(Phase.generate,),
