@@ -13,6 +13,7 @@ from analyzer.commands.groups import split_names
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
+from analyzer.commands.tables import plain_text
 from analyzer.render_times import Times
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.delivery import Delivery
@@ -22,6 +23,7 @@ from analyzer.statistics.delivery_model import (
     LAG_COLUMNS,
     PARTITION_COLUMNS,
     PLAN_COLUMNS,
+    unaudited,
 )
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Column, Line
@@ -39,6 +41,7 @@ def delivery(wish: Wish, only: str | None) -> int:
     """The delivery audit of groups: lag, records skipped or read again, pauses, owners.
 
     With a GROUP behind INPUT only that one. What was before the capture is unknown and stays empty.
+    Share groups have no offsets: of each it is said what can be told instead.
 
     \b
       kafkascope delivery prod.pcapng
@@ -53,8 +56,12 @@ def delivery(wish: Wish, only: str | None) -> int:
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
         known = found.groups()
+        shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
+        for name in shared if not wish.quiet else ():
+            if name in named or not named:
+                click.echo(f"kafkascope: {plain_text(unaudited(name))}", err=True)
         for name in named:
-            if name not in known:
+            if name not in known and name not in shared:
                 click.echo(f'kafkascope: no traffic of a group "{name}"', err=True)
         chosen = [name for name in named if name in known] if named else known
         audit = Audit(found, groups, cluster, reading.capture.context.names)

@@ -9,6 +9,20 @@ from analyzer.statistics.model import Column
 
 Kind: TypeAlias = Literal["beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"]
 
+NO_OFFSETS: Final = (
+    "{} is a share group: its members fetch from the same partitions, and brokers keep the state "
+    "of each record, so there are no commits, lag or owners to audit, and nothing here says that "
+    "all of it was delivered. What the capture tells: what was handed out and acknowledged "
+    "(-Y 'group == \"{}\"'), and what was handed out again (and body.delivery_count > 1)"
+)
+"""What the audit cannot tell of a share group."""
+
+
+def unaudited(group: str) -> str:
+    """A sentence for a share group."""
+    return NO_OFFSETS.format(group, group.replace("\\", "\\\\").replace('"', '\\"'))
+
+
 PARTITION_COLUMNS: Final = (
     Column("group", "Group"),
     Column("topic", "Topic"),

@@ -6,7 +6,12 @@ from typing import Final
 
 from analyzer.render_times import Times
 from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.delivery_model import EVENT_COLUMNS, PARTITION_COLUMNS, PLAN_COLUMNS
+from analyzer.statistics.delivery_model import (
+    EVENT_COLUMNS,
+    PARTITION_COLUMNS,
+    PLAN_COLUMNS,
+    unaudited,
+)
 from analyzer.statistics.model import Column
 from tui.screens.charts import spark
 from tui.screens.sheet import Sheet
@@ -20,6 +25,8 @@ BAD: Final = {"beyond": "!", "back": "!", "skipped": "!", "twice": "!", "again":
 
 def audited(audit: Audit, tab: str, group: str, times: Times) -> tuple[Sheet, str]:
     """The table of a tab, and what to say when it is empty."""
+    if audit.groups is not None and "share" in audit.groups.protocols(group):
+        return Sheet(()), unaudited(group)
     if tab == "Audit":
         return _events(
             audit, group, times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from analyzer.statistics.group_model import Story
     from analyzer.statistics.model import Line
 
+WIDTH = 76
+"""Sentences are wrapped there, so that the narrowest terminal shows them."""
 SHORT_NS = 1_500_000_000
 """Between two times of the scale, below which milliseconds matter."""
 CAUSES = {"expired": "!", "fenced": "!", "left": "", "unknown": "dim"}
@@ -156,7 +159,7 @@ class GroupsBoard(ChartedBoard):
             self._audit = delivery, Audit(delivery, groups, cluster, self.names)
         sheet, empty = audited(self._audit[1], tab, group, self.scene.times())
         if not sheet.lines:
-            return told([[(empty, "dim")]])
+            return told([[(line, "dim")] for line in wrap(empty, WIDTH)])
         return sheet
 
     # --- lanes ------------------------------------------------------------------------------
