@@ -10,10 +10,11 @@ Consecutive segments of one flow become one chunk; bytes of another flow end it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from captures.half import Half
 from captures.ip import FRAGMENT
@@ -31,6 +32,26 @@ MAX_ODD: Final = 0.3
 
 _piece = partial(tuple.__new__, Piece)
 """`Piece` from a tuple; `Piece._make` without its Python frame."""
+
+
+class Packets(NamedTuple):
+    """Packets in their order, one entry each; values of TCP only where `tcp` is true."""
+
+    data: memoryview
+    file: int
+    numbers: Sequence[int]
+    times: list[int]
+    starts: list[int]
+    """Of the payload in `data`."""
+    places: list[int]
+    """Of the payload in the file."""
+    lengths: list[int]
+    flows: list[bytes]
+    seqs: list[int]
+    acks: list[int]
+    tcp: Sequence[bool]
+    segment: Callable[[int], Segment]
+    """One of them, for a closer look."""
 
 
 def scan(
@@ -66,7 +87,9 @@ def scan(
     copied = set(tcp[copies].tolist()) if copies is not None else set()
     for index in copied:
         plain[index] = False
-    return _run(block, columns, reassembler, plain.tolist(), copied)
+    events = run(_packets(block, columns), reassembler, plain.tolist(), copied)
+    reassembler.packets = block.number + count - 1
+    return events
 
 
 def _count(columns: Columns, statistics: Statistics) -> None:
@@ -81,26 +104,50 @@ def _count(columns: Columns, statistics: Statistics) -> None:
     statistics.cut_packets += int(cut.sum())
 
 
-def _run(
-    block: Block,
-    columns: Columns,
+def _packets(block: Block, columns: Columns) -> Packets:
+    kept: list[Packet] = []
+
+    def segment(index: int) -> Segment:
+        if not kept:
+            kept.extend(block.packets())
+        found = segment_of(kept[index])
+        assert isinstance(found, Segment)
+        return found
+
+    return Packets(
+        memoryview(block.buffer),
+        block.file,
+        range(block.number, block.number + len(columns.flows)),
+        columns.time_ns.tolist(),
+        columns.payload.tolist(),
+        (columns.payload + block.base).tolist(),
+        columns.length.tolist(),
+        columns.flows,
+        columns.seq.tolist(),
+        columns.ack.tolist(),
+        columns.tcp.tolist(),
+        segment,
+    )
+
+
+def run(
+    packets: Packets,
     reassembler: Reassembler,
     plain: list[bool],
     copied: set[int],
+    marks: list[tuple[int, int]] | None = None,
 ) -> list[StreamEvent]:
+    """The events of packets. `plain`: those that may be of the one case; `copied`: those that are
+    copies of others. `marks` gets (how many events before, number) of each packet that was looked
+    at closely."""
     out: list[StreamEvent] = []
-    times, starts = columns.time_ns.tolist(), columns.payload.tolist()
-    lengths: list[int] = columns.length.tolist()
-    tcp: list[bool] = columns.tcp.tolist()
-    packets: list[Packet] = []
+    view, file, numbers, times, starts, places, lengths, flows, seqs, acks, tcp, closely = packets
     flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
     wake_ns = deadlines.wake_ns
-    view = memoryview(block.buffer)
-    first, base, file = block.number, block.base, block.file
 
     # The run: consecutive segments of one flow that become one chunk.
-    run: list[int] = []
-    add = run.append
+    taken: list[int] = []
+    add = taken.append
     run_flow = b""
     run_half: Half | None = None
     run_next = run_ack = 0
@@ -110,33 +157,31 @@ def _run(
         half, run_half, run_flow = run_half, None, b""
         if half is None:
             return
-        count = len(run)
+        count = len(taken)
         if count == 1:
-            index = run[0]
+            index = taken[0]
             at, size = starts[index], lengths[index]
             data = bytes(view[at : at + size])
-            pieces = [Piece(0, times[index], first + index, file, base + at)]
+            pieces = [Piece(0, times[index], numbers[index], file, places[index])]
         else:
-            pick = itemgetter(*run)
+            pick = itemgetter(*taken)
             ats, sizes = pick(starts), pick(lengths)
             data = b"".join([view[at : at + size] for at, size in zip(ats, sizes, strict=True)])
             size = len(data)
-            numbers = [first + index for index in run]
-            places = [base + at for at in ats]
             offsets = accumulate(sizes, initial=0)
-            pieces = list(map(_piece, zip(offsets, pick(times), numbers, repeat(file), places)))
-        half.passed(count, size, max(times[run[0]], times[run[-1]]), run_next)
+            packets_of = pick(times), pick(numbers), repeat(file), pick(places)
+            pieces = list(map(_piece, zip(offsets, *packets_of, strict=False)))
+        half.passed(count, size, max(times[taken[0]], times[taken[-1]]), run_next)
         out.append(Chunk(half.connection, half.direction, half.offset - size, data, pieces))
-        run.clear()
+        taken.clear()
 
-    flows = columns.flows
     for index, (easy, flow, following, seq, ack, length, time_ns) in enumerate(
         zip(
             plain,
             flows,
             [*flows[1:], b""],
-            columns.seq.tolist(),
-            columns.ack.tolist(),
+            seqs,
+            acks,
             lengths,
             times,
             strict=True,
@@ -161,7 +206,7 @@ def _run(
                         end_run()
                         at = starts[index]
                         data = bytes(view[at : at + length])
-                        pieces = [_piece((0, time_ns, first + index, file, base + at))]
+                        pieces = [_piece((0, time_ns, numbers[index], file, places[index]))]
                         chunk = Chunk(half.connection, half.direction, half.offset, data, pieces)
                         out.append(chunk)
                         half.passed(1, length, time_ns, seq + length & MASK)
@@ -178,13 +223,10 @@ def _run(
         if not tcp[index]:
             continue
         end_run()
-        if not packets:
-            packets = list(block.packets())
-        segment = segment_of(packets[index])
-        assert isinstance(segment, Segment)
-        reassembler.packets = first + index - 1
-        out += reassembler.feed_marked(segment, index in copied)
+        reassembler.packets = numbers[index] - 1
+        if marks is not None:
+            marks.append((len(out), numbers[index]))
+        out += reassembler.feed_marked(closely(index), index in copied)
         wake_ns = deadlines.wake_ns
     end_run()
-    reassembler.packets = first + len(times) - 1
     return out

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from captures.model import Connection, Endpoint, StreamEvent
 
 ENDLESS = 1 << 62
+NOWHERE = ""
 
 
 class Brokers(set["Endpoint"]):
@@ -67,6 +68,11 @@ class Watched(Conversations):
         """Whether chunks of a connection may be put together."""
         current = self._open.get(connection.number)
         return isinstance(current, Conversation) and current.steady
+
+    def settled(self, connection: Connection) -> bool:
+        """The same for many packets at once: also where chunks do not matter any more."""
+        current = self._open.get(connection.number, NOWHERE)
+        return current is None or (isinstance(current, Conversation) and current.steady)
 
     def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
         out = super()._decide(undecided, event)

@@ -22,11 +22,12 @@ from analyzer.pipeline.numbers import connection_place
 from analyzer.pipeline.runs import Runs
 from analyzer.pipeline.schemas import CARRY, FACTS
 from analyzer.pipeline.segments import SCHEMA as SEGMENTS
-from analyzer.pipeline.segments import segments_in
+from analyzer.pipeline.segments import Row, packets_of, rows_in, segments_of
 from analyzer.pipeline.spread import NEEDED, Pairs
 from captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
 from captures.reassembly import Reassembler
-from captures.tcp import Segment
+from captures.scan import MAX_ODD, run
+from captures.tcp import ACK, QUIET_MASK, Segment
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -80,15 +81,14 @@ def setting_of(
 
 
 STATE: Final = -1
-"""In the place of flags: the payload is the state that the batch before left."""
+"""In the place of the first packet: the payload is the state that the batch before left."""
+FEW: Final = 16
+"""Packets that are faster one by one."""
 
 
 def carried(job: Job) -> pa.RecordBatch:
     """What was carried, as rows that come in front of the connections' segments."""
-    rows = [
-        (row["flow_id"], -1, 0, 0, 0, b"", 0, 0, STATE, row["carried"], 0, 0, 0)
-        for row in job.before.carried
-    ]
+    rows = [(row["flow_id"], STATE, b"", b"", row["carried"]) for row in job.before.carried]
     return record_batch(rows, SEGMENTS)
 
 
@@ -116,17 +116,17 @@ class Flows:
         current: int | None = None
         reassembler, conversations = self._begin()
         for batch in batches:
-            keys, found = segments_in(batch)
-            for key, segment in zip(keys, found, strict=True):
-                if key != current:
+            for row in rows_in(batch):
+                if row.flow_id != current:
                     if current is not None:
                         self._end(current, reassembler, conversations)
                         reassembler, conversations = self._begin()
-                    current = key
-                if segment.flags == STATE:
-                    reassembler, conversations = self._resume(bytes(segment.payload))
-                    continue
-                self._feed(segment, reassembler, conversations)
+                    current = row.flow_id
+                if row.first == STATE:
+                    reassembler, conversations = self._resume(bytes(row.payload))
+                elif not self._scanned(row, reassembler, conversations):
+                    for segment in segments_of(row):
+                        self._feed(segment, reassembler, conversations)
             yield from self._collector.ready()
             if self._pairs is not None:
                 yield from self._pairs.ready()
@@ -181,18 +181,64 @@ class Flows:
     def _feed(self, segment: Segment, reassembler: Reassembler, conversations: Watched) -> None:
         self._brokers.now = segment.packet
         reassembler.connections = connection_place(segment.packet)
-        runs = self._runs
         for event in reassembler.feed(segment):
+            self._happened(event, conversations)
+
+    def _scanned(self, row: Row, reassembler: Reassembler, conversations: Watched) -> bool:
+        """Take a whole row at once, as `captures.scan` takes blocks; False (and nothing done) when
+        it should go packet by packet."""
+        found = row.packets
+        if len(found) < FEW:
+            return False
+        for flow in row.flows:
+            half = reassembler.flows.get(flow)
+            if half is None or not conversations.settled(half.connection):
+                return False
+        plain = (found["flags"] & QUIET_MASK == ACK) & (found["captured"] == found["length"])
+        if len(found) - int(plain.sum()) > MAX_ODD * len(found):
+            return False
+        packets = packets_of(row)
+        copies = reassembler.copies.seen_all(
+            found["copy"].tolist(), packets.times, found["interface"].tolist(), packets.numbers
+        )
+        copied = set() if copies is None else {at for at, copy in enumerate(copies) if copy}
+        plain[list(copied)] = False
+
+        def closely(index: int) -> Segment:
+            segment = packets.segment(index)
+            reassembler.connections = connection_place(segment.packet)
+            return segment
+
+        marks: list[tuple[int, int]] = []
+        own = packets._replace(segment=closely)
+        events = run(own, reassembler, plain.tolist(), copied, marks)
+        reassembler.packets = packets.numbers[-1]
+        later = iter((*marks, (len(events), 0)))
+        begin, number = next(later)
+        now = row.first
+        for count, event in enumerate(events):
+            while begin <= count:
+                now = number
+                begin, number = next(later)
             if type(event) is Chunk:
-                if runs.takes(event):
-                    continue
-                self._flush(conversations)
-                if conversations.steady(event.connection):
-                    runs.begin(event)
-                    continue
-            else:
-                self._flush(conversations)
-            self._take(event, conversations)
+                now = max(now, event.pieces[-1].packet)
+            self._brokers.now = now
+            self._happened(event, conversations)
+        self._brokers.now = packets.numbers[-1]
+        return True
+
+    def _happened(self, event: StreamEvent, conversations: Watched) -> None:
+        runs = self._runs
+        if type(event) is Chunk:
+            if runs.takes(event):
+                return
+            self._flush(conversations)
+            if conversations.steady(event.connection):
+                runs.begin(event)
+                return
+        else:
+            self._flush(conversations)
+        self._take(event, conversations)
 
     def _flush(self, conversations: Watched) -> None:
         """The chunks that were held back."""

@@ -1,12 +1,17 @@
 """Parts of captures to TCP segments as Arrow: what is shuffled so that each connection comes
-together. Whole blocks at once, as far as `captures.columns` knows their headers."""
+together. Whole blocks at once, as far as `captures.columns` knows their headers.
+
+A row holds what a block has of a connection: a thousand packets cost the shuffle as much as one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Final
+from itertools import compress, repeat
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,28 +23,45 @@ from captures.columns import Columns, columns_of
 from captures.errors import CutShort
 from captures.files import Block
 from captures.fragments import Fragments
+from captures.model import Packet
+from captures.scan import Packets
 from captures.split import Split, read_split
-from captures.tcp import Segment, endpoints, reverse
+from captures.tcp import Segment, endpoints, reverse, segment_of
 
 SCHEMA: Final = pa.schema(
     [
         ("flow_id", pa.int64()),
         ("packet", pa.int64()),
-        ("time_ns", pa.int64()),
-        ("file", pa.int32()),
-        ("at", pa.int64()),
-        ("flow", pa.binary()),
-        ("seq", pa.int64()),
-        ("ack", pa.int64()),
-        ("flags", pa.int16()),
+        ("flows", pa.binary()),
+        ("packets", pa.binary()),
         ("payload", pa.binary()),
-        ("length", pa.int32()),
-        ("copy", pa.int64()),
-        ("interface", pa.int64()),
     ]
 )
-"""`Segment` behind the key of its connection: both directions have the same."""
+"""Key of the connection (both directions have the same), number of the first packet, directions
+(each behind its length), `PACKET`s, and their payloads one behind the other."""
 
+PACKET: Final = np.dtype(
+    [
+        ("packet", "<i8"),
+        ("time_ns", "<i8"),
+        ("at", "<i8"),
+        ("copy", "<i8"),
+        ("interface", "<i8"),
+        ("file", "<i4"),
+        ("captured", "<i4"),
+        ("length", "<i4"),
+        ("seq", "<u4"),
+        ("ack", "<u4"),
+        ("flags", "<u2"),
+        ("flow", "<u2"),
+    ]
+)
+"""`Segment` with the number of its flow, and how much of its payload was captured."""
+
+COMMON: Final = ("interface", "length", "seq", "ack", "flags")
+"""Fields that `Columns` has, too."""
+BLOCK_BYTES: Final = 4 << 20
+"""Of a file, taken together: the more, the fewer rows."""
 KNOWN_FLOWS: Final = 200_000
 """Whose keys are remembered."""
 
@@ -55,10 +77,12 @@ class Keys(dict[bytes, int]):
         return key
 
 
-def segments(name: str, split: Split) -> Iterator[pa.RecordBatch]:
+def segments(
+    name: str, split: Split, *, block_bytes: int = BLOCK_BYTES
+) -> Iterator[pa.RecordBatch]:
     """The segments of a part. Damage is told by the index."""
     keys, fragments = Keys(), Fragments()
-    with read_split(name, split, open_anywhere) as source:
+    with read_split(name, split, open_anywhere, block_bytes=block_bytes) as source:
         try:
             for block in source.blocks():
                 yield from _of_block(block, keys, fragments)
@@ -68,96 +92,203 @@ def segments(name: str, split: Split) -> Iterator[pa.RecordBatch]:
 
 def _of_block(block: Block, keys: Keys, fragments: Fragments) -> Iterator[pa.RecordBatch]:
     columns = columns_of(block) if len(block.positions) > 1 else None
-    if columns is None:
-        packets = block.packets()
-        yield _batch([each for packet in packets for each in fragments.segments_of(packet)], keys)
+    tcp = repeat(False) if columns is None else columns.tcp.tolist()
+    if columns is not None and columns.tcp.all():
+        yield _at_once(block, columns, keys)
         return
-    tcp = columns.tcp.nonzero()[0]
-    if len(tcp):
-        yield _at_once(block, columns, tcp, keys)
-    if len(tcp) < len(block.positions):
-        others = [
-            each
-            for packet, known in zip(block.packets(), columns.tcp.tolist(), strict=True)
-            if not known
-            for each in fragments.segments_of(packet)
-        ]
-        yield _batch(others, keys)
+    odd = _segments(block, fragments.segments_of, (not known for known in tcp))
+    if columns is not None:
+        if not odd:
+            yield _at_once(block, columns, keys)
+            return
+        # Headers that `columns` does not follow, or fragments: rare.
+        odd += _segments(block, lambda packet: [segment_of(packet)], tcp)
+    # Fragments that waited may be of an earlier block: rows of their own, so that rows stay in
+    # order.
+    late = [each for each in odd if each.packet < block.number]
+    for each in late:
+        yield _one_by_one([each], keys)
+    yield _one_by_one([each for each in odd if each.packet >= block.number], keys)
 
 
-def _batch(found: list[Segment | str], keys: Keys) -> pa.RecordBatch:
-    rows = [
-        (
-            keys[each.flow],
-            each.packet,
-            each.time_ns,
-            each.file,
-            each.at,
-            each.flow,
-            each.seq,
-            each.ack,
-            each.flags,
-            bytes(each.payload),
-            each.length,
-            _signed(each.copy),
-            each.interface,
-        )
-        for each in found
+def _segments(
+    block: Block,
+    found: Callable[[Packet], Iterable[Segment | str]],
+    wanted: Iterable[bool],
+) -> list[Segment]:
+    return [
+        each
+        for packet in compress(block.packets(), wanted)
+        for each in found(packet)
         if isinstance(each, Segment)
     ]
-    columns = zip(*rows, strict=True) if rows else ([] for _ in SCHEMA)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _one_by_one(found: list[Segment], keys: Keys) -> pa.RecordBatch:
+    packets = np.zeros(len(found), PACKET)
+    for name in ("packet", "time_ns", "at", "file", *COMMON):
+        packets[name] = [getattr(each, name) for each in found]
+    packets["copy"] = [_signed(each.copy) for each in found]
+    payloads = pa.array([bytes(each.payload) for each in found], pa.binary())
+    packets["captured"] = [len(each.payload) for each in found]
+    return _packed(packets, [each.flow for each in found], payloads, 1, keys)
 
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
-def _at_once(block: Block, columns: Columns, tcp: Any, keys: Keys) -> pa.RecordBatch:
-    flows = [columns.flows[index] for index in tcp.tolist()]
+def _at_once(block: Block, columns: Columns, keys: Keys) -> pa.RecordBatch:
+    tcp = columns.tcp.nonzero()[0]
     start = columns.payload[tcp]
     end = np.minimum(start + columns.length[tcp], (columns.start + columns.captured)[tcp])
     end = np.maximum(end, start)
-    count = len(tcp)
-    values = (
-        np.array([keys[flow] for flow in flows], np.int64),
-        tcp + block.number,
-        columns.time_ns[tcp],
-        np.full(count, block.file, np.int32),
-        start + block.base,
-        flows,
-        columns.seq[tcp].astype(np.int64),
-        columns.ack[tcp].astype(np.int64),
-        columns.flags[tcp].astype(np.int16),
-        None,
-        columns.length[tcp].astype(np.int32),
-        columns.copy[tcp].view(np.int64),
-        columns.interface[tcp],
-    )
-    arrays = [
-        _cut_out(block.buffer, start, end) if value is None else pa.array(value, field.type)
-        for value, field in zip(values, SCHEMA, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    packets = np.empty(len(tcp), PACKET)
+    packets["packet"] = tcp + block.number
+    packets["at"] = start + block.base
+    packets["file"] = block.file
+    packets["captured"] = end - start
+    packets["time_ns"] = columns.time_ns[tcp]
+    packets["copy"] = columns.copy[tcp].view(np.int64)
+    for name in COMMON:
+        packets[name] = getattr(columns, name)[tcp]
+    flows = columns.flows
+    if len(tcp) < len(flows):
+        flows = [flows[index] for index in tcp.tolist()]
+    return _packed(packets, flows, _between(block.buffer, start, end), 2, keys)
 
 
-def _cut_out(buffer: bytearray, start: Any, end: Any) -> pa.Array:
-    """The bytes between each start and end. They ascend, so that the whole buffer is an array of
-    payloads and of what lies between them."""
+def _between(buffer: bytearray, start: Any, end: Any) -> pa.Array:
+    """The bytes between each start and end, and those up to the next start, in turn. They ascend,
+    so that the whole buffer is such an array."""
     offsets = np.empty(2 * len(start), np.int32)
     offsets[0::2], offsets[1::2] = start, end
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
-    both = pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
-    return both.take(pa.array(np.arange(0, len(offsets), 2)))
+    return pa.Array.from_buffers(pa.binary(), max(len(offsets) - 1, 0), buffers)
+
+
+def _packed(
+    packets: Any, flows: list[bytes], payloads: pa.Array, step: int, keys: Keys
+) -> pa.RecordBatch:
+    """Rows of packets. The payload of each is `payloads[step * index]`."""
+    if not flows:
+        return pa.RecordBatch.from_pylist([], SCHEMA)
+    directions = sorted(set(flows), key=lambda flow: (keys[flow], flow))
+    ids = np.array([keys[flow] for flow in directions], np.int64)
+    first = np.ones(len(ids), np.bool_)
+    first[1:] = ids[1:] != ids[:-1]
+    row_of = np.cumsum(first) - 1
+    heads = first.nonzero()[0]
+
+    places = {flow: place for place, flow in enumerate(directions)}
+    direction = np.array([places[flow] for flow in flows], np.int64)
+    row = row_of[direction]
+    packets["flow"] = direction - heads[row]
+    order = np.lexsort((packets["packet"], row))
+    packets = packets[order]
+    begin = np.zeros(len(heads) + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=len(heads)), out=begin[1:])
+
+    ends = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(packets["captured"], out=ends[1:])
+    data = payloads.take(pa.array(order * step)).buffers()[2] or pa.py_buffer(b"")
+    heads_of = [
+        b"".join(bytes((len(flow),)) + flow for flow in directions[one:two])
+        for one, two in zip(heads.tolist(), [*heads[1:].tolist(), len(directions)], strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(ids[heads]),
+            pa.array(packets["packet"][begin[:-1]]),
+            pa.array(heads_of, pa.binary()),
+            _cut(begin * PACKET.itemsize, pa.py_buffer(packets.tobytes())),
+            _cut(ends[begin], data),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def _cut(offsets: Any, data: pa.Buffer) -> pa.Array:
+    """Bytes in pieces between offsets, not copied."""
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), data]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+class Row(NamedTuple):
+    """What a block has of a connection."""
+
+    flow_id: int
+    first: int
+    """Number of the first packet."""
+    flows: list[bytes]
+    packets: Any
+    """Of the type `PACKET`."""
+    payload: memoryview
+
+
+def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows of a batch."""
+    ids, firsts, heads = (batch.column(index).to_pylist() for index in range(3))
+    for flow_id, first, head, packets, payload in zip(
+        ids, firsts, heads, batch.column(3), batch.column(4), strict=True
+    ):
+        flows = []
+        at = 0
+        while at < len(head):
+            end = at + 1 + head[at]
+            flows.append(head[at + 1 : end])
+            at = end
+        few = np.frombuffer(packets.as_buffer(), PACKET)
+        yield Row(flow_id, first, flows, few, memoryview(payload.as_buffer()))
+
+
+def segments_of(row: Row) -> Iterator[Segment]:
+    """The segments of a row, in the order of the packets."""
+    flows, data = row.flows, row.payload
+    start = 0
+    for number, time_ns, at, copy, interface, file, captured, *rest in row.packets.tolist():
+        length, seq, ack, flags, flow = rest
+        end = start + captured
+        yield Segment(
+            *(number, time_ns, file, at, flows[flow], seq, ack, flags),
+            *(data[start:end], length, copy, interface),
+        )
+        start = end
+
+
+def packets_of(row: Row) -> Packets:
+    """The same as `captures.scan` wants them."""
+    found = row.packets
+    flows = row.flows
+    ends = np.cumsum(found["captured"], dtype=np.int64)
+    kept: list[Segment] = []
+
+    def segment(index: int) -> Segment:
+        if not kept:
+            kept.extend(segments_of(row))
+        return kept[index]
+
+    return Packets(
+        row.payload,
+        int(found["file"][0]),
+        found["packet"].tolist(),
+        found["time_ns"].tolist(),
+        (ends - found["captured"]).tolist(),
+        found["at"].tolist(),
+        found["length"].tolist(),
+        [flows[each] for each in found["flow"].tolist()],
+        found["seq"].tolist(),
+        found["ack"].tolist(),
+        [True] * len(found),
+        segment,
+    )
 
 
 def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of the table `segments`."""
-    keys, found = segments_in(batch)
     rows = [
         (
-            key,
+            row.flow_id,
             each.packet,
             each.time_ns // 1000,
             each.time_ns,
@@ -170,8 +301,10 @@ def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
             each.file,
             each.at,
         )
-        for key, each in zip(keys, found, strict=True)
+        for row in rows_in(batch)
+        for each in segments_of(row)
     ]
+    rows.sort(key=itemgetter(1))
     return record_batch(rows, SEGMENTS.schema)
 
 
@@ -179,12 +312,6 @@ def segment_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _addresses(flow: bytes) -> tuple[str, str]:
     source, target = endpoints(flow)
     return str(source), str(target)
-
-
-def segments_in(batch: pa.RecordBatch) -> tuple[list[int], list[Segment]]:
-    """Keys and segments of a batch of rows."""
-    columns = [column.to_pylist() for column in batch.columns]
-    return columns[0], list(map(Segment._make, zip(*columns[1:], strict=True)))
 
 
 def sized(batches: Iterator[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:

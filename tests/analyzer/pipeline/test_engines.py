@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analyzer.pipeline import flows
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
 from tests.analyzer.pipeline.traffic import files
 
@@ -32,10 +34,13 @@ def test_samples(path: Path, tmp_path: Path) -> None:
     size=st.integers(300, 20_000),
     tasks=st.integers(1, 4),
     spread=st.sampled_from([0, 0, 1, 3]),
+    few=st.sampled_from([2, flows.FEW]),
 )
 @settings(max_examples=settings().max_examples // 8)
-def test_whatever_happens_on_the_network(seed: int, size: int, tasks: int, spread: int) -> None:
-    with TemporaryDirectory() as folder:
+def test_whatever_happens_on_the_network(
+    seed: int, size: int, tasks: int, spread: int, few: int
+) -> None:
+    with TemporaryDirectory() as folder, mock.patch.object(flows, "FEW", few):
         path = Path(folder)
         (path / "in").mkdir()
         names = files(seed, path / "in")
