@@ -7,6 +7,7 @@ that began before the capture) lacks them: `absorbed` finds the client that such
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Identity(NamedTuple):
     user: str
 
 
+@lru_cache(4096)
 def host_of(address: str) -> str:
     """An address without its port."""
     return address.rpartition(":")[0].strip("[]")

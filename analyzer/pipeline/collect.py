@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from analyzer.identity import host_of
+from analyzer.model import Exchange
 from analyzer.pipeline import values
 from analyzer.pipeline.arrow import record_batch
 from analyzer.pipeline.facts import Facts
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from analyzer.context import Context
-    from analyzer.model import Exchange
     from analyzer.rows import Row
     from captures.model import Connection
 
@@ -33,6 +34,9 @@ CELLS: Final = 50_000
 HOUR_NS: Final = 3_600_000_000_000
 CLIENT_IDS: Final = 16
 """Named per connection; more are a sign of a gateway, not of clients."""
+
+_all_else = attrgetter(*[each.name for each in fields(Exchange)][1:])
+"""Of an exchange but its number, in the order of the fields."""
 
 Told: TypeAlias = "tuple[str, pa.RecordBatch]"
 """Table and some of its rows."""
@@ -103,7 +107,7 @@ class Collector:
 
     def tell(self, exchange: Exchange) -> None:
         """Make the rows of an exchange."""
-        exchange = replace(exchange, number=exchange_place(*values.place_of(exchange)))
+        exchange = Exchange(exchange_place(*values.place_of(exchange)), *_all_else(exchange))
         row = row_of(exchange, values.UNNAMED)
         for add in self._adds:
             add(row, exchange)

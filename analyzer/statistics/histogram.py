@@ -39,9 +39,13 @@ class Histogram:
 
     def add(self, value: int) -> None:
         """Count a value; negative ones (clocks that went back) count as 0."""
-        value = max(0, value)
-        bucket = bucket_of(value)
-        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        if value < 0:
+            value = 0
+        # As `bucket_of`: this is done some ten times for each exchange.
+        shift = value.bit_length() - SUB_BITS - 1
+        bucket = (shift << SUB_BITS) + (value >> shift) if shift > 0 else value
+        buckets = self.buckets
+        buckets[bucket] = buckets.get(bucket, 0) + 1
         self.count += 1
         self.total += value
         if self.least is None or value < self.least:

@@ -21,6 +21,10 @@ COUNTING_LIMIT: Final = 16 * 1024 * 1024
 """What a compressed message set may expand to only to be counted."""
 
 
+WALKED: Final = 1000
+"""Records fields whose batches are remembered."""
+
+
 class Moved(NamedTuple):
     """The records field of one partition."""
 
@@ -36,8 +40,23 @@ class Moved(NamedTuple):
     """That the broker gave to a produced batch."""
 
 
-def moved(exchange: Exchange) -> Iterator[Moved]:
+_last: tuple[Exchange | None, tuple[Moved, ...]] = (None, ())
+_walked: dict[int, tuple[bytes, list[Batch]]] = {}
+"""By the identity of records fields of the last exchange: many statistics ask for the same."""
+
+
+def moved(exchange: Exchange) -> tuple[Moved, ...]:
     """One for each partition of the exchange, empty ones too."""
+    global _last
+    known, found = _last
+    if known is not exchange:
+        found = tuple(_moved(exchange))
+        _last = exchange, found
+        _walked.clear()
+    return found
+
+
+def _moved(exchange: Exchange) -> Iterator[Moved]:
     key = exchange.api_key
     if key == PRODUCE:
         yield from _produced(exchange)
@@ -98,6 +117,9 @@ def _result(result: dict[str, Any]) -> tuple[int, int | None]:
 
 def whole_batches(blob: bytes) -> list[Batch]:
     """The batches of a records field, as far as they can be read."""
+    known = _walked.get(id(blob))
+    if known is not None and known[0] is blob:
+        return known[1]
     found: list[Batch] = []
     try:
         for batch in batches(blob):
@@ -106,6 +128,9 @@ def whole_batches(blob: bytes) -> list[Batch]:
     except DissectError:
         # The exchange has a note that says so.
         pass
+    if len(_walked) >= WALKED:
+        _walked.clear()
+    _walked[id(blob)] = blob, found
     return found
 
 
