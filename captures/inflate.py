@@ -1,18 +1,24 @@
-"""Reading .gz and .zst as they come: many members or frames, bounded memory, no byte later than
-needed.
+"""Reading .gz, .zst, .xz and .bz2 as they come: many members or frames, bounded memory, no byte
+later than needed.
 
-Both read like a raw file: `readinto` gives what is there and waits only when nothing is.
+All read like a raw file: `readinto` gives what is there and waits only when nothing is.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
+from functools import partial
 from typing import Final, Protocol
 
 from captures.errors import CutShort
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
+XZ: Final = b"\xfd7zXZ\0"
+BZIP2: Final = b"BZh"
+_XZ_MEMORY: Final = 192 << 20
+"""More than `xz -9` takes; a hostile header may ask for 4 GB."""
 _READ_BYTES: Final = 1 << 16
 _ZSTD_READ_BYTES: Final = 1 << 9
 """A hostile frame makes 128 KB of 4 bytes: 512 of input stay below 16 MB."""
@@ -157,6 +163,83 @@ class Unzstd:
         self._source.close()
 
 
+class Packer(Protocol):
+    """What the decompressors of xz and bzip2 have in common."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the stream is at its end."""
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether more can only come of more."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What is behind the end."""
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Some of the uncompressed bytes."""
+
+
+class Unpack:
+    """xz and bzip2, stream after stream; zero padding between and behind them is ignored."""
+
+    def __init__(
+        self, stream: Stream, name: str, make: Callable[[], Packer], *errors: type[Exception]
+    ) -> None:
+        self._make = make
+        self._errors = (*errors, EOFError)
+        self._source = _Source(stream, _READ_BYTES)
+        self._name = name
+        self._packer = make()
+        self._started = False
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Uncompressed bytes; raises CutShort when the file is cut or damaged."""
+        while True:
+            packer, data = self._packer, b""
+            if packer.eof:
+                data = packer.unused_data.lstrip(b"\0")
+                packer = self._packer = self._make()
+                self._started = False
+            if not data and packer.needs_input:
+                data = self._source.read()
+                if not data:
+                    if self._started:
+                        where = f"after byte {self._source.at} of the compressed file"
+                        raise CutShort(f"{self._name} is cut short {where}")
+                    return 0
+                if not self._started:
+                    data = data.lstrip(b"\0")
+            try:
+                out = packer.decompress(data, len(buffer))
+            except self._errors as error:
+                where = f"about byte {self._source.at} of the compressed file"
+                raise CutShort(f"{self._name} is damaged {where}: {error}") from None
+            self._started = self._started or bool(data)
+            if out:
+                buffer[: len(out)] = out
+                return len(out)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+
+def _xz(stream: Stream, name: str) -> Stream:
+    import lzma
+
+    limit = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, _XZ_MEMORY)
+    return Unpack(stream, name, limit, lzma.LZMAError)
+
+
+def _bzip2(stream: Stream, name: str) -> Stream:
+    import bz2
+
+    return Unpack(stream, name, bz2.BZ2Decompressor, OSError, ValueError)
+
+
 def inflate(head: bytes, stream: Stream, name: str) -> Stream | None:
     """An uncompressing stream if `head`, the first bytes, is that of a compressed file."""
     if head[:2] == GZIP:
@@ -164,4 +247,8 @@ def inflate(head: bytes, stream: Stream, name: str) -> Stream | None:
     skippable = head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50
     if head[:4] == ZSTD or skippable:
         return Unzstd(Pushed(head, stream), name)
+    if head[: len(XZ)] == XZ:
+        return _xz(Pushed(head, stream), name)
+    if head[:3] == BZIP2 and head[3:4].isdigit():
+        return _bzip2(Pushed(head, stream), name)
     return None

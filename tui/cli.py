@@ -235,7 +235,7 @@ def to_look_at(args: list[str]) -> bool:
 def main(context: click.Context) -> None:
     """See what Kafka clients and brokers say to each other.
 
-    INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
+    INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
 
     \b
       kafkascope capture.pcapng                                 look at its exchanges

@@ -32,7 +32,7 @@ from analyzer.render_times import Times
 def ls(wish: Wish) -> int:
     """List the exchanges of captures: a request with its response, or why there is none.
 
-    INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin.
+    INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
     Of Kafka's own files (log segments, indexes, checkpoints, the folder of a partition) it lists
     batches or entries, and says what a recovering broker would cut.
     Lines

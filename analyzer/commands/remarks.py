@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer.conversations import EMPTY
 from analyzer.offline import Capture
 
 TLS_WAYS = (
@@ -31,6 +32,11 @@ def nothing_found(capture: Capture) -> str:
         )
     count = statistics.connections
     where = "in the connection" if count == 1 else f"in {count} connections"
+    if opaque and set(opaque) == {EMPTY}:
+        return (
+            f"no exchanges: no byte was sent {where}: opened and closed as a health check does it, "
+            "or without an answer; `kafkascope stats connections` tells which"
+        )
     reason = f" ({opaque.most_common(1)[0][0]})" if opaque else ""
     return (
         f"no exchanges: nothing like Kafka {where}{reason}; if the capture holds both directions, "

@@ -134,3 +134,12 @@ def test_full_bodies_are_refused_where_they_have_no_place(
     assert done.exit_code == 2
     assert "--full goes with" in done.stderr
     assert not Path("x.csv").exists()
+
+
+def test_connections_without_a_byte_are_called_so(tmp_path: Path) -> None:
+    path = capture_file(tmp_path / "probe.pcapng", [])
+    for command in ("ls", "check"):
+        done = run(command, path)
+        assert done.exit_code == 0
+        assert "no byte was sent in the connection" in done.stderr
+        assert len(done.stderr.splitlines()) == 1

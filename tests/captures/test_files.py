@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +29,7 @@ from captures import (
     NotKept,
     Source,
     Spool,
+    StreamEvent,
     open_inputs,
     streams,
 )
@@ -40,7 +44,7 @@ def zstd(data: bytes) -> bytes:
     return zstandard.ZstdCompressor().compress(data)
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     "plain": lambda data: data,
     "gz": gzip.compress,
     "gz, two members": lambda data: gzip.compress(data[:999]) + gzip.compress(data[999:]),
@@ -48,6 +52,12 @@ PACKED = {
     "zst": zstd,
     "zst, two frames": lambda data: zstd(data[:999]) + zstd(data[999:]),
     "zst, skippable frame": lambda data: pack("<II", 0x184D2A53, 4) + b"skip" + zstd(data),
+    "xz": lzma.compress,
+    "xz, two streams, padded": lambda data: (
+        lzma.compress(data[:999]) + bytes(8) + lzma.compress(data[999:]) + bytes(4)
+    ),
+    "bz2": bz2.compress,
+    "bz2, two streams": lambda data: bz2.compress(data[:999]) + bz2.compress(data[999:]),
     "gz in zst": lambda data: zstd(gzip.compress(data)),
 }
 
@@ -75,6 +85,8 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "head").write_bytes(WHOLE.pcap()[:10])
     (tmp_path / "old.snoop").write_bytes(b"snoop\0\0\0" + bytes(100))
     (tmp_path / "bad.gz").write_bytes(b"\x1f\x8b" + bytes(100))
+    (tmp_path / "bad.xz").write_bytes(b"\xfd7zXZ\0" + bytes(100))
+    (tmp_path / "bad.bz2").write_bytes(b"BZh9" + bytes(100))
     (tmp_path / "folder").mkdir()
     assert refusal(tmp_path / "gone").endswith("gone: no such file or folder")
     assert refusal(tmp_path / "empty").endswith("empty is empty")
@@ -84,7 +96,8 @@ def test_what_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
     assert "it starts with c8 c9" in refusal(tmp_path / "bin")
     assert refusal(tmp_path / "head").endswith("is cut short inside its file header")
     assert "editcap" in refusal(tmp_path / "old.snoop")
-    assert "bad.gz" in refusal(tmp_path / "bad.gz")
+    for name in ("bad.gz", "bad.xz", "bad.bz2"):
+        assert f"{name} is damaged" in refusal(tmp_path / name)
     assert refusal(tmp_path / "folder").endswith("is a folder without captures")
     assert "once" in refusal("-", "-")
     assert refusal() == "no input"
@@ -98,13 +111,13 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
     assert "permission denied" in refusal(path)
 
 
-@pytest.mark.parametrize("how", ["plain", "gz", "zst"])
+@pytest.mark.parametrize("how", ["plain", "gz", "zst", "xz"])
 def test_a_cut_file_gives_all_that_is_whole(tmp_path: Path, how: str) -> None:
     data = PACKED[how](WHOLE.pcap())
     path = tmp_path / "cut.pcap"
-    path.write_bytes(data[: len(data) // 2] if how == "plain" else data[:-30])
+    path.write_bytes(data[: len(data) // 2] if how in ("plain", "xz") else data[:-30])
     source = open_inputs([path])
-    events = []
+    events: list[StreamEvent] = []
     with pytest.raises(CutShort, match=r"cut\.pcap"):
         events.extend(streams(source))
     # `extend` keeps what came before the error.
@@ -114,7 +127,7 @@ def test_a_cut_file_gives_all_that_is_whole(tmp_path: Path, how: str) -> None:
     assert len(source.statistics.damage) == 1
 
 
-@pytest.mark.parametrize("how", ["gz", "zst"])
+@pytest.mark.parametrize("how", ["gz", "zst", "xz", "bz2"])
 def test_a_file_cut_before_its_first_block_is_not_called_empty(tmp_path: Path, how: str) -> None:
     path = tmp_path / "cut.pcap"
     path.write_bytes(PACKED[how](WHOLE.pcap())[:12])
