@@ -189,7 +189,7 @@ class Unpack:
         self, stream: Stream, name: str, make: Callable[[], Packer], *errors: type[Exception]
     ) -> None:
         self._make = make
-        self._errors = (*errors, EOFError)
+        self._errors: tuple[type[Exception], ...] = (*errors, EOFError)
         self._source = _Source(stream, _READ_BYTES)
         self._name = name
         self._packer = make()
