@@ -16,7 +16,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 
 from tests.interop.brokers import KRaftCluster
 from tests.interop.drivers import CLIENT_LIST, Driver
-from tests.interop.make_findings import BROKER, TARGET, Raw, admin, fill, scenario, topics
+from tests.interop.make_findings_kit import BROKER, TARGET, Raw, admin, fill, scenario, topics
 
 FAST = {
     "group.consumer.min.session.timeout.ms": "3000",

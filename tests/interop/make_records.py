@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewPartitions
 
 from tests.analyzer.wire import request
 from tests.interop.brokers import KRaftCluster
-from tests.interop.make_findings import (
+from tests.interop.make_findings_kit import (
     PORT,
     PROXY,
     SASL,

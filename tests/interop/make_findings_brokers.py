@@ -1,0 +1,221 @@
+"""Scenarios of `make_findings`: brokers and leaders in trouble, addresses, versions, quotas."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import time
+from contextlib import closing
+
+from confluent_kafka import TopicPartition
+
+from tests.analyzer.wire import request
+from tests.interop.brokers import KRaftCluster
+from tests.interop.make_findings_kit import (
+    PORT,
+    PROXY,
+    UNTIL_LATER,
+    Raw,
+    consumer,
+    fill,
+    producer,
+    proxied,
+    read,
+    scenario,
+    topics,
+)
+
+
+@scenario(PROXY, PROXY + 1)
+def stale_leader(cluster: KRaftCluster) -> None:
+    """A client that repeats a Fetch after NOT_LEADER_OR_FOLLOWER and never asks for metadata."""
+    topics("leaders")
+    fetch = "api == Fetch -> error NOT_LEADER_OR_FOLLOWER first 6"
+    with proxied(fetch), closing(Raw(PROXY, "stubborn")) as raw:
+        asked = [
+            {
+                "topic": "leaders",
+                "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}],
+            }
+        ]
+        for _ in range(8):
+            raw.ask("Fetch", 4, replica_id=-1, max_wait_ms=10, min_bytes=0, topics=asked)
+            time.sleep(0.05)
+
+
+@scenario(PROXY, PROXY + 1)
+def leader_moved(cluster: KRaftCluster) -> None:
+    """A producer that meets one such error and asks for metadata."""
+    topics("moved")
+    with proxied("api == Produce -> error NOT_LEADER_OR_FOLLOWER once") as there:
+        out = producer("careful", there)
+        out.produce("moved", b"x")
+        out.flush(20)
+
+
+@scenario(PROXY, PROXY + 1)
+def lost_answers(cluster: KRaftCluster) -> None:
+    """A producer without idempotence whose first answer is lost: it gives up and sends again."""
+    topics("lost")
+    with proxied("api == Produce -> drop on response once") as there:
+        out = producer("impatient", there, acks=1, socket_timeout_ms=1500, message_timeout_ms=15000)
+        out.produce("lost", b"once or twice")
+        out.flush(20)
+
+
+@scenario()
+def stopped_broker(cluster: KRaftCluster) -> None:
+    """A broker that stands still for some seconds: slow answers, and one after its client left."""
+    topics("stopped")
+    raws = [Raw(PORT, "patient") for _ in range(3)]
+    late = Raw(PORT, "hasty")
+    process = cluster.nodes[0].process
+    assert process is not None
+    for raw in (*raws, late):
+        raw.ask("ApiVersions", 2)
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(0.5)  # until all of its threads stand
+    try:
+        asked = {"topics": [{"name": "stopped"}], "allow_auto_topic_creation": False}
+        for raw in (*raws, late):
+            raw.ids += 1
+            raw.socket.sendall(request("Metadata", 8, raw.ids, raw.name, **asked))
+        time.sleep(1.5)
+        late.socket.shutdown(socket.SHUT_WR)
+        time.sleep(0.5)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    for raw in (*raws, late):
+        raw.answer()
+        raw.close()
+
+
+@scenario(PROXY, PROXY + 1)
+def black_hole(cluster: KRaftCluster) -> None:
+    """A request that stays without an answer for longer than clients wait; the capture ends before
+    the connections do."""
+    UNTIL_LATER.enter_context(proxied("api == Metadata -> black-hole"))
+    raw = UNTIL_LATER.enter_context(closing(Raw(PROXY, "waiting")))
+    raw.ask("ApiVersions", 2)
+    raw.ids += 1
+    raw.socket.sendall(request("Metadata", 8, raw.ids, raw.name, topics=None))
+    other = UNTIL_LATER.enter_context(closing(Raw(PROXY, "witness")))
+    for _ in range(8):
+        other.ask("ApiVersions", 2)
+        time.sleep(4)
+    other.ask("ApiVersions", 2)
+
+
+@scenario()
+def unknown_topic(cluster: KRaftCluster) -> None:
+    """A client that asks for a misspelt topic again and again on one connection."""
+    with closing(Raw(PORT, "misspelt")) as raw:
+        for _ in range(40):
+            raw.ask("Metadata", 8, topics=[{"name": "ordres"}], allow_auto_topic_creation=False)
+            time.sleep(0.05)
+
+
+@scenario()
+def hot_partition(cluster: KRaftCluster) -> None:
+    """Four partitions, one key."""
+    topics("hot", partitions=4)
+    out = producer("one-key", linger_ms=50, compression_type="zstd")
+    for number in range(1500):
+        out.produce("hot", key=b"same" if number % 10 else b"%d" % number, value=b"x")
+    out.flush(20)
+
+
+@scenario()
+def far_racks(cluster: KRaftCluster) -> None:
+    """A consumer that says its rack, and a broker in another one."""
+    topics("racks")
+    fill("racks", 5)
+    client = consumer("in-b", "rack-group", client_rack="b")
+    client.assign([TopicPartition("racks", 0, 0)])
+    read(client, 5)
+    client.close()
+
+
+@scenario()
+def short_connections(cluster: KRaftCluster) -> None:
+    """A client that connects for each question."""
+    for _ in range(104):
+        with closing(Raw(PORT, "restless")) as raw:
+            raw.ask("ApiVersions", 2)
+
+
+@scenario()
+def old_versions(cluster: KRaftCluster) -> None:
+    """A client that never asks for versions and uses old ones; one that uses a version from the
+    future."""
+    topics("old")
+    with closing(Raw(PORT, "legacy")) as raw:
+        raw.ask("Metadata", 0, topics=[])
+    with closing(Raw(PORT, "future")) as raw:
+        raw.ask("ApiVersions", 2)
+        raw.socket.sendall(
+            struct.pack(">ihhih6s", 16, 2, 0, 7, 6, b"future")  # ListOffsets 0 is gone in 4.0
+        )
+        raw.answer()
+
+
+@scenario(9192)
+def wrong_answers(cluster: KRaftCluster) -> None:
+    """A server (not a broker: none does this) that answers with an id that nobody asked for."""
+    server = socket.create_server(("127.0.0.1", 9192))
+    with closing(server), closing(Raw(9192, "confused")) as raw:
+        raw.socket.settimeout(1)
+        there, _ = server.accept()
+        with closing(there):
+            raw.socket.sendall(request("ApiVersions", 2, 1, "confused"))
+            there.recv(1000)
+            there.sendall(struct.pack(">iihi", 14, 1, 0, 0) + bytes(4))
+            raw.socket.sendall(request("ApiVersions", 2, 2, "confused"))
+            there.recv(1000)
+            there.sendall(struct.pack(">iihi", 14, 4702, 0, 0) + bytes(4))
+            time.sleep(0.3)
+
+
+@scenario()
+def throttled(cluster: KRaftCluster) -> None:
+    """A producer with a quota far below what it sends."""
+    topics("quota")
+    entity = [{"entity_type": "client-id", "entity_name": "greedy"}]
+    limits = [{"key": "producer_byte_rate", "value": 1000.0, "remove": False}]
+    with closing(Raw(9094, "admin")) as raw:
+        raw.ask(
+            "AlterClientQuotas",
+            0,
+            entries=[{"entity": entity, "ops": limits}],
+            validate_only=False,
+        )
+    time.sleep(1)
+    out = producer("greedy", compression_type="none")
+    for _ in range(6):
+        out.produce("quota", bytes(3000))
+        out.flush(20)
+
+
+@scenario()
+def healthy(cluster: KRaftCluster) -> None:
+    """Nothing is wrong: a producer, a group that commits, a transaction."""
+    topics("well", partitions=2)
+    out = producer("well-producer", enable_idempotence=True, linger_ms=20)
+    for number in range(40):
+        out.produce("well", key=b"%d" % number, value=b"v")
+    out.flush(20)
+    client = consumer("well-consumer", "well-group")
+    client.subscribe(["well"])
+    read(client, 40)
+    client.commit(asynchronous=False)
+    client.close()
+
+
+@scenario(PORT, 9)
+def wrong_address(cluster: KRaftCluster) -> None:
+    """A broker that advertises a port on which nobody listens."""
+    client = producer("misled", message_timeout_ms=4000)
+    client.produce("anything", b"x")
+    client.flush(6)
