@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from captures.files import Block
+from captures.ip import TCP
 from captures.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
 from captures.pcap import Pcap
 from captures.pcapng import Pcapng
+from captures.peel import peel
 from captures.records import MAX_TIME_NS, Format
 
 Ints = NDArray[np.int64]
@@ -198,6 +200,10 @@ def columns_of(block: Block) -> Columns | None:
     ip_at = np.where(good, ip_at, 0)
 
     four = _rows(buffer, ip_at, _IPV4)
+    if (good & (four["protocol"] != TCP) & (four["first"] == 0x45)).any():
+        ip_at = peel(buffer, ip_at, good, end)
+        good &= ip_at + 40 <= end
+        four = _rows(buffer, np.where(good, ip_at, 0), _IPV4)
     version = four["first"] >> 4
     is4 = good & (version == 4) & (four["protocol"] == 6) & ((four["fragment"] & 0x3FFF) == 0)
     header = ((four["first"] & 15) << 2).astype(np.int64)
