@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -279,7 +280,8 @@ class KRaftCluster(Cluster):
         else:
             listed = zip(ports, controllers, DIRECTORY_IDS, strict=True)
             voters = ("--initial-controllers", ",".join(f"{n}@{c}:{d}" for n, c, d in listed))
-        return [self.node(number, of, controllers, voters) for number, of in ports.items()]
+        with ThreadPoolExecutor() as pool:  # formatting is a JVM each
+            return list(pool.map(lambda n: self.node(n, ports[n], controllers, voters), ports))
 
     def join(self) -> Node:
         """Add a node that did not belong to the first quorum; started, not yet a voter."""
@@ -342,6 +344,9 @@ class KRaftCluster(Cluster):
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "3",
             "group.initial.rebalance.delay.ms": "300",
+            # Members of the new groups learn their partitions with a heartbeat.
+            "group.consumer.heartbeat.interval.ms": "500",
+            "group.consumer.min.heartbeat.interval.ms": "500",
             "log.retention.ms": "-1",  # the known records carry times of long ago
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
@@ -363,6 +368,8 @@ class KRaftCluster(Cluster):
             settings["group.coordinator.rebalance.protocols"] = "classic,consumer"
         else:
             settings |= {
+                "group.share.heartbeat.interval.ms": "500",
+                "group.share.min.heartbeat.interval.ms": "500",
                 "share.coordinator.state.topic.replication.factor": copies,
                 "share.coordinator.state.topic.min.isr": "1",
                 "share.coordinator.state.topic.num.partitions": "3",

@@ -99,7 +99,7 @@ def record(
 
 def _record(cluster: Cluster, client: str, home: Path) -> Recording:
     log = home / "client.log"
-    scenarios.prepare(cluster, client, log)
+    scenarios.prepare(cluster, client)
     ports = cluster.ports(*CLIENT_PORTS)
     recording = Recording(home / "traffic.pcap", frozenset(ports), Story())
     common = {"bootstrap": cluster.bootstrap(), "client": client}

@@ -140,14 +140,14 @@ def make(sample: Sample, home: Path) -> Story:
     if sample.nodes == 1:
         with cluster:
             for client, _ in sample.runs:
-                scenarios.prepare(cluster, client, home / "log")
+                scenarios.prepare(cluster, client)
             with sniff(capture, cluster.ports(*CLIENT_PORTS)):
                 run(sample, cluster, story, home)
     else:
         ports = [port for n in range(1, sample.nodes + 1) for port in cluster.allot(4, n)]
         with sniff(capture, ports), cluster:
             for client, _ in sample.runs:
-                scenarios.prepare(cluster, client, home / "log", copies=3)
+                scenarios.prepare(cluster, client, copies=3)
             run(sample, cluster, story, home)
     keep(sample, capture)
     TRUTH.mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ from proxy import KafkaProxy, Recorder, watch
 from tests.authority import Authority
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, kafkascope
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import Story
 
 __all__ = [
     "CLIENT_LISTENERS",
@@ -25,7 +25,6 @@ __all__ = [
     "SecuredCluster",
     "Visitors",
     "checked",
-    "topics",
     "visitors",
 ]
 
@@ -179,12 +178,6 @@ def visitors(ports: list[int]) -> Iterator[Visitors]:
         output, _ = process.communicate(timeout=30)
         for found in re.finditer(r" > [\d.]+\.(\d+): ", output):
             seen.ports.add(int(found[1]))
-
-
-def topics(cluster: Cluster, log: Path, *names: str) -> None:
-    """Make topics with three copies."""
-    with Driver(CLIENT_LIST["java-4.4.0"], log, {"bootstrap": cluster.bootstrap()}) as admin:
-        admin.step("Administer", topics=",".join(names), copies=3, client="prepare")
 
 
 def checked(proxied: Proxied, story: Story) -> Recording:

@@ -1,10 +1,9 @@
 """What a client is made to do while a capture runs. Each scenario adds what it did to a story."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from tests.interop.brokers import USERS, Cluster
-from tests.interop.drivers import CLIENT_LIST, Driver, Story
+from tests.interop.drivers import Driver, Story
 
 __all__ = [
     "PREPARED",
@@ -12,6 +11,7 @@ __all__ = [
     "administration",
     "codecs",
     "everything",
+    "make_topics",
     "mistakes",
     "prepare",
     "rebalance",
@@ -25,11 +25,19 @@ Scenario = Callable[[Driver, Story, Cluster], None]
 PREPARED = ("none", "gzip", "snappy", "lz4", "zstd", "idem", "acks", "tx", "group", "sasl")
 
 
-def prepare(cluster: Cluster, prefix: str, log: Path, copies: int = 1) -> None:
+def prepare(cluster: Cluster, prefix: str, copies: int = 1) -> None:
     """Make the topics of one client, before the capture starts."""
-    with Driver(CLIENT_LIST["java-4.4.0"], log, {"bootstrap": cluster.bootstrap()}) as admin:
-        names = ",".join(f"{prefix}.{name}" for name in PREPARED)
-        admin.step("Administer", topics=names, copies=copies, client="prepare")
+    make_topics(cluster, *(f"{prefix}.{name}" for name in PREPARED), copies=copies)
+
+
+def make_topics(cluster: Cluster, *names: str, copies: int = 1) -> None:
+    """Topics of two partitions; not by way of the listeners whose visitors are counted."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
+    wanted = [NewTopic(name, 2, copies, config={"retention.ms": "-1"}) for name in names]
+    for done in admin.create_topics(wanted, operation_timeout=30).values():
+        done.result(60)
 
 
 def codecs(driver: Driver, story: Story, cluster: Cluster) -> None:

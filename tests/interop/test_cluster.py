@@ -54,7 +54,7 @@ def recording(
 
 
 def _life(cluster: KRaftCluster, story: Story, home: Path) -> None:
-    scenarios.prepare(cluster, CLIENT, home / "log", copies=3)
+    scenarios.prepare(cluster, CLIENT, copies=3)
     # Three addresses, so that clients find the nodes that are left.
     common = {"bootstrap": cluster.bootstrap(), "client": CLIENT}
     with Driver(CLIENT_LIST[CLIENT], home / "log", common) as driver:

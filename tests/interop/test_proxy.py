@@ -16,7 +16,7 @@ from tests.interop import scenarios
 from tests.interop.brokers import Cluster
 from tests.interop.compare import differences, kafkascope
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
-from tests.interop.proxied import Proxied, SecuredCluster, checked, topics, visitors
+from tests.interop.proxied import Proxied, SecuredCluster, checked, visitors
 
 pytestmark = pytest.mark.interop
 
@@ -53,7 +53,7 @@ def test_a_client_does_all_it_can_through_the_proxy(
 ) -> None:
     cluster = clusters(version)
     log = tmp_path / "client.log"
-    scenarios.prepare(cluster, client, log, copies=3)
+    scenarios.prepare(cluster, client, copies=3)
     story = Story()
     folder = tmp_path / "recorded"
     with visitors(cluster.ports(*CLIENT_PORTS)) as seen, Proxied(cluster, folder) as proxied:
@@ -100,6 +100,17 @@ def admin_of(cluster: Cluster) -> Any:
     return AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
 
 
+def until_whole(admin: Any, topic: str, seconds: float = 60.0) -> None:
+    """All copies of all partitions have caught up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        partitions = admin.list_topics(topic, 30).topics[topic].partitions.values()
+        if all(len(each.isrs) == len(each.replicas) for each in partitions):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"a copy of {topic} does not catch up")
+
+
 @contextmanager
 def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
     """Meanwhile the broker that leads a partition restarts; the leader moves away and back."""
@@ -117,7 +128,7 @@ def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
             time.sleep(2)
             node.start()
             node.wait(("INTERNAL", "CONTROLLER"))  # probes of the others would count as visits
-            time.sleep(3)  # it has caught up
+            until_whole(admin, topic)
             # Leaders move back while all brokers live: they tell where to.
             admin.elect_leaders(ElectionType.PREFERRED, None).result(30)
         except BaseException as failure:
@@ -150,7 +161,7 @@ def test_a_leader_that_moves_and_a_broker_that_restarts(
 ) -> None:
     cluster = clusters("4.4.0")
     topic = f"journey.{client}.{protocol}"
-    topics(cluster, tmp_path / "admin.log", topic)
+    scenarios.make_topics(cluster, topic, copies=3)
     with (
         visitors(cluster.ports("PLAINTEXT")) as seen,
         Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied,

@@ -17,7 +17,8 @@ import pytest
 
 from proxy.faults import Fault, parse_fault
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
-from tests.interop.proxied import Proxied, SecuredCluster, checked, topics
+from tests.interop.proxied import Proxied, SecuredCluster, checked
+from tests.interop.scenarios import make_topics
 
 pytestmark = pytest.mark.interop
 
@@ -291,7 +292,7 @@ def test_clients_meet_faults_as_they_say(
     cluster = clusters("4.4.0")
     prefix = request.node.callspec.id
     names = [f"fault.{prefix}.{number}" for number in range(len(cases))]
-    topics(cluster, tmp_path / "admin.log", *names)
+    make_topics(cluster, *names, copies=3)
     with Proxied(cluster, tmp_path / "recorded", ("PLAINTEXT",)) as proxied:
         common = {"bootstrap": proxied.bootstrap(), "client": client, "timeout": "2000"}
         with Driver(CLIENT_LIST[client], tmp_path / "client.log", common) as driver:

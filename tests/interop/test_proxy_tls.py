@@ -12,7 +12,8 @@ from tests.authority import Authority
 from tests.interop.brokers import USERS
 from tests.interop.compare import differences
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
-from tests.interop.proxied import Proxied, SecuredCluster, checked, topics, visitors
+from tests.interop.proxied import Proxied, SecuredCluster, checked, visitors
+from tests.interop.scenarios import make_topics
 
 pytestmark = pytest.mark.interop
 
@@ -50,7 +51,7 @@ def test_tls_between_proxy_and_either_side(
 ) -> None:
     cluster = clusters("4.4.0")
     topic = f"tls.{way.replace(' ', '-')}.{client}"
-    topics(cluster, tmp_path / "admin.log", topic)
+    make_topics(cluster, topic, copies=3)
     ours = authority.issue("client", "127.0.0.1")
     upstream = UpstreamTls(ca=authority.certificate, certificate=ours)
     towards_clients = ClientTls(certificate=ours, ca=authority.certificate)
