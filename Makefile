@@ -15,9 +15,13 @@ LOCK = requirements/py$(shell "$(or $(PYTHON),false)" -c 'import sys; print(min(
 SOAK_PYTHON ?= $(shell for p in python3.13 $(HOME)/.pyenv/versions/3.13*/bin/python; do \
     "$$p" -c 'import venv' 2>/dev/null && { echo "$$p"; break; }; done)
 
-# The quick tests run on two cores; brokers are shared by all interop tests, so these run in one process.
+# Two processes; tests/distribution.py says which tests share brokers or Spark, and so a process.
 PYTEST := $(BIN)/python -m pytest
 QUICK := -n 2 -m "not interop and not soak"
+INTEROP := -n 2 -m "interop and not soak"
+
+# Else hundreds of programs that tests start compile all our modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test quick interop check fmt lint type fuzz soak bench docs golden samples wheel spark-package lock clean
 
@@ -42,13 +46,13 @@ demo: setup
 
 test: setup
 	$(PYTEST) -q $(QUICK)
-	$(PYTEST) -q -rs -m "interop and not soak"
+	$(PYTEST) -q -rs $(INTEROP) tests/interop
 
 quick: setup
 	$(PYTEST) -q $(QUICK)
 
 interop: setup
-	$(PYTEST) -q -rs -m "interop and not soak" tests/interop
+	$(PYTEST) -q -rs $(INTEROP) tests/interop
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -1,0 +1,67 @@
+"""Which tests pytest-xdist keeps in one process: what shares a Spark session or running brokers.
+
+Its own `--dist loadgroup` writes the group into a test's id, which newer pytest does not take. Here
+the group follows from the id, and the scheduler asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+__all__ = ["Groups", "group"]
+
+SHARES = {
+    "test_proxy": "clusters",
+    "test_proxy_faults": "clusters",
+    "test_proxy_tls": "clusters",
+    "test_clients": "brokers",
+    "test_pytest_plugin": "brokers",
+    "test_terminal": "brokers",
+}
+"""Interop module -> the fixture of the session that it uses."""
+NEWEST = "4.4.0"
+NEIGHBOURS = 10
+"""Tests without a group that go to a process together: they share what their module has made."""
+
+
+def group(nodeid: str) -> str:
+    """What this test shares with others, or nothing.
+
+    >>> group("tests/interop/test_proxy.py::test_a_client[3.9.2-kafkajs]")
+    'clusters 3.9.2'
+    """
+    path = PurePosixPath(nodeid.partition("::")[0])
+    if "spark" in path.parts:
+        return "spark"
+    if "interop" not in path.parts:
+        return ""
+    shared = SHARES.get(path.stem, path.stem)
+    if shared == "brokers":
+        return shared
+    found = re.search(r"\[(\d+\.\d+\.\d+)", nodeid)
+    # Tests of the proxy that name no release have the cluster of the newest.
+    release = found[1] if found else NEWEST if shared == "clusters" else ""
+    return f"{shared} {release}".rstrip()
+
+
+class Groups(LoadScopeScheduling):  # type: ignore[misc]
+    """Groups first, those of most tests before others; then neighbours."""
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        super().__init__(config, log)
+        self._scopes: dict[str, str] = {}
+        self._modules: Counter[str] = Counter()
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid not in self._scopes:
+            module = nodeid.partition("::")[0]
+            number = self._modules[module] // NEIGHBOURS
+            self._modules[module] += 1
+            self._scopes[nodeid] = group(nodeid) or f"{module} {number}"
+        return self._scopes[nodeid]

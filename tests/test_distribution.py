@@ -1,0 +1,38 @@
+"""Tests that share brokers run in one process."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.distribution import SHARES, group
+
+INTEROP = Path(__file__).parent / "interop"
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "expected"),
+    [
+        ("tests/spark/test_docs.py::test_the_tables", "spark"),
+        ("tests/interop/test_proxy.py::test_a_client[3.9.2-kafkajs]", "clusters 3.9.2"),
+        ("tests/interop/test_proxy_tls.py::test_tls[SSL to SSL-java-4.4.0]", "clusters 4.4.0"),
+        ("tests/interop/test_clients.py::test_no_secret[3.9.2-java-1.1.1]", "brokers"),
+        ("tests/interop/test_admin.py::test_every_frame[3.9.2]", "test_admin 3.9.2"),
+        ("tests/interop/test_replay.py::test_what_4_answers[4.4]", "test_replay"),
+        ("tests/dissectors/test_laws.py::test_products_agree[Fetch-4]", ""),
+    ],
+)
+def test_the_group_follows_from_the_id(nodeid: str, expected: str) -> None:
+    assert group(nodeid) == expected
+
+
+def test_every_module_with_shared_brokers_is_known() -> None:
+    used = {}
+    for path in INTEROP.glob("test_*.py"):
+        quick = [each for each in path.read_text().split("\n\n\n") if "mark.soak\n" not in each]
+        for name, call in (("clusters", r"\bclusters\("), ("brokers", r"\b(brokers|record)\(")):
+            if re.search(call, "\n".join(quick)):
+                used[path.stem] = name
+    assert used == SHARES
