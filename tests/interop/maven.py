@@ -81,9 +81,9 @@ def jars(name: str, artifacts: Sequence[Artifact]) -> Path:
         if not done.exists():
             shutil.rmtree(home / "lib", ignore_errors=True)
             (home / "pom.xml").write_text(pom)
-            _run(
-                "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib", at=home
-            )
+            goal = "dependency:copy-dependencies"
+            with locked(home.parent / "maven"):  # its own repository is not for two at a time
+                _run("mvn", "-q", "-B", goal, "-DoutputDirectory=lib", at=home)
             done.touch()
     return home / "lib"
 
