@@ -19,8 +19,6 @@ from tests.interop.needs import need
 from tests.spark.environments import environment
 from tests.spark.test_killed import stand
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 SMALL = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1")

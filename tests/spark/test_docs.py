@@ -12,8 +12,6 @@ from analyzer.pipeline.schemas import TABLES
 from docs.print_spark import TARGET, document
 from tests.analyzer.pipeline.kit import made
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 QUESTIONS = re.findall(r"```sql\n(.*?)```", TARGET.read_text(), re.DOTALL)
 EMPTY = {2, 5}

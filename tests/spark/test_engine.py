@@ -15,8 +15,6 @@ from tests.analyzer.pipeline.test_engines import ALL, MORE
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, rotated
 from tests.analyzer.pipeline.traffic import files
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
 

@@ -16,8 +16,6 @@ from tests.analyzer.pipeline.kit import made, tables
 from tests.interop.needs import need
 from tests.spark.conftest import SETTINGS
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 

@@ -17,8 +17,6 @@ from captures import NotACapture
 from tests.analyzer.pipeline.kit import check_against_export, made
 from tests.spark.environments import environment
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 NAMES = ("demo.pcap", "cluster.pcap.gz", "sasl.pcap")
 

@@ -17,7 +17,7 @@ from tests.analyzer.pipeline.kit import tables
 from tests.interop.needs import need
 from tests.spark.test_killed import children
 
-pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.soak
 
 ROOT = Path(__file__).parents[2]
 MOST_KB = 400_000
