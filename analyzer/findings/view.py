@@ -12,7 +12,7 @@ from analyzer.identity import host_of, labels
 from analyzer.model import Severity
 from analyzer.render_cells import duration, size
 from analyzer.render_list import safe
-from analyzer.statistics.model import ID_MARK, topic_label
+from analyzer.statistics.model import topic_id_in, topic_label
 from dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ class View:
 
     def of_topic(self, key: Any) -> str:
         """The filter for a topic. Names and ids are both tried: messages have one or the other."""
-        if isinstance(key, str) and key.startswith(ID_MARK):
-            topic_id = bytes.fromhex(key[1:])
+        topic_id = topic_id_in(key)
+        if topic_id is not None:
             by_id = f"topic.id == {quoted(str(Uuid(topic_id)))}"
             name = self.names.get(topic_id) if self.names is not None else None
             return by_id if name is None else f"({by_id} or topic == {quoted(name)})"

@@ -87,7 +87,7 @@ def stated(statistic: Any, state: Any) -> dict[str, Any]:
 # --- subjects -----------------------------------------------------------------------------------
 
 ID_MARK: Final = "\0"
-"""Begins a topic id in a key; no topic's name has it."""
+"""Begins a topic id in a key; no topic's name has it, but for names that somebody made up."""
 
 
 def topic_key(topic: str | None, topic_id: bytes | None) -> str | None:
@@ -97,11 +97,22 @@ def topic_key(topic: str | None, topic_id: bytes | None) -> str | None:
     return topic or None
 
 
+def topic_id_in(key: Any) -> bytes | None:
+    """The id in a key of `topic_key`; None where a name is the key."""
+    if not isinstance(key, str) or not key.startswith(ID_MARK):
+        return None
+    try:
+        topic_id = bytes.fromhex(key[1:])
+    except ValueError:
+        return None
+    return topic_id if len(topic_id) == 16 else None
+
+
 def topic_label(key: Any, names: TopicNames | None) -> Any:
     """The name of a topic, or the first 8 characters of its id and `?`."""
-    if not isinstance(key, str) or not key.startswith(ID_MARK):
+    topic_id = topic_id_in(key)
+    if topic_id is None:
         return key
-    topic_id = bytes.fromhex(key[1:])
     return (names.get(topic_id) if names is not None else None) or f"{key[1:9]}?"
 
 
@@ -128,6 +139,7 @@ __all__ = [
     "per_second",
     "share",
     "stated",
+    "topic_id_in",
     "topic_key",
     "topic_label",
 ]

@@ -143,3 +143,22 @@ def test_connections_without_a_byte_are_called_so(tmp_path: Path) -> None:
         assert done.exit_code == 0
         assert "no byte was sent in the connection" in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["\0orders", "\0ab", "\0" + "ab" * 17, "\0" + 32 * "z"])
+def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
+    partition = {"error_code": 3, "partition_index": 0, "leader_id": 1, "replica_nodes": [1]}
+    partition |= {"isr_nodes": [1], "offline_replicas": [], "leader_epoch": 1}
+    topic = {"error_code": 3, "name": name, "is_internal": False, "partitions": [partition]}
+    data = [{"name": name, "partition_data": [{"index": 0, "records": None}]}]
+    asked = [{"name": name}]
+    frames = [
+        ("client", request("Metadata", 7, 1, topics=asked)),
+        ("broker", response("Metadata", 7, 1, topics=[topic])),
+        ("client", request("Produce", 7, 2, acks=-1, topic_data=data)),
+    ]
+    path = capture_file(tmp_path / "odd.pcapng", frames)
+    report = tmp_path / "odd.md"
+    for command in (["stats", "partitions", path], ["cluster", path], ["check", path]):
+        assert run(*command).exit_code in (0, 1)
+    assert run("report", path, "-o", report).exit_code == 0
