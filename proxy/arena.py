@@ -12,6 +12,10 @@ from typing import Final
 
 READ_BYTES: Final = 512 * 1024
 """One read. Larger ones fall out of the cache, smaller ones cost more calls."""
+SCARCE_BYTES: Final = 64 * 1024
+"""One read, while a recording holds all slabs, or..."""
+MANY: Final = 64
+"""... more streams than these could not send what was read: each keeps up to a read."""
 LEAST_BYTES: Final = 128 * 1024
 """With less room than that the next slab is taken."""
 SLAB_BYTES: Final = 2 * READ_BYTES
@@ -39,20 +43,32 @@ class Lease:
 
 
 class Arena:
-    """`view` is where the next read goes."""
+    """`view` is where the next read goes: see `room`."""
 
-    __slots__ = ("_at", "_free", "_lease", "_made", "held", "view")
+    __slots__ = ("_at", "_free", "_lease", "_made", "held", "piles", "view")
 
     def __init__(self) -> None:
         self._free: deque[bytearray] = deque()
         self._made = 0
         self.held = False
         """Whether somebody keeps what was just read: see `advance`."""
+        self.piles = 0
+        """Streams that could not send all that was read for them."""
         self._next()
+
+    @property
+    def scarce(self) -> bool:
+        """Whether all slabs are in use: nothing more is leased."""
+        return self._made >= MAX_SLABS and not self._free
+
+    @property
+    def room(self) -> memoryview:
+        """Where the next read goes, and how much it may be."""
+        return self.view[:SCARCE_BYTES] if self.piles > MANY or self.scarce else self.view
 
     def keep(self, data: memoryview) -> Lease | None:
         """A lease on what was just read; None when it lies elsewhere, or too much is leased."""
-        if data.obj is not self._lease.memory or (self._made >= MAX_SLABS and not self._free):
+        if data.obj is not self._lease.memory or self.scarce:
             return None
         self.held = True
         return self._lease

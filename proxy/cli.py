@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ import stat
 import sys
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -87,12 +88,14 @@ class Running:
 
     async def main(self) -> int:
         """Run until a signal comes."""
+        from proxy import descriptors
         from proxy.control import Control, socket_path
         from proxy.exposition import Exposition
         from proxy.recorder import Recorder
         from proxy.server import KafkaProxy
 
         wish = self.wish
+        descriptors.raise_limit()
         self._wanted = asyncio.Event()
         recorder = None
         if wish.record is not None or not wish.quiet:
@@ -125,6 +128,7 @@ class Running:
         except (OSError, ValueError) as error:
             self._end_watch()
             raise click.ClickException(str(error)) from error
+        asyncio.get_running_loop().set_exception_handler(_Failures(made))
         control = Control(made, self._wanted.set)
         self._catch(made, control)
         exposition = Exposition(made)
@@ -235,6 +239,21 @@ class Running:
             _say(f"recording: {recorder.dropped} reads were left out (too slow)")
         if recorder.files:
             _say("capture: " + ", ".join(map(str, recorder.files)))
+
+
+class _Failures:
+    """What the event loop has to say."""
+
+    def __init__(self, made: KafkaProxy) -> None:
+        self._hub = made.hub
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
+        error = told.get("exception")
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            # The loop tries again; it would tell so, with a traceback, each second.
+            self._hub.once("accept", f"connections wait, for none can be accepted: {error}")
+        else:
+            loop.default_exception_handler(told)
 
 
 async def _stdin_ends() -> None:

@@ -1,9 +1,9 @@
 """A bound for what all connections together keep in memory.
 
-Each connection has a bound of its own (docs/proxy.md), but there may be any number of them. From
-half of the common bound on, frames that are kept until they are whole are read one after the other:
-the sockets of the others wait. What cannot be helped that way (frames that rules hold, peers that
-take nothing) goes on to the bound itself, where the connection that keeps the most is closed.
+Each connection has a bound of its own (docs/proxy.md), but there may be any number of them. From a
+quarter of the common bound on, frames that are kept until they are whole are read one after the
+other: the sockets of the others wait. What cannot be helped that way (frames that rules hold, peers
+that take nothing) goes on to the bound itself, where the connection that keeps the most is closed.
 
 No clock and no sockets here: the proxy calls `look` again while it says so.
 """
@@ -16,6 +16,9 @@ from typing import Final, Protocol
 LIMIT: Final = 512 * 1024 * 1024
 STEPS: Final = 64
 """It is looked each time when so large a part of the bound was added."""
+QUIET: Final = 4
+"""Up to such a part of the bound nobody waits. The rest is for the one that goes on: a frame may be
+kept as what came, what rules look at, and what was not sent yet, at 100 MB each."""
 LEAST: Final = 64 * 1024
 """Who keeps less than that need not wait."""
 PATIENCE: Final = 100
@@ -60,6 +63,7 @@ class Memory:
         self._first: Holder | None = None
         self._held = 0
         self._still = 0
+        self._full = 0
 
     def grew(self, size: int) -> None:
         """So much more is kept somewhere."""
@@ -75,12 +79,16 @@ class Memory:
         self.peak = max(self.peak, total)
         if total > self.limit:
             total = self._cut(held, total)
-        if not held or total <= self.limit // 2:
+        if not held or total <= self.limit // QUIET:
             self._first = None
             self._wait(set())
             return
         growing = {each: size for each, size in held.items() if size > LEAST and each.grows()}
-        self._wait(growing.keys() - {self._next(growing)})
+        # Frames that are whole, but not gone yet, go first.
+        whole = total - sum(growing.values()) > self.limit // QUIET
+        self._full = self._full + 1 if whole else 0
+        turn = self._next(growing) if not whole or self._full > PATIENCE else None
+        self._wait(growing.keys() - {turn})
         self._again()
 
     def _next(self, held: dict[Holder, int]) -> Holder | None:

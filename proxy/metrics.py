@@ -14,6 +14,7 @@ _BUCKETS_NS: Final = tuple(int(bound * 1e9) for bound in BUCKETS_S)
 HELP: Final[dict[str, tuple[str, str]]] = {
     "connections_total": ("counter", "Client connections accepted."),
     "connections_closed_total": ("counter", "Connections that ended, by cause."),
+    "connections_refused_total": ("counter", "Client connections that were one too many."),
     "connections": ("gauge", "Client connections open now."),
     "bytes_total": ("counter", "Bytes received, by the side they came from."),
     "requests_total": ("counter", "Requests, by API."),

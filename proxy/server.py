@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from proxy import descriptors
 from proxy.addresses import Rewriter
 from proxy.arena import Arena
 from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
@@ -103,6 +104,7 @@ class KafkaProxy:
         self._servers: list[asyncio.Server] = []
         self._sockets: list[Listener] = []
         self._stopping = False
+        self._most = 0
         self.address = Address("", 0)
 
     # --- life
@@ -131,6 +133,7 @@ class KafkaProxy:
             if platform.init_transparent_mode is not None:
                 platform.init_transparent_mode()
         self._stopping = False
+        self._most = descriptors.connections()
         if self.recorder is not None:
             self.recorder.start()
         try:
@@ -256,6 +259,15 @@ class KafkaProxy:
         from proxy.handler import Handler
 
         if self._stopping:
+            stream.abort()
+            return
+        if self._most and len(self.handlers) >= self._most:
+            self.hub.metrics.add("connections_refused_total")
+            self.hub.once(
+                "refused",
+                f"{len(self.handlers)} connections are open, more are refused until some end: "
+                f"this process may have {descriptors.limit()} files open (ulimit -n)",
+            )
             stream.abort()
             return
         try:

@@ -43,6 +43,19 @@ _LINGER_RESET: Final = struct.pack("ii", 1, 0)
 KEEPS_VIEWS: Final = sys.version_info >= (3, 12)
 
 
+KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+"""A peer that is gone without a word (a cable, a firewall) is noticed after two minutes of silence;
+the system would take two hours."""
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE:
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
 class Stream(asyncio.BufferedProtocol):
     """A connection. `on_data` gets views that are valid during the call only."""
 
@@ -53,6 +66,7 @@ class Stream(asyncio.BufferedProtocol):
         self._early: list[bytes] = []
         self._reading = True
         self._asks = False
+        self._full = False
         self._views = True
         self._leases: list[Lease] = []
         """On memory that the transport has to send from."""
@@ -79,14 +93,14 @@ class Stream(asyncio.BufferedProtocol):
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _keep_alive(sock)
         self._update()
         if self._made is not None:
             self._made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """The buffer of all streams."""
-        return self._arena.view
+        return self._arena.room
 
     def buffer_updated(self, nbytes: int) -> None:
         """Hand over what came."""
@@ -108,6 +122,7 @@ class Stream(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self.lost = True
+        self._empty()
         self.error = exc
         self._leases.clear()
         if not self.gone.done():
@@ -119,14 +134,23 @@ class Stream(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Unsent bytes pile up."""
+        if not self._full:
+            self._full = True
+            self._arena.piles += 1
         if self.on_full is not None:
             self.on_full(True)
 
     def resume_writing(self) -> None:
         """They were sent."""
+        self._empty()
         self._leases.clear()
         if self.on_full is not None:
             self.on_full(False)
+
+    def _empty(self) -> None:
+        if self._full:
+            self._full = False
+            self._arena.piles -= 1
 
     # --- reading
 
@@ -180,6 +204,8 @@ class Stream(asyncio.BufferedProtocol):
 
     def write(self, data: Data) -> None:
         """Send, or keep what the kernel does not take."""
+        if self._views and type(data) is memoryview and self._arena.scarce:
+            data = bytes(data)  # what is not sent at once stays with the transport
         self.transport.write(data)
         # In a pile even a full send is kept: the transport sends in order. Since Python 3.12, and
         # in uvloop, it keeps the view.
