@@ -238,7 +238,7 @@ def test_its_wheel_and_pytest_are_enough(tmp_path: Path) -> None:
     install = ["--python", python, "install", str(built)]
     subprocess.run([*pip, *install], check=True, timeout=180)
     probe = "import importlib.util as u; print([u.find_spec(n) for n in ('analyzer', 'proxy')])"
-    seen = subprocess.run([python, "-c", probe], cwd=tmp_path, capture_output=True, text=True)
+    seen = subprocess.run([python, "-I", "-c", probe], cwd=tmp_path, capture_output=True, text=True)
     assert seen.stdout.strip() == "[None, None]"
     done = run(written(tmp_path), "--kafkascope", str(KAFKASCOPE), python=python)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
