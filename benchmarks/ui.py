@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import random
 import shutil
@@ -107,12 +108,15 @@ async def measure(path: Path, exchanges: int) -> None:
     from tui.app import ScopeApp
     from tui.feed import ProcessFeed
     from tui.sorting import Order
+    from tui.tuning import OLD, YOUNG
     from tui.view import View
 
     begun = time.perf_counter()
     feed = ProcessFeed([str(path)])
     app = ScopeApp(feed, path.name)
     async with app.run_test(size=SIZE) as pilot:
+        gc.set_threshold(YOUNG, 20, OLD)  # as `tui.showing` does
+        gc.freeze()
         while not len(feed.store):
             await asyncio.sleep(0.005)
         app.screen._compositor.render_strips()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tui.indexer import SIZE, STOP
+from tui.tuning import grow_in_place
 
 if TYPE_CHECKING:
     from captures.model import Packet
@@ -177,6 +178,7 @@ class ProcessFeed:
         progress = self.store.progress
         match message["kind"]:
             case "opened":
+                grow_in_place()
                 spool = Spool(descriptor=os.dup(self._spool_file.fileno()))
                 self._source = Source(message["names"], spool)
                 progress.size = message["size"]

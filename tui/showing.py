@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from analyzer.render_times import TIME_FORMATS
+from tui.tuning import calm
 
 if TYPE_CHECKING:
     from tui.control import Control
@@ -88,5 +89,6 @@ def show(
         config=config,
     )
     app.hello = hello
-    app.run()
+    with calm():
+        app.run()
     return Shown(app.return_code or 0, app.wanted, app.wanted_ports, app.view_.text)
