@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=turn)
 
 
+_started: dict[str, tuple[ExitStack, dict[str, Any]]] = {}
+"""Fixture -> what it has started, by release."""
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Brokers that the next test does not use are stopped: idle ones take CPU from the others."""
+    used = getattr(nextitem, "fixturenames", ())
+    for name, (stack, running) in _started.items():
+        if name not in used and running:
+            running.clear()
+            stack.close()
+
+
 @pytest.fixture(scope="session")
 def java() -> None:
     """Skips, or fails in CI, without Java and Maven."""
@@ -49,6 +63,7 @@ def brokers(java: None) -> Iterator[Brokers]:
     need("tcpdump")
     running: dict[str, Cluster] = {}
     with ExitStack() as stack:
+        _started["brokers"] = stack, running
 
         def of(version: str) -> Cluster:
             if version not in running:
@@ -70,6 +85,7 @@ def clusters(java: None, authority: Authority) -> Iterator[Secured]:
     need("tcpdump")
     running: dict[str, SecuredCluster] = {}
     with ExitStack() as stack:
+        _started["clusters"] = stack, running
 
         def of(version: str) -> SecuredCluster:
             if version not in running:
