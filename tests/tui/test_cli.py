@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,12 +52,16 @@ def test_fields_loads_no_message() -> None:
 
 
 def test_help_takes_no_more_than_the_limit() -> None:
+    def spent() -> float:
+        told = os.times()
+        return told.children_user + told.children_system
+
     best = 9.0
-    for _ in range(5):
-        begun = time.perf_counter()
+    for _ in range(3):
+        before = spent()
         assert run("--help")[0] == 0
-        best = min(best, time.perf_counter() - begun)
-    # 0.07 s alone; five tries, because the machine may be busy.
+        best = min(best, spent() - before)
+    # 0.07 s when nothing else runs. CPU time, because usually something does.
     assert best < 0.4
 
 
