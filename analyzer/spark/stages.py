@@ -33,6 +33,8 @@ STRETCHES: Final = 4
 """Parts from which on several tasks index a file."""
 
 Batches = Iterator[pa.RecordBatch]
+Line = tuple[int, str, str, int, int]
+"""Of what is to be indexed: file, its name, its head where it is walked in stretches, a stretch."""
 
 
 def spark_schema(schema: pa.Schema) -> Any:
@@ -58,23 +60,19 @@ def index_files(session: Any, names: list[str], split_bytes: int) -> list[Index]
     """The indexes of files, in the order of the names: one task for each file, many for an
     uncompressed pcap that is large."""
     heads: dict[int, bytes] = {}
-    lines: list[tuple[int, int, str, str, int, int]] = []
+    lines: list[Line] = []
     for number, name in enumerate(names):
         size = size_of(name)
         head = head_of(name, open_anywhere) if size >= STRETCHES * split_bytes else None
         if head is None:
-            lines.append((len(lines), number, name, "", 0, 0))
+            lines.append((number, name, "", 0, 0))
             continue
         heads[number] = head
         lines += (
-            (len(lines) + each, number, name, head.hex(), start, end)
-            for each, (start, end) in enumerate(bounds(size, split_bytes))
+            (number, name, head.hex(), start, end) for start, end in bounds(size, split_bytes)
         )
-    schema = "number int, file int, name string, head string, start bigint, end bigint"
-    frame = session.createDataFrame(lines, schema)
-    count = min(len(lines), 10_000)
-    spread = frame.repartitionByRange(count, "number") if count > 1 else frame
-    found = spread.mapInArrow(_indexer(split_bytes), "number int, file int, json string")
+    numbers = session.range(0, len(lines), 1, min(len(lines), 10_000))
+    found = numbers.mapInArrow(_indexer(lines, split_bytes), "number int, file int, json string")
     told: dict[int, list[Any]] = {number: [] for number in range(len(names))}
     for row in sorted(found.collect(), key=lambda row: row["number"]):
         told[row["file"]].append(json.loads(row["json"]))
@@ -86,12 +84,11 @@ def index_files(session: Any, names: list[str], split_bytes: int) -> list[Index]
     ]
 
 
-def _indexer(split_bytes: int) -> Callable[[Batches], Batches]:
+def _indexer(lines: list[Line], split_bytes: int) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         for batch in batches:
-            for number, file, name, head, start, end in zip(
-                *(column.to_pylist() for column in batch.columns), strict=True
-            ):
+            for number in batch.column(0).to_pylist():
+                file, name, head, start, end = lines[number]
                 if head:
                     walk = walked(name, open_anywhere, bytes.fromhex(head), start, end)
                     text = json.dumps(walk.to_json())
@@ -127,21 +124,25 @@ def _index_of(values: dict[str, Any]) -> Index:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def parts(session: Any, job: Job) -> Any:
-    """The parts of all files, one to a task."""
-    lines = [
-        (number, file.name, json.dumps(split.to_json()))
-        for number, (file, split) in enumerate(
-            (file, split) for file in job.files for split in file.splits
-        )
+def read_by(
+    session: Any,
+    job: Job,
+    schema: pa.Schema,
+    made: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+) -> Any:
+    """The segments of all files, read by one task for each part. The parts travel with the
+    function: as rows they would have to be shuffled to be apart."""
+    parts = [
+        (file.name, json.dumps(split.to_json())) for file in job.files for split in file.splits
     ]
-    frame = session.createDataFrame(lines, "number int, name string, split string")
-    return one_each(frame, len(lines))
+    # Empty files have no parts.
+    numbers = session.range(0, len(parts), 1, max(1, len(parts)))
+    return numbers.mapInArrow(_reader(parts, made), spark_schema(schema))
 
 
 def segment_table(session: Any, job: Job) -> Any:
     """The rows of `segments`."""
-    return parts(session, job).mapInArrow(_reader(segment_rows), spark_schema(SEGMENTS.schema))
+    return read_by(session, job, SEGMENTS.schema, segment_rows)
 
 
 def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Parts:
@@ -149,7 +150,7 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Par
     written counts when it has ended well, for only then is its list of files seen."""
     from pyspark.sql import functions as F
 
-    found = parts(session, job).mapInArrow(_reader(), spark_schema(SCHEMA))
+    found = read_by(session, job, SCHEMA)
     if job.before.carried:
         left = pa.Table.from_batches([carried(job)])
         found = found.union(session.createDataFrame(left, spark_schema(SCHEMA)))
@@ -167,24 +168,13 @@ def rows(session: Any, job: Job, setting: Setting, tasks: int, raw: Path) -> Par
     return out
 
 
-def one_each(frame: Any, count: int) -> Any:
-    """One task for each row of a small frame with a `number` from 0."""
-    from pyspark.sql import functions as F
-
-    if count < 2:
-        return frame
-    if hasattr(frame, "repartitionById"):
-        return frame.repartitionById(count, F.col("number"))
-    return frame.repartitionByRange(count, F.col("number"))
-
-
 def _reader(
-    made: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    parts: list[tuple[str, str]], made: Callable[[pa.RecordBatch], pa.RecordBatch] | None
 ) -> Callable[[Batches], Batches]:
     def work(batches: Batches) -> Batches:
         for batch in batches:
-            _, names, texts = (column.to_pylist() for column in batch.columns)
-            for name, text in zip(names, texts, strict=True):
+            for number in batch.column(0).to_pylist():
+                name, text = parts[number]
                 found = sized(segments(name, Split.from_json(json.loads(text))), ROWS, BYTES)
                 yield from found if made is None else map(made, found)
 
