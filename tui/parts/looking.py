@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import events, on
 from textual.message import Message
@@ -12,11 +12,14 @@ from textual.timer import Timer
 from tui.around import around
 from tui.decoding import Decoder
 from tui.parts.base import Base
-from tui.tree import TABS, Document, Item, Tree
+from tui.tree import TABS, Item, Tree
 from tui.views.detail import DetailPane
 from tui.views.exchanges import ExchangeList
 from tui.views.hexpane import HexPane
 from tui.views.lines import Lines
+
+if TYPE_CHECKING:
+    from tui.document import Document
 
 REST: Final = 0.03
 """Seconds that the cursor rests before a message is decoded."""
@@ -87,6 +90,8 @@ class Looking(Base):
             return around(store, notes, number, mentions.of(number))
 
         def make() -> Document:
+            from tui.document import Document  # loads while the list is drawn
+
             index = store.session.index_of(number)
             assert index is not None
             exchange = store.session.exchange(index)
