@@ -132,7 +132,7 @@ FIELDS = {
     "Track": "connection halves opened over packet settling syn_ns weight",
     "FrameBuffer": "_blocks _cut _first_ns _hunt _kept _last_ns _offset _parts _passed _total"
     " sense",
-    "Pending": "answer api decoded frame header id notes number session software undecoded",
+    "Pending": "answer api blind decoded frame header id notes number session software undecoded",
     "Phases": "_claimed client_id mechanism software tokens user",
     "InFlight": "_by_id _bytes _count tokens",
     "Hunt": "_looked _offset _pieces _sense _starts _wanted held surplus",
