@@ -104,9 +104,10 @@ def test_the_plain_engine_at_several_moments(tmp_path: Path, seed: int) -> None:
     kill_and_run_again(tmp_path, "plain", [random.uniform(0.3, 4) for _ in range(3)])
 
 
-def test_the_spark_engine_once(tmp_path: Path) -> None:
+def test_the_spark_engine_twice(tmp_path: Path) -> None:
     need("java")
-    kill_and_run_again(tmp_path, "spark", [Random().uniform(8, 25)])
+    random = Random()
+    kill_and_run_again(tmp_path, "spark", [random.uniform(8, 25) for _ in range(2)])
 
 
 @pytest.mark.soak
