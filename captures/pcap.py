@@ -36,6 +36,10 @@ _VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
 YEARS: Final = 1 << 28
 """Seconds (eight years): records further apart are looked at twice."""
 
+TAGS: Final = 16
+"""Bytes by which some systems make a packet longer, and not what they say of the wire: VLAN tags
+that were put back in."""
+
 _NOTHING: Final = bytes(16)
 """What a crash or a full disk leaves at the end; it would read as a packet of no bytes in 1970."""
 
@@ -153,7 +157,7 @@ class Pcap:
         if at + self.skip > end:
             return False
         _, fraction, size, wire = self._head(buffer, at)
-        good = 0 < size <= wire <= USUAL and fraction < self.fractions
+        good = 0 < size <= wire + TAGS and wire <= USUAL and fraction < self.fractions
         return good or self._begins(buffer, at)
 
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:

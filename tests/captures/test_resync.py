@@ -141,6 +141,16 @@ def test_a_record_that_is_only_odd_is_no_damage(fraction: int) -> None:
     check_stretches(bytes(data), 500)
 
 
+def test_tags_that_were_put_back_in_are_no_damage() -> None:
+    data = bytearray(made("pcap", "<"))
+    packets, *_ = whole(bytes(data))
+    for packet in packets[3:]:
+        data[packet.at - 4 : packet.at] = pack("<I", packet.length - 4)
+    after, damage, _ = whole(bytes(data))
+    assert not damage
+    assert len(after) == len(packets)
+
+
 def test_a_program_that_writes_odd_records_is_believed() -> None:
     """Sizes that were swapped: every record seems to hold more than was on the wire."""
     data = bytearray(made("pcap", "<"))
