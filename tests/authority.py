@@ -36,7 +36,16 @@ class Authority:
             .not_valid_before(now - timedelta(days=1))
             .not_valid_after(now + timedelta(days=2))
             .add_extension(x509.BasicConstraints(ca, None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
+                critical=False,
+            )
         )
+        if ca:
+            builder = builder.add_extension(
+                x509.KeyUsage(*(False,) * 5, True, True, False, False), critical=True
+            )
         if alternatives:
             names: list[x509.GeneralName] = [
                 x509.IPAddress(ipaddress.ip_address(each)) for each in alternatives

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 
 import pytest
@@ -12,6 +13,7 @@ from dissectors.records import Partial, Record, batches, crc_ok
 from dissectors.registry import APIS, example, layout_of, write_layout
 from dissectors.values import Uuid
 from proxy.replay import policy, split
+from proxy.replay.cli import _tls as tls_context
 from proxy.replay.compare import Comparison
 from proxy.replay.peer import Peer, PeerError, Reach
 from proxy.replay.policy import Permit, refusal
@@ -362,3 +364,11 @@ def test_groups_of_several_nodes_are_one_list():
 
     assert compared(([one], [other]), ([other], [one])) == []
     assert compared(([one], []), ([other], [one])) == [("groups[]", "b")]
+
+
+def test_certificates_are_verified_as_clients_do_it() -> None:
+    """Chain, name and dates; not the identifiers that Python 3.13 asks for."""
+    context = tls_context(None)
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert not context.verify_flags & ssl.VerifyFlags.VERIFY_X509_STRICT
