@@ -131,6 +131,8 @@ class Sink:
             self.failed = self.failed or f"{error.strerror or error}"
 
     def _take(self, batch: Batch) -> bool:
+        if self.failed:
+            return False  # behind a packet that was cut nothing can be read
         try:
             self._write(batch)
         except OSError as error:

@@ -6,6 +6,8 @@ import asyncio
 import errno
 import os
 import random
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -134,6 +136,44 @@ def test_a_file_system_that_does_not_want_it_gets_everything_the_usual_way(
     sink.stop(10)
     assert (tmp_path / "file.pcapng").read_bytes() == content(batches)
     assert (sink.dropped, sink.failed) == (0, "")
+
+
+@pytest.mark.parametrize("size", [BULK // 2, BULK * 2])
+def test_behind_a_write_that_failed_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    plain, plain_vector = os.pwrite, os.writev
+    calls = 0
+    everything_waits = threading.Event()
+
+    def full() -> bool:
+        nonlocal calls
+        calls += 1
+        everything_waits.wait(10)
+        return calls in (2, 3)
+
+    def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
+        if full():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return plain(descriptor, data, offset)
+
+    def writev(descriptor: int, parts: Sequence[memoryview]) -> int:
+        if full():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return plain_vector(descriptor, parts)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "writev", writev)
+    batches = [batch(seed, size) for seed in range(6)]
+    sink = FileSink(tmp_path / "file.pcapng")
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    everything_waits.set()
+    sink.stop(10)
+    assert content(batches).startswith((tmp_path / "file.pcapng").read_bytes())
+    assert sink.failed == "No space left on device"
+    assert sink.dropped == 5
 
 
 def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
