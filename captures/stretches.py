@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from captures.opening import format_of, open_stream
 from captures.pcap import Pcap
 from captures.records import WINDOW
 from captures.split import SPLIT_BYTES, Index, Opener, Split, index
+from captures.window import Window
 
 
 @dataclass(slots=True)
@@ -61,11 +63,12 @@ def head_of(name: str, open_: Opener) -> bytes | None:
         format_ = format_of(head, 0, name)
         if inflated or not isinstance(format_, Pcap):
             return None
-        rest = bytearray(format_.header + format_.skip - len(head))
-        size = stream.readinto(memoryview(rest)) or 0
+        size = format_.header + format_.skip
+        window = Window(stream, head, size, None, 0)
+        window.fill(size)
     finally:
         stream.close()
-    return bytes(head + rest[:size])
+    return bytes(window.buffer[: min(window.end, size)])
 
 
 def bounds(size: int, split_bytes: int) -> list[tuple[int, int]]:
@@ -86,9 +89,11 @@ def walked(
     """Walk a stretch from the first offset at which a record seems to begin."""
     begin = start
     if start:
-        data = _window(open_(name, start))
-        found = Pcap(head, 0).search(data, len(data) < WINDOW)
-        begin = start + (len(data) if found.at is None else found.at)
+        with closing(open_(name, start)) as stream:
+            window = Window(stream, b"", WINDOW, None, start)
+            whole = window.fill(WINDOW)
+        found = Pcap(head, 0).search(window.buffer[: window.end], not whole)
+        begin = start + (window.end if found.at is None else found.at)
     return walk(name, open_, head, begin, end, block_bytes=block_bytes)
 
 
@@ -152,17 +157,6 @@ class _Walk(Source):
                 yield block
         except CutShort as error:
             self.statistics.damage.append(error)
-
-
-def _window(stream: Stream) -> bytearray:
-    data = bytearray()
-    portion = memoryview(bytearray(WINDOW >> 4))
-    try:
-        while len(data) < WINDOW and (size := stream.readinto(portion) or 0):
-            data += portion[:size]
-    finally:
-        stream.close()
-    return data
 
 
 def joined(name: str, open_: Opener, head: bytes, found: Iterable[Stretch]) -> Index:

@@ -10,7 +10,7 @@ from analyzer.pipeline.collect import Options
 from analyzer.pipeline.numbers import MAX_FILES
 from analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from captures.errors import NotACapture
-from captures.gaps import Gap, skipped_bytes
+from captures.gaps import skipped_bytes
 from captures.model import Endpoint
 from captures.split import SPLIT_BYTES, Index, Split, index
 
@@ -221,26 +221,19 @@ def split_rows(job: Job) -> list[tuple[Any, ...]]:
 
 def damage_rows(job: Job) -> list[tuple[Any, ...]]:
     """Rows of `diagnostics` about damaged files: one for each place."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for file in job.files:
         about = file.index
-        if not about.damage:
-            continue
-        places = about.gaps or [Gap(about.damage_at or 0, None, about.damage)]
-        for gap in places:
-            rows.append(
-                (
-                    about.last_ns,
-                    "read",
-                    "error",
-                    "damaged",
-                    about.damage if len(places) == 1 else gap.reason,
-                    file.id,
-                    gap.at if about.gaps else about.damage_at,
-                    None,
-                    None,
-                    None,
-                    skipped_bytes([gap]) if gap.resume is not None else None,
-                )
-            )
+        places: list[tuple[str, int | None, int | None]] = [
+            (gap.reason, gap.at, skipped_bytes([gap]) if gap.resume is not None else None)
+            for gap in about.gaps
+        ]
+        if len(places) == 1:
+            # The file's own sentence names the place, too.
+            places = [(about.damage, *places[0][1:])]
+        elif about.damage and not places:
+            places = [(about.damage, about.damage_at, None)]
+        for reason, at, skipped in places:
+            said = ("read", "error", "damaged", reason)
+            rows.append((about.last_ns, *said, file.id, at, None, None, None, skipped))
     return rows
