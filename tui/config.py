@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import tempfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -51,8 +51,9 @@ def recent_path() -> Path:
     return state_home() / "recent.json"
 
 
-def read_config(ids: Iterable[str], path: Path | None = None) -> Config:
-    """The settings; `ids` are the actions there are. Never fails: what is wrong is said."""
+def read_config(ids: Callable[[], Iterable[str]], path: Path | None = None) -> Config:
+    """The settings; `ids` gives the actions there are, which takes all screens: so it is asked only
+    where keys are set. Never fails: what is wrong is said."""
     path = path or config_path()
     found = Config()
     try:
@@ -66,7 +67,7 @@ def read_config(ids: Iterable[str], path: Path | None = None) -> Config:
         if name not in KNOWN:
             found.said.append(f'{path}: there is no setting "{name}"{_nearest(name, KNOWN)}')
         elif name == "keys":
-            _keys(value, list(ids), found, path)
+            _keys(value, list(ids()), found, path)
         elif not isinstance(value, type(getattr(found, name))):
             wanted = "true or false" if name == "plain" else "a text"
             found.said.append(f"{path}: {name} wants {wanted}")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from analyzer.render_times import TIME_FORMATS
+from tui.curtain import curtain
 from tui.tuning import calm
 
 if TYPE_CHECKING:
+    from tui.app import ScopeApp
     from tui.control import Control
     from tui.feed import Feed
     from tui.host import Counted
@@ -57,13 +59,16 @@ def show(
     """Show it until the user leaves; `tour`: with the guide of the demo; `hello`: what is said
     first."""
     try:
-        from tui.app import ScopeApp
-
-        kind = ScopeApp
-        if tour:
-            from tui.tour_app import TourApp
-
-            kind = TourApp
+        with curtain(title):
+            app = _app(tour)(
+                feed,
+                title,
+                filter_text=filter_text,
+                counted=counted,
+                control=control,
+                notes=notes,
+                **_settings(plain, times),
+            )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
@@ -71,24 +76,29 @@ def show(
             "kafkascope: the terminal UI needs an extra: pip install kafkascope[tui]", err=True
         )
         return Shown(5)
-    from tui.config import read_config
-    from tui.keys import all_ids
-
-    config = read_config(all_ids())
-    if times in RELATIVE:
-        times = config.times if config.times in TIME_FORMATS else "u"
-    app = kind(
-        feed,
-        title,
-        filter_text=filter_text,
-        plain=plain or config.plain or "utf" not in (sys.stderr.encoding or "").lower(),
-        times=times,
-        counted=counted,
-        control=control,
-        notes=notes,
-        config=config,
-    )
     app.hello = hello
     with calm():
         app.run()
     return Shown(app.return_code or 0, app.wanted, app.wanted_ports, app.view_.text)
+
+
+def _app(tour: bool) -> type[ScopeApp]:
+    from tui.app import ScopeApp
+
+    if not tour:
+        return ScopeApp
+    from tui.tour_app import TourApp
+
+    return TourApp
+
+
+def _settings(plain: bool, times: str) -> dict[str, Any]:
+    """What the user set, here or once for all."""
+    from tui.config import read_config
+    from tui.keys import all_ids
+
+    config = read_config(all_ids)
+    if times in RELATIVE:
+        times = config.times if config.times in TIME_FORMATS else "u"
+    narrow = "utf" not in (sys.stderr.encoding or "").lower()
+    return {"plain": plain or config.plain or narrow, "times": times, "config": config}

@@ -18,14 +18,14 @@ def given(tmp_path: Path, text: str) -> Path:
 
 
 def test_no_file_is_no_problem(tmp_path: Path) -> None:
-    found = read_config(IDS, tmp_path / "none.toml")
+    found = read_config(lambda: IDS, tmp_path / "none.toml")
     assert found.keys == {}
     assert found.said == []
 
 
 def test_keys_and_the_rest_are_read(tmp_path: Path) -> None:
     text = 'theme = "nord"\nplain = true\n[keys]\n"list.mark" = "m, ctrl+k"\nboard.sort = "s"\n'
-    found = read_config(IDS, given(tmp_path, text))
+    found = read_config(lambda: IDS, given(tmp_path, text))
     assert (found.theme, found.plain) == ("nord", True)
     assert found.keys == {"list.mark": "m,ctrl+k", "board.sort": "s"}
     assert found.said == []
@@ -47,7 +47,7 @@ def test_keys_and_the_rest_are_read(tmp_path: Path) -> None:
 def test_what_cannot_be_followed_is_said(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    found = read_config(IDS, path)
+    found = read_config(lambda: IDS, path)
     assert len(found.said) == 1
     assert said in found.said[0]
     assert not found.keys

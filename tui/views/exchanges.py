@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Final, cast
 
@@ -66,6 +67,7 @@ class ExchangeList(Lines):
         self._for: tuple[object, ...] = ()
         self._overview = ""
         self._overview_for: tuple[int, int, float] = (0, 0, 0.0)
+        self._numpy, self._asked = "numpy" in sys.modules, False
 
     def count(self) -> int:
         """Exchanges in the view."""
@@ -181,7 +183,7 @@ class ExchangeList(Lines):
         """For each line of the screen the worst that is in its share of the view; empty when all
         rows are on the screen."""
         height, size = self.scrollable_content_region.height, len(self.view)
-        if size <= height or height < 3:
+        if size <= height or height < 3 or not self._counts():
             return ""
         before_height, before_size, at = self._overview_for
         if (height, size) != (before_height, before_size) and (
@@ -190,6 +192,22 @@ class ExchangeList(Lines):
             self._overview = self._signs(height)
             self._overview_for = (height, size, time.monotonic())
         return self._overview
+
+    def _counts(self) -> bool:
+        """Whether numpy is there: the first rows do not wait for it."""
+        if not self._numpy and not self._asked:
+            self._asked = True
+            self.run_worker(self._load, thread=True)
+        return self._numpy
+
+    def _load(self) -> None:
+        import numpy  # noqa: F401
+
+        self.app.call_from_thread(self._loaded)
+
+    def _loaded(self) -> None:
+        self._numpy = True
+        self.refresh()
 
     def _signs(self, height: int) -> str:
         import numpy as np
