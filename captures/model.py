@@ -55,8 +55,8 @@ class Connection:
     b: Endpoint
     first_ns: int
     handshake: bool = False
-    """The SYN or SYN-ACK was seen, so `a` is certainly the side that connected and streams start
-    at their first byte."""
+    """The SYN or SYN-ACK was seen before anything was told, so `a` is certainly the side that
+    connected and streams start at their first byte."""
     last_ns: int = 0
     handshake_ns: int | None = None
     """From SYN to the ACK that completes the handshake."""

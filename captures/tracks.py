@@ -65,6 +65,7 @@ def track_of(segment: Segment, number: int, comment_of: Comment | None) -> Track
         flow, back = back, flow
     a, b = endpoints(flow)
     connection = Connection(number, a, b, segment.time_ns)
+    connection.handshake = bool(segment.flags & SYN)
     if comment_of is not None:
         connection.interface_comment = comment_of(segment.file, segment.interface & MASK)
     return Track(connection, flow, back)
@@ -121,13 +122,15 @@ def start_midstream(half: Half, segment: Segment) -> None:
 
 def start_at_syn(half: Half, segment: Segment) -> None:
     """A direction with SYN starts behind it; a SYN-ACK also tells where the other one starts."""
-    half.connection.handshake = True
+    if not half.track.opened:
+        # What was told of a connection stays: others may have heard of it before this SYN came.
+        half.connection.handshake = True
     if half.next is None:
         half.next = segment.seq + 1 & MASK
     if segment.flags & ACK:
         if half.other.next is None:
             half.other.next = segment.ack
-    elif half.track.syn_ns is None:
+    elif half.track.syn_ns is None and half.connection.handshake:
         half.track.syn_ns = segment.time_ns
 
 

@@ -172,6 +172,20 @@ def test_a_late_syn_tells_who_opened() -> None:
         assert bytes_of(events) == {"10.0.0.1:40000": b"ab", "10.0.0.2:9092": b"yy"}
 
 
+def test_a_syn_behind_what_was_told_changes_nothing_of_it() -> None:
+    """Whoever hears of the connection later must hear the same."""
+    syn, synack, ack = (each._replace(time_ns=each.time_ns + 9_000_000_000) for each in handshake())
+    early = [segment(0, 100, b"ab"), segment(1, 500, b"yy", ms=1), segment(0, 102, b"cd", ms=8000)]
+    reassembler, told_of = Reassembler(), []
+    for each in [*early, syn, synack, ack, segment(0, 104, b"ef", ms=9100)]:
+        for event in reassembler.feed(each):
+            if isinstance(event, Opened):
+                told_of.append((event.connection, event.connection.handshake))
+    (connection, handshake_), *others = told_of
+    assert not others
+    assert (handshake_, connection.handshake, connection.handshake_ns) == (False, False, None)
+
+
 def test_a_keep_alive_does_not_start_a_midstream_connection() -> None:
     segments = [segment(0, 99, b"\0"), segment(0, 100, b"ab", flags=ACK | PSH)]
     assert bytes_of(fed(segments)) == {"10.0.0.1:40000": b"ab"}

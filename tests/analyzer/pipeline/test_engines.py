@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analyzer.pipeline import flows
@@ -36,6 +36,7 @@ def test_samples(path: Path, tmp_path: Path) -> None:
     spread=st.sampled_from([0, 0, 1, 3]),
     few=st.sampled_from([2, flows.FEW]),
 )
+@example(seed=116, size=12_252, tasks=5, spread=0, few=flows.FEW)  # a SYN behind its connection
 @settings(max_examples=settings().max_examples // 8)
 def test_whatever_happens_on_the_network(
     seed: int, size: int, tasks: int, spread: int, few: int
