@@ -166,13 +166,14 @@ async def broker(answer: Answering) -> AsyncIterator[Address]:
                     writer.write(answered)
                     await writer.drain()
         writer.close()
+        writers.discard(writer)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     try:
         yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
     finally:
         server.close()
-        for writer in writers:
+        for writer in list(writers):
             writer.close()
 
 
