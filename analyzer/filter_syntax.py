@@ -29,6 +29,8 @@ MAX_DEPTH: Final = 100
 """Parentheses and negations inside one another: more is no filter, and must not exhaust the
 stack."""
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
 SPELLINGS: Final[dict[str, Operator]] = {
     "==": "==",
     "eq": "==",
@@ -165,9 +167,10 @@ def _inside(term: Tree, *lists: type[And] | type[Or]) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a string of the language."""
+    """The text as a string of the language; control characters are escaped, for it is printed."""
     out = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + '"'
+    out = out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    return '"' + _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", out) + '"'
 
 
 def parse(text: str) -> Tree | None:

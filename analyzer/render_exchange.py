@@ -12,6 +12,7 @@ from analyzer.fetch_sessions import by_topic
 from analyzer.labels import Labels
 from analyzer.model import Exchange, Request, Response
 from analyzer.records import fields_of, shareable
+from analyzer.render_list import safe
 from analyzer.render_records import lines_inside
 from analyzer.render_tree import TreeText, dump_lines, holds_records
 from analyzer.render_values import embedded_lines
@@ -41,7 +42,21 @@ def exchange_lines(
     *,
     show_hex: bool,
 ) -> Iterator[str]:
-    """All lines; secrets are masked. Topics and nodes by what is known of their ids."""
+    """All lines; secrets are masked. Topics and nodes by what is known of their ids.
+
+    Names come from traffic: what a terminal would obey is taken out.
+    """
+    yield from map(safe, _lines(row, exchange, names, nodes, show_hex=show_hex))
+
+
+def _lines(
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    nodes: NodeAddresses | None,
+    *,
+    show_hex: bool,
+) -> Iterator[str]:
     labels = Labels(names, nodes)
     yield from _title(row)
     yield from _session(exchange, names)

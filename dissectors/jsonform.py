@@ -70,7 +70,7 @@ def without_non_finite(value: Any) -> Any:
     return str(value) if isinstance(value, NonFinite) else value
 
 
-def loads(text: bytes) -> Any:
+def loads(text: bytes | str) -> Any:
     """What `dumps` wrote, lone surrogates too; `ValueError` when it is no JSON."""
     try:
         return orjson.loads(text)

@@ -14,6 +14,7 @@ from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.findings import RANK, RULES, Finding, Findings
+from analyzer.render_list import safe
 from analyzer.render_times import Times
 
 FOUND: Final = 1
@@ -119,7 +120,7 @@ def block(finding: Finding, times: Times, width: int) -> Iterable[tuple[str, str
             when += f" to {times.text(finding.last_ns or 0)}"
     yield f"{INDENT}{finding.name}, {finding.count:,} x{when}", ""
     if finding.filter:
-        yield f"{INDENT}see: -Y {_shell(finding.filter)}", ""
+        yield f"{INDENT}see: -Y {safe(_shell(finding.filter))}", ""
     yield from (
         (part, "")
         for part in wrap(

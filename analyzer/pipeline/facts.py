@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from analyzer.findings import accumulators
 from analyzer.topics import TopicNames
 from captures.model import Endpoint
+from dissectors.jsonform import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,15 +62,15 @@ class Facts:
     def told(self) -> Iterator[tuple[str, str]]:
         """All of it as (kind, JSON), to be merged elsewhere."""
         for topic_id, name in self.topics.items():
-            yield "topic", _json([topic_id.hex(), name])
+            yield "topic", dumped([topic_id.hex(), name])
         rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
-        yield "counts", _json(rest)
+        yield "counts", dumped(rest)
         for name, statistic in self.statistics.items():
-            yield f"statistic {name}", _json(statistic.dump())
+            yield f"statistic {name}", dumped(statistic.dump())
 
     def merge(self, kind: str, text: str) -> None:
         """Add what `told` gave."""
-        value = orjson.loads(text)
+        value = loads(text)
         if kind == "topic":
             self.learn(bytes.fromhex(value[0]), value[1])
         elif kind == "counts":
@@ -101,22 +100,6 @@ class Facts:
         )
 
 
-def _json(value: Any) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except TypeError:
-        # A text that is no UTF-8.
-        return orjson.dumps(_plain(value)).decode()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    return value
-
-
-dumped = _json
+def dumped(value: Any) -> str:
+    """As JSON; names that are no UTF-8 come back as they were (`jsonform.loads`)."""
+    return dumps(value).decode()

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 import pyarrow as pa
 
 from analyzer import facts, fetch_sessions
@@ -28,6 +27,7 @@ from analyzer.pipeline.numbers import exchange_place
 from analyzer.pipeline.schemas import PAIRS
 from analyzer.pipeline.values import place_of
 from captures.model import Connection, Endpoint
+from dissectors.jsonform import loads
 from dissectors.registry import RequestHeader
 from dissectors.values import Uuid
 
@@ -103,7 +103,7 @@ class Dissection:
             if table != PAIRS.name:
                 yield from ((table, each) for each in pa.ipc.open_stream(asked))
                 continue
-            exchange = self._exchange(orjson.loads(about), asked, answer)
+            exchange = self._exchange(loads(about), asked, answer)
             learn_from_log(exchange, self._context.names)
             self._collector.tell(exchange)
             yield from self._collector.ready()
@@ -250,7 +250,7 @@ def _told(session: FetchSession) -> str:
 
 @lru_cache(maxsize=64)
 def _session(text: str) -> FetchSession:
-    id_, epoch, partitions, incremental = orjson.loads(text)
+    id_, epoch, partitions, incremental = loads(text)
     implied = None
     if partitions is not None:
         implied = Implied(

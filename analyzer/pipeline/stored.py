@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow.parquet as pq
 
 from analyzer.context import Context
@@ -14,6 +13,7 @@ from analyzer.findings import Findings
 from analyzer.pipeline.store import Store
 from captures.errors import CaptureError, CutShort
 from captures.files import Source
+from dissectors.jsonform import loads
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -78,7 +78,7 @@ class Stored:
             raise OnlyTables(f"{self.path} has no state of {statistic.NAME}: read the captures")
         for state in states:
             try:
-                statistic.merge(type(statistic).load(orjson.loads(state)))
+                statistic.merge(type(statistic).load(loads(state)))
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
         if isinstance(statistic, Findings):

@@ -8,11 +8,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from analyzer.statistics.model import topic_label
 from analyzer.statistics.moved import moved, whole_batches
 from analyzer.topics import TopicNames
+from dissectors.jsonform import dumps, loads
 from dissectors.records import crc_ok
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def record_values(
 
     for lines in record_lines(exchange, names, problems):
         for line in lines.splitlines():
-            value = orjson.loads(line)
+            value = loads(line)
             yield (
                 row.id,
                 value["source"],
@@ -216,7 +215,7 @@ def record_values(
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()
+    return None if value is None else dumps(value).decode()
 
 
 def finding_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:

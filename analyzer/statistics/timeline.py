@@ -7,6 +7,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from analyzer.render_cells import duration
+from analyzer.render_list import safe
 from analyzer.statistics.group_model import Member, Story
 
 MAX_LABEL: Final = 24
@@ -45,13 +46,14 @@ def lanes_of(story: Story, scale: Scale) -> list[Lane]:
     """The members that are shown, by the time they came; the latest ones of too many."""
     numbered = list(enumerate(story.members, 1))[-MAX_LANES:]
     return [
-        Lane(_label(index, member), scale.lane(member), member.text) for index, member in numbered
+        Lane(_label(index, member), scale.lane(member), safe(member.text))
+        for index, member in numbered
     ]
 
 
 def title_of(story: Story) -> str:
     """The group in a line: protocol, generations, how often it rebalanced."""
-    words = [f"group {story.group}", f"{story.protocol or 'unknown'} protocol"]
+    words = [f"group {safe(story.group)}", f"{story.protocol or 'unknown'} protocol"]
     if story.generations:
         noun = "epoch" if "classic" not in story.protocol else "generation"
         words.append(f"{noun} {story.generations}")
@@ -68,7 +70,7 @@ def _label(index: int, member: Member) -> str:
     name = member.label
     if member.host and member.host != name:
         name = f"{name} {member.host}"
-    text = f"c{index} {name}"
+    text = safe(f"c{index} {name}")
     return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
 
 

@@ -1,0 +1,86 @@
+"""Names that are no names: what terminals obey, and bytes that are no UTF-8."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from analyzer.filter_syntax import parse, quoted
+from tests.analyzer.batches import batch
+from tests.analyzer.capture_files import capture_file
+from tests.analyzer.wire import request, response
+from tui.cli import main
+
+OBEYED = "\x1b]0;mine\x07\x9b31m\r"
+"""A title, a colour, and back to the start of the line."""
+BYTES = b"\xff\xfe".decode("utf-8", "surrogateescape")
+ODD = OBEYED + BYTES
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One client, one group, one topic, all of them called `ODD`."""
+    asked = {"group_id": ODD, "member_id": ODD}
+    topics = [{"name": ODD, "partition_data": [{"index": 0, "records": batch([(b"k", b"v")])}]}]
+    frames: list[tuple[str, bytes]] = []
+    turns: list[tuple[str, int, dict[str, Any], dict[str, Any]]] = [
+        ("JoinGroup", 5, asked, {"generation_id": 1, "leader": ODD, "member_id": ODD}),
+        ("Heartbeat", 3, asked, {"error_code": 25}),
+        ("LeaveGroup", 5, {"group_id": ODD}, {"error_code": 25}),
+        ("Produce", 7, {"topic_data": topics, "acks": 1}, {}),
+    ]
+    for number, (api, version, asks, answers) in enumerate(turns):
+        frames.append(("client", request(api, version, number, ODD, **asks)))
+        frames.append(("broker", response(api, version, number, **answers)))
+    return str(capture_file(tmp_path_factory.mktemp("odd") / "odd.pcapng", frames))
+
+
+def run(*args: str) -> str:
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code in (0, 1), done.output
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ls",),
+        ("show", "1-4"),
+        ("show", "1-4", "--hex"),
+        ("records",),
+        ("check",),
+        ("groups",),
+        ("groups", "--timeline"),
+        ("stats", "errors"),
+    ],
+)
+def test_a_terminal_gets_nothing_to_obey(odd: str, words: tuple[str, ...]) -> None:
+    command = words[:2] if words[0] == "stats" else words[:1]
+    shown = run(*command, odd, *words[len(command) :])
+    assert shown
+    assert {char for char in shown if not char.isprintable()} <= {"\n", "\t"}
+
+
+def test_records_of_a_topic_that_is_no_utf_8_go_to_parquet(odd: str, tmp_path: Path) -> None:
+    out = tmp_path / "records.parquet"
+    run("export", odd, "--table", "records", "-o", str(out))
+    (row,) = pq.read_table(out).to_pylist()
+    assert row["topic"] == OBEYED + r"\udcff\udcfe"
+
+
+@pytest.mark.parametrize("words", [("stats", "errors"), ("stats", "topics"), ("groups",)])
+def test_tables_tell_such_names_as_the_capture_does(
+    odd: str, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    run("spark", odd, "-o", str(tmp_path), "--engine", "plain", "--records")
+    assert run(*words, str(tmp_path), "--json") == run(*words, odd, "--json") != ""
+
+
+def test_control_characters_in_a_filter_are_escaped() -> None:
+    text = quoted("\0\x1b\x7f\x9b\n\\x41")
+    assert text == r'"\x00\x1b\x7f\x9b\n\\x41"'
+    assert str(parse(text)) == text
