@@ -31,7 +31,9 @@ def complete_handshake(half: Half, segment: Segment) -> None:
     track = half.track
     if track.syn_ns is None or half.direction:
         return
-    half.connection.handshake_ns = segment.time_ns - track.syn_ns
+    if not half.offset and not half.other.offset:
+        # Else bytes came with the SYN (RFC 7413), and whoever heard of them knows no time.
+        half.connection.handshake_ns = segment.time_ns - track.syn_ns
     track.syn_ns = None
     if half.other.next is None:
         half.other.next = segment.ack  # the SYN-ACK was lost, but this is its number
@@ -90,5 +92,5 @@ def tell_closed(half: Half, out: Out) -> bool:
     else:
         return False
     half.closed = True
-    out.append(Closed(half.connection, half.direction, how, time_ns))
+    out.append(Closed(half.connection, half.direction, how, time_ns, half.connection.used))
     return True

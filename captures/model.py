@@ -10,6 +10,7 @@ Time is integer nanoseconds since 1970 UTC, everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -59,7 +60,7 @@ class Connection:
     connected and streams start at their first byte."""
     last_ns: int = 0
     handshake_ns: int | None = None
-    """From SYN to the ACK that completes the handshake."""
+    """From SYN to the ACK that completes the handshake, where that came before any bytes."""
     packets: list[int] = field(default_factory=lambda: [0, 0])
     bytes: list[int] = field(default_factory=lambda: [0, 0])
     """Payload bytes that were captured, per direction, retransmissions included."""
@@ -72,6 +73,11 @@ class Connection:
     interface_comment: str = ""
     """Comment of the pcapng interface that the first packet came from; marks the proxy's broker
     leg."""
+
+    @property
+    def used(self) -> bool:
+        """Bytes have come, or the ACK that completes the handshake."""
+        return sum(self.bytes) > 0 or self.handshake_ns is not None
 
 
 class Piece(NamedTuple):
@@ -99,6 +105,14 @@ class Chunk:
     data: bytes
     pieces: list[Piece]
     """At least one, by `start`; the first has `start` 0."""
+
+    def by_piece(self) -> Iterator[Chunk]:
+        """The same bytes as a chunk for each packet that carried some."""
+        ends = [piece.start for piece in self.pieces[1:]]
+        for piece, end in zip(self.pieces, [*ends, len(self.data)], strict=True):
+            start, own = piece.start, [piece._replace(start=0)]
+            data = self.data[start:end]
+            yield Chunk(self.connection, self.direction, self.offset + start, data, own)
 
 
 @dataclass(slots=True)
@@ -135,6 +149,9 @@ class Closed:
     """`reuse`: a new connection with the same ports; `idle`: nothing for a long time; `end`: of
     the capture."""
     time_ns: int
+    used: bool = False
+    """`Connection.used` by then: packets that come later, as on a connection whose RST was forged,
+    are counted before a reader of whole blocks hears of this."""
 
 
 StreamEvent = Opened | Chunk | Gap | Closed

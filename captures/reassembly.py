@@ -211,7 +211,7 @@ class Reassembler:
             half.waiting.clear()
         if not track.over:
             track.over = True
-            out.append(Closed(track.connection, None, how, time_ns))
+            out.append(Closed(track.connection, None, how, time_ns, track.connection.used))
 
     def _settle(self, track: Track, time_ns: int, out: Out) -> None:
         """Decide where the directions of a connection without SYN start; take what was put

@@ -114,7 +114,7 @@ class Cluster:
             reached.attempts += 1
             _seen(reached, connection.first_ns)
             return
-        if sum(connection.bytes) or connection.handshake_ns is not None:
+        if event.used:
             return
         if event.how == "rst":
             reached.refused += 1

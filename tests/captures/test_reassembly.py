@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures import Chunk, Connection, Gap, Opened, Reassembler, Segment, reassembly
+from captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment, reassembly
 from captures.tcp import ACK, FIN, PSH, RST, SYN
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
@@ -184,6 +184,24 @@ def test_a_syn_behind_what_was_told_changes_nothing_of_it() -> None:
     (connection, handshake_), *others = told_of
     assert not others
     assert (handshake_, connection.handshake, connection.handshake_ns) == (False, False, None)
+
+
+def test_what_an_end_tells_of_use_stays_though_packets_follow() -> None:
+    """A forged RST: a reader of whole blocks hears of it when the rest is counted already."""
+    syn, _, ack = handshake()
+    events = fed([syn, segment(1, 0, flags=RST | ACK, ack=100), ack, segment(0, 100, b"ab")])
+    (end,) = (event for event in events if isinstance(event, Closed))
+    assert end.connection.used
+    assert not end.used
+
+
+def test_no_time_of_the_handshake_is_told_behind_bytes() -> None:
+    """Bytes may come with the SYN (RFC 7413); a reader of whole blocks would know the time."""
+    syn, synack, ack = handshake()
+    syn = syn._replace(payload=b"ab", length=2)
+    events = fed([syn, synack._replace(ack=102), ack._replace(seq=102)])
+    assert bytes_of(events) == {"10.0.0.1:40000": b"ab"}
+    assert connection_of([syn, synack, ack]).handshake_ns is None
 
 
 def test_a_keep_alive_does_not_start_a_midstream_connection() -> None:

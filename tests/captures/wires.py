@@ -128,7 +128,8 @@ def joined(events: Iterable[StreamEvent]) -> list[list[Any]]:
                 where = [event.offset, event.size, event.reason, event.time_ns]
                 out.append(["gap", number, event.direction, *where])
             case Closed():
-                out.append(["closed", number, event.direction, event.how, event.time_ns])
+                how = [event.how, event.time_ns, event.used]
+                out.append(["closed", number, event.direction, *how])
     for connection in opened:
         out.append([getattr(connection, name) for name in type(connection).__slots__])
     return out

@@ -89,6 +89,16 @@ def test_attempts_without_an_answer() -> None:
     assert "refused" in lines["10.0.1.4:9092"]["remarks"]
 
 
+def test_what_came_behind_the_end_does_not_undo_that_it_was_refused() -> None:
+    """Whole blocks are counted before anybody hears of what happened in them."""
+    found = cluster(metadata((3, "10.0.1.4", 9092)))
+    client, broker = Endpoint("10.0.0.4", 40008), Endpoint("10.0.1.4", 9092)
+    connection = Connection(8, client, broker, START, handshake=True, bytes=[5, 0])
+    found.saw(Opened(connection))
+    found.saw(Closed(connection, 1, "rst", START, used=False))
+    assert "refused" in nodes(found)["10.0.1.4:9092"]["remarks"]
+
+
 def test_leaders_move() -> None:
     node = (1, BROKER.host, 9092)
     first, second = metadata(node), metadata(node, leader=2, epoch=2)
