@@ -9,6 +9,7 @@ from analyzer.commands.grid import print_lines
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
+from analyzer.render_list import safe
 from analyzer.render_times import Times
 from analyzer.statistics.cluster import Cluster
 
@@ -57,7 +58,7 @@ def cluster(wish: Wish, only: str | None) -> int:
 
 def _print_whole(found: Cluster, output: Output) -> None:
     ids, controller = list(found.whole.ids), found.whole.controller
-    words = [f"cluster {', '.join(ids)}"] if ids else ["cluster id not told"]
+    words = [f"cluster {safe(', '.join(ids))}"] if ids else ["cluster id not told"]
     if controller is not None:
         words.append(f"controller {controller[1]}, as told last")
     output.line("   ".join(words))

@@ -12,6 +12,7 @@ import click
 
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
+from analyzer.render_list import safe
 
 if TYPE_CHECKING:
     from analyzer.commands.reading import Told
@@ -137,13 +138,14 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
             output.line("")
             output.line(each.api or "all of it", "header")
             api = each.api
-        line = f"  {each.what:<{width}}  {each.left} | {each.right}"
+        left_text, right_text = safe(each.left), safe(each.right)
+        line = f"  {each.what:<{width}}  {left_text} | {right_text}"
         if len(line) <= LINE:
             output.line(line)
             continue
         output.line(f"  {each.what}")
-        output.line(f"      {names[0]:<{title_width}}  {each.left}")
-        output.line(f"      {names[1]:<{title_width}}  {each.right}")
+        output.line(f"      {names[0]:<{title_width}}  {left_text}")
+        output.line(f"      {names[1]:<{title_width}}  {right_text}")
 
 
 # --- exchanges
@@ -164,10 +166,10 @@ def _exchanges(
             if wish.form in ("json", "jsonl"):
                 _json(output, {"schema": "difference/1", **line})
                 continue
-            output.line(f"{line['side']}.{line['path']}")
+            output.line(safe(f"{line['side']}.{line['path']}"))
             for mark, name, title in (("-", "left", left.title), ("+", "right", right.title)):
                 octets = f"   {line[name + '_bytes']}" if line.get(name + "_bytes") else ""
-                output.line(f"  {mark} {title}: {text_of(line[name])}{octets}")
+                output.line(f"  {mark} {title}: {safe(text_of(line[name]))}{octets}")
     if not different and not wish.quiet and wish.form == "table":
         click.echo("kafkascope: no difference", err=True)
     return bad or worse or int(different)

@@ -15,6 +15,7 @@ from analyzer.commands.grid import print_lines
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
+from analyzer.render_list import safe
 from analyzer.render_times import Times
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Line
@@ -56,7 +57,7 @@ def groups(wish: Wish, wanted: tuple[str, ...], lanes: bool, only: str | None) -
         missing = [name for name in wanted if name not in found.names()]
         for name in missing:
             click.echo(
-                f'kafkascope: no traffic of a group "{name}"{_nearest(name, found)}', err=True
+                f'kafkascope: no traffic of a group "{safe(name)}"{_nearest(name, found)}', err=True
             )
         chosen = [name for name in wanted if name not in missing] or (
             [] if wanted else found.names()
@@ -85,7 +86,7 @@ def _nearest(name: str, found: Groups) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, found.names(), n=1)
-    return f'; did you mean "{near[0]}"?' if near else ""
+    return f'; did you mean "{safe(near[0])}"?' if near else ""
 
 
 def _print_lanes(found: Groups, names: list[str], times: Times, output: Output, wish: Wish) -> None:

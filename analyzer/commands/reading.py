@@ -25,6 +25,7 @@ from analyzer.filter_known import FIELDS as KNOWN_FIELDS
 from analyzer.filter_known import Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
+from analyzer.render_list import safe
 from analyzer.rows import Row
 from captures.spool import Spool
 
@@ -287,7 +288,7 @@ def problems_said(problems: list[Problem], wish: Wish) -> None:
     if wish.quiet:
         return
     for problem in problems[:SHOWN_PROBLEMS]:
-        click.echo(f"kafkascope: {problem}", err=True)
+        click.echo(f"kafkascope: {safe(str(problem))}", err=True)
     if len(problems) > SHOWN_PROBLEMS:
         click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
 

@@ -11,6 +11,7 @@ import click
 
 from analyzer.commands.options import Wish, input_options_but_to
 from analyzer.commands.output import Output
+from analyzer.render_list import safe
 
 if TYPE_CHECKING:
     import ssl
@@ -273,7 +274,7 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
         _print_json(outcome, findings, skipped, output)
         return len(findings)
     for line, role in lines_of(findings):
-        output.line(line, role)
+        output.line(safe(line), role)
     if findings:
         output.line("")
     for line in _latency_lines(outcome):

@@ -25,6 +25,8 @@ ODD = OBEYED + BYTES
 def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     """One client, one group, one topic, all of them called `ODD`."""
     asked = {"group_id": ODD, "member_id": ODD}
+    damaged = batch([(b"k", b"v")])[:-1] + b"w"
+    broken = [{"name": ODD, "partition_data": [{"index": 0, "records": damaged}]}]
     topics = [{"name": ODD, "partition_data": [{"index": 0, "records": batch([(b"k", b"v")])}]}]
     frames: list[tuple[str, bytes]] = []
     turns: list[tuple[str, int, dict[str, Any], dict[str, Any]]] = [
@@ -32,6 +34,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("Heartbeat", 3, asked, {"error_code": 25}),
         ("LeaveGroup", 5, {"group_id": ODD}, {"error_code": 25}),
         ("Produce", 7, {"topic_data": topics, "acks": 1}, {}),
+        ("Metadata", 5, {"topics": [{"name": ODD}]}, {"cluster_id": ODD}),
+        ("Produce", 7, {"topic_data": broken, "acks": 1}, {}),
     ]
     for number, (api, version, asks, answers) in enumerate(turns):
         frames.append(("client", request(api, version, number, ODD, **asks)))
@@ -45,6 +49,13 @@ def run(*args: str) -> str:
     return done.stdout
 
 
+def said(*args: str) -> str:
+    """On stderr, too."""
+    done = CliRunner().invoke(main, args)
+    assert done.exit_code in (0, 1), done.output
+    return done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -55,13 +66,14 @@ def run(*args: str) -> str:
         ("check",),
         ("groups",),
         ("groups", "--timeline"),
+        ("groups", ODD[:-3]),
+        ("cluster",),
         ("stats", "errors"),
     ],
 )
 def test_a_terminal_gets_nothing_to_obey(odd: str, words: tuple[str, ...]) -> None:
     command = words[:2] if words[0] == "stats" else words[:1]
-    shown = run(*command, odd, *words[len(command) :])
-    assert shown
+    shown = said(*command, odd, *words[len(command) :])
     assert {char for char in shown if not char.isprintable()} <= {"\n", "\t"}
 
 
@@ -84,3 +96,16 @@ def test_control_characters_in_a_filter_are_escaped() -> None:
     text = quoted("\0\x1b\x7f\x9b\n\\x41")
     assert text == r'"\x00\x1b\x7f\x9b\n\\x41"'
     assert str(parse(text)) == text
+
+
+def test_an_element_that_only_one_side_has_gives_a_terminal_nothing_to_obey(
+    tmp_path: Path,
+) -> None:
+    frames = [
+        ("client", request("Metadata", 5, number, topics=topics))
+        for number, topics in enumerate(([], [{"name": OBEYED}]))
+    ]
+    path = capture_file(tmp_path / "two.pcapng", frames)
+    shown = said("diff", f"{path}#1", f"{path}#2")
+    assert "mine" in shown
+    assert {char for char in shown if not char.isprintable()} <= {"\n"}
