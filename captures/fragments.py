@@ -24,6 +24,8 @@ MAX_KNOWN: Final = 4096
 MAX_WAITING: Final = 8
 """Fragments that wait for one first fragment; an IP packet has 45 at an MTU of 1500, and comes in
 order, or backwards with two or three."""
+MAX_BYTES: Final = 16 << 20
+"""Of all that wait: a hostile clock may stand still, and records may be large."""
 
 
 class First(NamedTuple):
@@ -51,6 +53,8 @@ class Fragments:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Known] = {}
+        self._held = 0
+        """Bytes that wait."""
 
     def segments_of(self, packet: Packet) -> list[Segment | str]:
         """The segments that a record brings; a reason in the place of each that has none."""
@@ -68,15 +72,16 @@ class Fragments:
             self._known.pop(part.key, None)  # a new one goes behind all others
             known = self._known[part.key] = Known(packet.time_ns)
         if not part.offset:
-            known.first = first = _first(packet, part)
-            out.append(_trimmed(first, packet, part))
-            out += [_later(first, *each) for each in known.waiting]
-            known.waiting.clear()
+            first = _first(packet, part)
+            out.append(_trimmed(first, part))
+            known.first = first = _headers(first)
+            out += [_later(first, *each) for each in self._taken(known)]
         elif known.first is not None:
             out.append(_later(known.first, packet, part))
         elif len(known.waiting) < MAX_WAITING:
             # The record is a view of a block, which does not live as long.
             known.waiting.append((packet._replace(data=bytes(packet.data)), part))
+            self._held += len(packet.data)
         else:
             out.append(FRAGMENT)
         return out
@@ -84,16 +89,23 @@ class Fragments:
     def finish(self) -> Iterator[str]:
         """A reason for each fragment that still waits."""
         for known in self._known.values():
-            yield from [FRAGMENT] * len(known.waiting)
+            yield from [FRAGMENT] * len(self._taken(known))
         self._known.clear()
+
+    def _taken(self, known: Known) -> list[tuple[Packet, Fragment]]:
+        """What waits, which waits no longer."""
+        taken, known.waiting = known.waiting, []
+        self._held -= sum(len(packet.data) for packet, _ in taken)
+        return taken
 
     def _forget(self, time_ns: int) -> Iterator[str]:
         while self._known:
             key = next(iter(self._known))
             known = self._known[key]
-            if len(self._known) <= MAX_KNOWN and time_ns - known.time_ns < LIFE_NS:
+            fits = len(self._known) <= MAX_KNOWN and self._held <= MAX_BYTES
+            if fits and time_ns - known.time_ns < LIFE_NS:
                 return
-            yield from [FRAGMENT] * len(known.waiting)
+            yield from [FRAGMENT] * len(self._taken(known))
             del self._known[key]
 
 
@@ -115,7 +127,15 @@ def _first(packet: Packet, part: Fragment) -> First:
     return First(found, base, found.length if found.length != part.size - base else None)
 
 
-def _trimmed(first: First, packet: Packet, part: Fragment) -> Segment | str:
+def _headers(first: First) -> First:
+    """Without the bytes, which nobody needs again."""
+    segment = first.segment
+    if isinstance(segment, str):
+        return first
+    return first._replace(segment=segment._replace(payload=b""))
+
+
+def _trimmed(first: First, part: Fragment) -> Segment | str:
     """The segment of the first fragment itself."""
     segment = first.segment
     if isinstance(segment, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Callable
 from struct import pack
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captures import Closed, Reassembler, Segment
-from captures.fragments import LIFE_NS, MAX_KNOWN, MAX_WAITING, Fragments
+from captures.fragments import LIFE_NS, MAX_BYTES, MAX_KNOWN, MAX_WAITING, Fragments
 from captures.ip import FRAGMENT, NOT_TCP
 from captures.tcp import FIN, MASK, SYN
 from tests.captures.wires import START_NS, Tape, conversation, packet, read
@@ -149,6 +150,24 @@ def test_memory_is_bounded() -> None:
     waiting = len(list(keeper.finish()))
     assert left_out + waiting == 2 * MAX_KNOWN + 3 * MAX_WAITING
     assert waiting <= MAX_KNOWN + MAX_WAITING
+
+
+def test_large_records_do_not_fill_the_memory() -> None:
+    first, second, _ = fragments4(tcp(bytes(64_000)), 32_000)
+    keeper = Fragments()
+    tracemalloc.start()
+    try:
+        for ident in range(1000):
+            for data in (first, second):
+                bare = bytearray(data)
+                # Half of them are first parts, the others wait in vain.
+                bare[18:20] = pack(">H", 2 * ident + (data is second))
+                keeper.segments_of(packet(bytes(bare)))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * MAX_BYTES
+    assert len(list(keeper.finish())) <= MAX_BYTES // len(second) + 1
 
 
 def test_an_identification_used_again_is_another_packet() -> None:
