@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from analyzer.detect import KAFKA_PORTS
+from analyzer.detect import KAFKA_PORTS, UNKNOWN
 from analyzer.nodes import NodeAddresses
 from analyzer.phases import STATEFUL
 from analyzer.topics import TopicNames
@@ -16,6 +16,9 @@ from analyzer.topics import TopicNames
 if TYPE_CHECKING:
     from analyzer.model import Frame
     from captures.model import Connection, Endpoint
+
+MAX_REASONS: Final = 1000
+"""Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
 
 _PLACE: Final = struct.Struct(">Q")
 
@@ -49,6 +52,12 @@ class Context:
         """The number of the next exchange."""
         self.numbers += 1
         return self.numbers
+
+    def not_kafka(self, reason: str) -> None:
+        """Count a connection that is not Kafka's."""
+        if reason not in self.opaque and len(self.opaque) >= MAX_REASONS:
+            reason = UNKNOWN
+        self.opaque[reason] += 1
 
     def is_broker(self, endpoint: Endpoint) -> bool:
         """Whether Kafka is to be expected there."""

@@ -79,7 +79,7 @@ class Conversations:
             return []
         if isinstance(decision, str):
             self._open[number] = None
-            self.context.opaque[decision] += 1
+            self.context.not_kafka(decision)
             return undecided.row(decision)
         self._open[number] = decision
         out: list[Exchange] = []

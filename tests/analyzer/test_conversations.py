@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.context import Context
+from analyzer.context import MAX_REASONS, Context
 from captures.model import StreamEvent
 from tests.analyzer.test_conversation import CONVERSATION
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, produce, request, response, told
@@ -31,6 +31,18 @@ def test_other_protocols_are_counted_and_not_listed(first: bytes) -> None:
         told(Wire(port=22).client(first).broker(first).client(first).close().events, context) == []
     )
     assert sum(context.opaque.values()) == 1
+
+
+def test_endless_nonsense_is_counted_in_bounded_memory() -> None:
+    context = Context()
+    count = MAX_REASONS + 10
+    for number in range(count):
+        size = (1 << 30) + number
+        told(
+            Wire(number=number).client(size.to_bytes(4, "big") + bytes(20)).close().events, context
+        )
+    assert len(context.opaque) <= MAX_REASONS + 1
+    assert sum(context.opaque.values()) == count
 
 
 @pytest.mark.parametrize(
