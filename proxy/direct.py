@@ -105,10 +105,11 @@ class Direct:
             self._settled = True
             self._write_plain(0)
 
-    def leave(self) -> None:
-        """Somebody else writes on."""
+    def leave(self) -> bool:
+        """Somebody else writes on; whether we wrote anything since the last time."""
         self.settle()
-        self._known = -1
+        known, self._known = self._known, -1
+        return known >= 0
 
     def _begin(self, end: int) -> bool:
         """Take over where somebody else has written; the block in which it ends is ours."""

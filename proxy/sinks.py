@@ -22,6 +22,10 @@ from proxy.packing import Batch, Part
 
 MAX_QUEUED: Final = 16 * 1024 * 1024
 PIPE_QUEUED: Final = 4 * 1024 * 1024
+WAIT_MS: Final = 500
+"""Until a pipe that is full is tried again: then it may be over."""
+LAST_MS: Final = 2000
+"""For a reader that takes nothing when it is over; what is left then is for nobody."""
 VECTOR: Final = 512
 """Parts in one write; the system allows 1024."""
 CACHED: Final = 64 * 1024 * 1024
@@ -249,8 +253,7 @@ class FileSink(Sink):
         assert self._file is not None
         descriptor = self._file.fileno()
         if not (self._past_cache(batch) and self._directly(descriptor, batch)):
-            if self._direct is not None:
-                self._direct.leave()
+            if self._direct is not None and self._direct.leave():
                 os.lseek(descriptor, self._size, os.SEEK_SET)
             write_all(descriptor, batch.parts)
         self._size += batch.size
@@ -322,12 +325,11 @@ class PipeSink(Sink):
         write_all(self._fd, batch.parts, self._wait)
 
     def _wait(self) -> None:
-        if self._over:
-            # The reader had its time; what is left is for nobody.
-            _, ready, _ = select.select((), (self._fd,), (), 2.0)
-            if not ready:
-                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        select.select((), (self._fd,), (), 0.5)
+        poll = select.poll()  # select() knows the first 1024 descriptors only
+        poll.register(self._fd, select.POLLOUT)
+        if self._over and not poll.poll(LAST_MS):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        poll.poll(WAIT_MS)
 
     def _close(self) -> None:
         os.close(self._fd)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import random
+import resource
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from proxy.direct import BLOCK, ROOM, Direct
 from proxy.packing import Batch
-from proxy.sinks import BULK, FileSink
+from proxy.sinks import BULK, FileSink, PipeSink
 from tests.proxy.kit import until
 
 HEAD = b"head" * 7
@@ -199,3 +201,43 @@ def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sink.put(batch(99, BULK))
     sink.stop(10)
     assert (tmp_path / "file.pcapng").read_bytes() == content([*batches, batch(99, BULK)])
+
+
+def test_a_named_pipe_takes_bulk_too(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.pcapng"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    batches = [batch(seed, BULK + seed) for seed in range(3)]
+    sink = FileSink(pipe)
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    sink.stop(30)
+    reader.join(30)
+    assert not sink.failed
+    assert got == [content(batches)]
+
+
+def test_a_pipe_may_have_a_high_descriptor() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2_048:
+        pytest.skip("needs more than 1024 open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
+    ours, theirs = os.pipe()
+    try:
+        sink = PipeSink(fcntl.fcntl(theirs, fcntl.F_DUPFD, 1_500))
+    finally:
+        os.close(theirs)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    batches = [batch(seed, BULK + seed) for seed in range(3)]
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    whole, got = content(batches), b""
+    while len(got) < len(whole) and (data := os.read(ours, 1 << 16)):
+        got += data
+    sink.stop(30)
+    os.close(ours)
+    assert got == whole
