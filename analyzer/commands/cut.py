@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from analyzer.commands.options import Wish, input_options
+from analyzer.commands.targets import refuse_inputs
 from captures.build import MAX_MSS, MSS
 
 
@@ -47,9 +48,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
     cutting = Cutting()
     with Reading(wish, spool=True, known=known) as reading:
         reading.capture.watch = cutting.watch
-        for name in reading.capture.source.names:
-            if name != "-" and path.exists() and path.samefile(name):
-                raise click.UsageError(f"{path} is an input: it would be overwritten")
+        refuse_inputs(str(path), wish.inputs)
         try:
             for _, exchange in reading.rows():
                 cutting.add(exchange)

@@ -10,6 +10,7 @@ import click
 
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
+from analyzer.commands.targets import refuse_inputs
 from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
 
 
@@ -70,9 +71,7 @@ def write_all(
         return _write(reading, wish, open_writer(form, out, names, table=table, full=full))
     assert wish.output is not None
     path = Path(wish.output)
-    for name in reading.capture.source.names:
-        if name != "-" and path.exists() and path.samefile(name):
-            raise click.UsageError(f"{wish.output} is an input: it would be overwritten")
+    refuse_inputs(wish.output, wish.inputs)
     # Not a temporary file beside it: what is there after ctrl+c is good.
     with path.open("w+b") as out:
         return _write(reading, wish, open_writer(form, out, names, table=table, full=full))

@@ -9,6 +9,7 @@ from typing import Final, Self, TextIO
 
 from analyzer.commands.options import Wish
 from analyzer.commands.tables import terminal_width
+from analyzer.commands.targets import refuse_inputs
 from analyzer.render_list import ascii_only
 
 RESET: Final = "\x1b[0m"
@@ -24,6 +25,7 @@ class Output:
         self._file: TextIO | None = None
         if wish.output not in (None, "-"):
             assert wish.output is not None
+            refuse_inputs(wish.output, wish.inputs)
             # Not a temporary file beside it: a live capture is to be read while it grows.
             self._file = open(wish.output, "w", encoding="utf-8", newline="\n")  # noqa: SIM115, PTH123
         self.width = None if self._file else terminal_width()

@@ -9,6 +9,7 @@ import click
 
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.reading import Reading
+from analyzer.commands.targets import refuse_inputs
 from dissectors.releases import release_key
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
@@ -63,9 +64,7 @@ def report(wish: Wish, release: str, redact: str) -> int:
 
     path = _target(wish)
     with Reading(wish) as reading:
-        for name in wish.inputs:
-            if name != "-" and path.exists() and path.samefile(name):
-                raise click.UsageError(f"{path} is an input: it would be overwritten")
+        refuse_inputs(str(path), wish.inputs)
         facts = collect(reading)
         parts = sections(facts, release)
         if redact == "all":
