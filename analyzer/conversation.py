@@ -128,9 +128,12 @@ class Conversation:
         """The exchanges that this event completes."""
         if type(event) is Chunk:
             if event.direction == self.client:
-                self._take_requests(self._requests.feed(event))
-                if self._early:
-                    self._retry(event.pieces[-1].time_ns)
+                # Time tells which response waits in vain, so packets count, not how many come at
+                # once.
+                for chunk in event.by_piece() if self._early else (event,):
+                    self._take_requests(self._requests.feed(chunk))
+                    if self._early:
+                        self._retry(chunk.pieces[-1].time_ns)
             else:
                 self._take_responses(self._responses.feed(event))
         elif isinstance(event, Gap):

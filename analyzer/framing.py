@@ -113,6 +113,11 @@ class FrameBuffer:
     def feed(self, chunk: Chunk) -> list[Unit]:
         """The frames that end with these bytes."""
         out: list[Unit] = []
+        if self._hunt is not None and len(chunk.pieces) > 1:
+            # What is found depends on what is there: look after each packet, however many came.
+            for part in chunk.by_piece():
+                out += self.feed(part)
+            return out
         if self._hunt is None:
             data, pieces = chunk.data, chunk.pieces
             size = len(data)

@@ -37,6 +37,7 @@ def test_samples(path: Path, tmp_path: Path) -> None:
     few=st.sampled_from([2, flows.FEW]),
 )
 @example(seed=116, size=12_252, tasks=5, spread=0, few=flows.FEW)  # a SYN behind its connection
+@example(seed=1292, size=10_000, tasks=1, spread=0, few=flows.FEW)  # an orphan inside a request
 @settings(max_examples=settings().max_examples // 8)
 def test_whatever_happens_on_the_network(
     seed: int, size: int, tasks: int, spread: int, few: int

@@ -1,0 +1,107 @@
+"""Packets that come one by one and packets that come together tell the same of a connection.
+
+The bulk path hands over as one chunk what follows each other in a direction; small captures go
+packet by packet. Which way a capture takes must not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.pipeline.runs import Runs
+from captures.model import Chunk, StreamEvent
+from tests.analyzer.wire import (
+    Wire,
+    beat,
+    framed,
+    heartbeat,
+    produce,
+    request,
+    response,
+    shape,
+    told,
+)
+
+
+def joined(events: Iterable[StreamEvent]) -> list[StreamEvent]:
+    """Chunks that follow each other as one."""
+    out: list[StreamEvent] = []
+    runs = Runs()
+
+    def end() -> None:
+        event = runs.end()
+        if event is not None:
+            out.append(event)
+
+    for event in events:
+        if isinstance(event, Chunk) and runs.takes(event):
+            continue
+        end()
+        if isinstance(event, Chunk):
+            runs.begin(event)
+        else:
+            out.append(event)
+    end()
+    return out
+
+
+def messages(rng: Random) -> list[tuple[str, bytes]]:
+    """What both sides say in turn: some of it is no request, some answers nothing that was seen, or
+    comes before what it answers."""
+    said: list[tuple[str, bytes]] = []
+    waiting: list[bytes] = []
+    for number in range(rng.randrange(2, 9)):
+        client_id = rng.choice(["app", "app", "other", None])
+        asked, answer = heartbeat(number, client_id), beat(number)
+        kind = rng.randrange(6)
+        if kind == 0:
+            acks = rng.choice([0, 1, -1])
+            asked = produce(number, acks=acks, records=bytes(rng.randrange(600)))
+            answer = response("Produce", 7, number)
+        elif kind == 1:
+            asked = request("ApiVersions", 3, number, client_id, client_software_name="lib")
+            answer = response("ApiVersions", 3, number)
+        elif kind == 2 and rng.random() < 0.5:
+            asked = framed(rng.randbytes(rng.randrange(1, 40)))
+        said.append(("client", asked))
+        if rng.random() < 0.9:
+            waiting.append(answer)
+        if rng.random() < 0.2:
+            waiting.append(beat(rng.choice([99, number + 1, number + 2])))
+        while waiting and rng.random() < 0.6:
+            said.append(("broker", waiting.pop(0)))
+        if len(said) > 1 and rng.random() < 0.1:
+            said[-2:] = said[-1], said[-2]
+    return said + [("broker", each) for each in waiting]
+
+
+def connection(seed: int, gaps: bool, midstream: bool) -> list[StreamEvent]:
+    """Its events, a chunk for each packet."""
+    rng = Random(seed)
+    wire = Wire(handshake=not midstream)
+    for side, data in messages(rng):
+        at = 0
+        while at < len(data):
+            part = data[at : at + rng.choice([1, 5, 14, 40, 1000])]
+            at += len(part)
+            if gaps and rng.random() < 0.06:
+                wire.gap(side, len(part), rng.choice(["lost", "cut"]))
+            elif side == "client":
+                wire.client(part)
+            else:
+                wire.broker(part)
+    if rng.random() < 0.5:
+        wire.close("broker").close()
+    return wire.events
+
+
+@given(seed=st.integers(0, 1 << 32), gaps=st.booleans(), midstream=st.booleans())
+def test_how_many_packets_come_at_once_does_not_show(
+    seed: int, gaps: bool, midstream: bool
+) -> None:
+    one_by_one = told(connection(seed, gaps, midstream))
+    assert shape(told(joined(connection(seed, gaps, midstream)))) == shape(one_by_one)
