@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from proxy import secrets
 from proxy.actions import BROKER, CLIENT, Ask, End, Send, WakeUp
 from proxy.entries import SIZE
 from proxy.message import Message
@@ -110,7 +109,7 @@ class Judging(State):
             way.mode = DISCARD
             way.body = bytearray()
         elif isinstance(verdict, Close):
-            self._close(way, verdict, b"")
+            self._close(way, verdict)
 
     def _conclude_request(self, way: Way, message: Message, verdict: Verdict, whole: bytes) -> None:
         entry = message.entry
@@ -129,8 +128,8 @@ class Judging(State):
         if isinstance(verdict, Replace):
             frame = SIZE.pack(len(verdict.payload)) + verdict.payload
             if self.tap is not None:
-                hidden = frame if self.hub.with_secrets else secrets.masked_request(entry, frame)
-                self.tap.broker(CLIENT, hidden, self._now, message.comment or "replaced")
+                seen = self._hidden(CLIENT, entry, frame)
+                self.tap.broker(CLIENT, seen, self._now, message.comment or "replaced")
                 entry.raw = b""
         if expected:
             self.waiting.add(entry)
@@ -149,7 +148,8 @@ class Judging(State):
         if isinstance(verdict, Drop):
             return
         if isinstance(verdict, Close):
-            self._close(way, verdict, frame)
+            seen = self._hidden(BROKER, message.entry, frame) if self.tap is not None else b""
+            self._close(way, verdict, frame, seen)
             return
         self._send(way, frame, message)
 
@@ -164,13 +164,10 @@ class Judging(State):
         if self.tap is None:
             return
         entry = message.entry
-        asked = entry.raw
-        if not self.hub.with_secrets:
-            asked = asked and secrets.masked_request(entry, asked)
-            frame = secrets.masked_response(entry, frame)
-        if asked:
-            self.tap.broker(CLIENT, asked, self._now)
-        self.tap.broker(BROKER, frame, self._now, message.comment if comment is None else comment)
+        if entry.raw:
+            self.tap.broker(CLIENT, self._hidden(CLIENT, entry, entry.raw), self._now)
+        seen = self._hidden(BROKER, entry, frame)
+        self.tap.broker(BROKER, seen, self._now, message.comment if comment is None else comment)
 
     def _send(self, way: Way, frame: bytes, message: Message) -> None:
         answer = way.side == BROKER  # requests were recorded as they came
@@ -181,32 +178,32 @@ class Judging(State):
             return
         # The frame is kept already; it goes in slices all the same.
         step = max(1, int(message.rate * SLICE_S))
-        pieces = [frame[at : at + step] for at in range(0, len(frame), step)]
-        seen = frame
-        if answer and self.tap is not None and not self.hub.with_secrets:
-            seen = secrets.masked_response(message.entry, frame)
-        views = [seen[at : at + step] for at in range(0, len(frame), step)]
+        size = len(frame)
+        recorded = answer and self.tap is not None
+        seen = self._hidden(BROKER, message.entry, frame) if recorded else b""
+        at = 0
 
         def next_piece() -> None:
-            piece, view = pieces.pop(0), views.pop(0)
-            self._out.append(Send(1 - way.side, piece))
-            if answer and self.tap is not None:
-                self.tap.client(BROKER, view, self._now, message.comment)
+            nonlocal at
+            begin, at = at, min(at + step, size)
+            self._out.append(Send(1 - way.side, frame[begin:at]))
+            if seen and self.tap is not None:
+                self.tap.client(BROKER, seen[begin:at], self._now, message.comment)
                 message.comment = ""
-            stop = self._stop(way, next_piece if pieces else lambda: None)
-            stop.kept = len(pieces) * step
-            self._out.append(WakeUp(int(len(piece) / message.rate * 1e9), (way.side, stop)))
+            stop = self._stop(way, next_piece if at < size else lambda: None)
+            stop.kept = size - at
+            self._out.append(WakeUp(int((at - begin) / message.rate * 1e9), (way.side, stop)))
 
         next_piece()
 
-    def _close(self, way: Way, verdict: Close, frame: bytes) -> None:
-        """End the connection in the way that the rule wants."""
+    def _close(self, way: Way, verdict: Close, frame: bytes = b"", seen: bytes = b"") -> None:
+        """End the connection in the way that the rule wants. `seen`: an answer as it may be
+        recorded; requests were, as they came."""
         other = 1 - way.side
         if verdict.first and frame:
-            part = frame[: verdict.first]
-            self._out.append(Send(other, part))
-            if way.side == BROKER and self.tap is not None:
-                self.tap.client(BROKER, part, self._now, "cut by kafkascope")
+            self._out.append(Send(other, frame[: verdict.first]))
+            if seen and self.tap is not None:
+                self.tap.client(BROKER, seen[: verdict.first], self._now, "cut by kafkascope")
         self.cause = self.cause or "rule"
         if verdict.how == "half":
             way.closing = True

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send
+from proxy.entries import Entry
 from proxy.requests import Requests
 from proxy.responses import Responses
 from proxy.state import SLICE_S
@@ -262,11 +263,24 @@ class Relay(Requests, Responses):
     def _finish(self, way: Way) -> None:
         """A side is at its end: the other one hears of it."""
         if way.head:
-            self._pass(way, memoryview(bytes(way.head)))
+            self._cut_short(way, self._nameless(way), way.head)
             way.head = bytearray()
         if way.mode in (COLLECT, TAIL) and way.body:
-            self._pass(way, memoryview(bytes(way.body)))
+            self._cut_short(way, way.entry or self._nameless(way), way.body)
             way.body = bytearray()
         if not way.closing:
             way.closing = True
             self._out.append(End(1 - way.side, "half"))
+
+    def _cut_short(self, way: Way, entry: Entry, part: bytearray) -> None:
+        """What was kept of a frame goes on, for its rest does not come. A secret may be in it."""
+        data = bytes(part)
+        self._tap_frame(way.side, entry, data)
+        self._out.append(Send(1 - way.side, data))
+
+    def _nameless(self, way: Way) -> Entry:
+        """What is known of a frame of which too little has come: whether it is a SASL token."""
+        entry = Entry(-1, 0, 0, self._now)
+        front = self.waiting.front()
+        entry.token = self._tokens if way.side == CLIENT else front is not None and front.token
+        return entry

@@ -212,7 +212,7 @@ class Responses(Judging):
                 # Better no answer than one that leads the client past us.
                 self.cause = "no listener"
                 self.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
-                self._close(way, Close("reset"), b"")
+                self._close(way, Close("reset"))
                 return
         message = Message(self, BROKER, entry, len(sent) - 4, self._now, sent[4:])
         message.comment = comment

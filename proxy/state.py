@@ -162,11 +162,14 @@ class State:
         if self.note and side == CLIENT:
             comment = f"{self.note}; {comment}" if comment else self.note
             self.note = ""
+        self.tap.client(side, self._hidden(side, entry, frame), self._now, comment)
+
+    def _hidden(self, side: int, entry: Entry, frame: bytes) -> bytes:
+        """A frame, or the beginning of one, as it may be recorded: of the same length."""
         if self.hub.with_secrets:
-            self.tap.client(side, frame, self._now, comment)
-            return
+            return frame
         masked = secrets.masked_request if side == CLIENT else secrets.masked_response
-        self.tap.client(side, masked(entry, frame), self._now, comment)
+        return masked(entry, frame)
 
     def _undecoded(self, entry: Entry, why: str = "") -> None:
         api = APIS.get(entry.key)

@@ -128,6 +128,48 @@ def test_raw_tokens_are_hidden(tmp_path: Path) -> None:
     assert SECRET not in (tmp_path / "old.pcapng").read_bytes()
 
 
+@pytest.mark.parametrize("side", ["client", "broker", "token", "rule"])
+def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: str) -> None:
+    path = tmp_path / "cut.pcapng"
+    secret = b"\0alice\0" + SECRET
+
+    def cut(key: int, version: int, asked: bytes) -> bytes:
+        if key == HEARTBEAT:
+            raise ConnectionError("the broker hangs up")
+        if key != 36:
+            return answer(key, version, asked)
+        told = response(36, 2, {"auth_bytes": secret + bytes(9)}, correlation_id=3)
+        return told[:-5] if side == "broker" else told
+
+    async def main() -> None:
+        version = 0 if side == "token" else 1
+        fault = parse_fault("api == SaslAuthenticate -> truncate 40 on response")
+        rules = [fault] if side == "rule" else []
+        async with (
+            broker(cut) as up,
+            KafkaProxy(str(up), recorder=Recorder(path), rules=rules) as proxy,
+        ):
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(17, version, {"mechanism": "PLAIN"}, correlation_id=2))
+            await read_frame(reader)
+            if side == "token":
+                writer.write(frame(secret + b"more")[:-4])
+            else:
+                asked = request(36, 2, {"auth_bytes": secret}, correlation_id=3)
+                writer.write(asked[:-3] if side == "client" else asked)
+            if side == "broker":
+                writer.write(request(HEARTBEAT, 4, correlation_id=4))
+            else:
+                writer.write_eof()
+            await reader.read()
+            writer.close()
+
+    asyncio.run(main())
+    found = path.read_bytes()
+    assert SECRET[:7] not in found
+    assert b"******" in found
+
+
 def test_a_version_of_a_secret_that_is_not_known_is_hidden_whole(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
