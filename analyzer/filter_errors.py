@@ -46,6 +46,14 @@ class FilterError(Exception):
         """The place, from 1."""
         return self.at + 1
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong and what to write instead, where the text itself need not be shown."""
+        if not self.hint:
+            return self.reason
+        between = " " if self.hint.startswith("(") else "; "
+        return f"{self.reason}{between}{' '.join(self.hint.split())}"
+
     def __str__(self) -> str:
         # A line feed or a tab would move the caret away from its place.
         line = "".join(c if c.isprintable() else " " for c in self.text)

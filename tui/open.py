@@ -25,13 +25,15 @@ def _attach(context: click.Context, parameter: click.Parameter, which: str | Non
     """Instead of an input: the proxy itself."""
     if which is None or context.resilient_parsing:
         return
+    from analyzer.commands.failures import INPUT
     from proxy.attach import NoProxy, find
     from tui.attach import open_proxy
 
     try:
         path = find(which or None)
     except NoProxy as error:
-        raise click.ClickException(str(error)) from error
+        click.echo(f"kafkascope: {error}", err=True)
+        context.exit(INPUT)
     context.exit(open_proxy(path))
 
 

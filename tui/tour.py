@@ -25,7 +25,7 @@ STEPS: Final = (
     ),
     Step(
         "Which broker address was wrong?",
-        "up to the finding of address-unreachable, then Enter",
+        'down to "node 3 is advertised as", then Enter',
         "Its evidence: Metadata answers that send reports-ui to 172.17.0.4:29092, an address inside"
         " of a container. Nobody answers there.",
         1,
@@ -39,8 +39,8 @@ STEPS: Final = (
     Step(
         "Which client breaks on Kafka 4?",
         "3",
-        "Clients with library and API versions. legacy-export knows Produce only up to version 2,"
-        " which Kafka 4.0 removed; the others are fine.",
+        "Clients with library and API versions. legacy-export knows Fetch only up to version 3 and"
+        " Produce up to 2, which Kafka 4.0 removed; crm-sync never got past its login.",
         3,
     ),
     Step(

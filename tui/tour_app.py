@@ -18,6 +18,9 @@ __all__ = ["TourApp"]
 class TourApp(ScopeApp):
     """Knows at which step the user is; decides nothing else."""
 
+    CSS = "ToastRack { margin-bottom: 7; }"
+    """Remarks stand above the guide, never on it."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f2,ctrl+n", "tour(1)", "tour: next", show=False, priority=True),
         Binding("f3,ctrl+b", "tour(-1)", "tour: back", show=False, priority=True),

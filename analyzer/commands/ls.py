@@ -74,8 +74,7 @@ def _columns(option: str, names: tuple[str, ...], times: Times) -> list[Column]:
     try:
         return columns_of(names, times)
     except FilterError as error:
-        hint = f"; {error.hint}" if error.hint else ""
-        raise click.BadParameter(f"{error.reason}{hint}", param_hint=option) from None
+        raise click.BadParameter(error.sentence, param_hint=option) from None
 
 
 def _sorting(text: str, times: Times) -> Callable[[Iterable[Told]], list[Told]]:

@@ -279,9 +279,10 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
         click.echo(f"kafkascope: {damage}", err=True)
     if not quiet:
         manifest = result.manifest
+        files = len(manifest["files"])
         click.echo(
             f"kafkascope: {manifest['exchanges']} exchanges of {manifest['packets']} packets in "
-            f"{len(manifest['files'])} files written to {output} (batch {manifest['batch_id']})",
+            f"{files} file{'s' * (files != 1)} written to {output} (batch {manifest['batch_id']})",
             err=True,
         )
     if result.damage:

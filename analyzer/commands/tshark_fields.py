@@ -27,8 +27,7 @@ class FieldsPrinter:
         try:
             self.getters: list[tuple[Any, Any]] = [raw_values(name) for name in self.names]
         except FilterError as error:
-            hint = f"; {error.hint}" if error.hint else ""
-            raise click.BadParameter(f"{error.reason}{hint}", param_hint="-e") from None
+            raise click.BadParameter(error.sentence, param_hint="-e") from None
         chosen = {
             "header": "n",
             "separator": "/t",

@@ -225,6 +225,7 @@ def test_a_capture_without_packets_says_so(inputs: dict[str, str]) -> None:
         (["-d", "tcp.port==99999,kafka"], "1 to 65535"),
         (["--from", "soon"], "2026-11-20T12:03Z"),
         (["--columns", "no,topik"], "did you mean topic"),
+        (["--columns", "no,zzz"], 'unknown field "zzz" (list: kafkascope fields)'),
         (["--sort", "topik"], "did you mean topic"),
         (["-T", "fields"], "-e FIELD"),
         (["-T", "fields", "-e", "topik"], "did you mean topic"),

@@ -7,8 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tui.attach import stream
+from tui.cli import main
 
 
 def proxy(path: Path, answer: bytes) -> threading.Thread:
@@ -55,3 +57,9 @@ def test_a_proxy_that_refuses_is_told(tmp_path: Path, answer: bytes, said: str) 
 def test_nobody_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no proxy answers at"):
         stream(tmp_path / "none.sock")
+
+
+def test_without_a_proxy_there_is_no_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    done = CliRunner().invoke(main, ["open", "--attach"])
+    assert (done.exit_code, done.output) == (3, "kafkascope: no proxy of yours is running\n")

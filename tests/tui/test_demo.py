@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from textual.widgets._toast import Toast
 
 from analyzer.offline import open_capture
 from tests.tui.pilots import idle, text_of
@@ -126,9 +127,13 @@ def test_the_tour_leads_through_the_screens(saved: Path) -> None:
 
     async def walk() -> None:
         app = TourApp(StillFeed(store), "demo.pcap")
-        async with app.run_test(size=(120, 40)) as pilot:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
             await idle(app, pilot)
             assert f"1/{len(STEPS)}" in text_of(app)
+            app.tell("a remark")
+            await idle(app, pilot)
+            remark = app.query_one(Toast).region
+            assert remark.bottom <= app.guide.region.y, "remarks leave the guide to be read"
             await pilot.press("7")
             await idle(app, pilot)
             assert "you are there" in text_of(app)
