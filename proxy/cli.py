@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import stat
+import subprocess
 import sys
 from collections.abc import Awaitable
 from pathlib import Path
@@ -18,16 +19,15 @@ import click
 from proxy.options import Wish, proxy_options
 
 if TYPE_CHECKING:
-    import subprocess
-
     from proxy.control import Control
     from proxy.faults import Fault
     from proxy.recorder import Recorder
     from proxy.server import KafkaProxy
-    from proxy.sinks import PipeSink
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
+WATCH_S: Final = 5.0
+"""For the lines that are still to be printed at the end."""
 LAST_S: Final = 1.0
 """For the recording after the second signal; then the process ends whatever hangs."""
 
@@ -84,7 +84,6 @@ class Running:
         self._signals = 0
         self._wanted: asyncio.Event
         self._watcher: subprocess.Popen[bytes] | None = None
-        self._pipe: PipeSink | None = None
 
     async def main(self) -> int:
         """Run until a signal comes."""
@@ -126,7 +125,7 @@ class Running:
                 self._watch(recorder)
             await made.start()
         except (OSError, ValueError) as error:
-            self._end_watch()
+            self._end_watch(0)  # its input may not end: nobody has begun to write
             raise click.ClickException(str(error)) from error
         asyncio.get_running_loop().set_exception_handler(_Failures(made))
         control = Control(made, self._wanted.set)
@@ -176,15 +175,15 @@ class Running:
         assert self._watcher.stdin is not None
         descriptor = os.dup(self._watcher.stdin.fileno())
         self._watcher.stdin.close()
-        self._pipe = recorder.add_pipe(descriptor, "lines")
+        recorder.add_pipe(descriptor, "lines")
 
-    def _end_watch(self) -> None:
+    def _end_watch(self, timeout_s: float = WATCH_S) -> None:
         """Its input has ended; let it print the rest."""
         if self._watcher is None:
             return
         try:
-            self._watcher.wait(5)
-        except Exception:
+            self._watcher.wait(timeout_s)
+        except subprocess.TimeoutExpired:
             self._watcher.kill()
             self._watcher.wait()
 

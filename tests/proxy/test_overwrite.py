@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from proxy import KafkaProxy, Recorder
+from proxy import KafkaProxy, Recorder, watch
+from proxy.cli import proxy as command
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, read_frame, request
 
 
@@ -42,3 +46,31 @@ def test_a_row_of_files_goes_on_behind_an_earlier_one(tmp_path: Path) -> None:
         asyncio.run(one(recorder))
         assert recorder.files == [tmp_path / f"r-{number:04}.pcapng"]
     assert (tmp_path / "r-0041.pcapng").read_bytes() == b"kept"
+
+
+def test_a_command_that_cannot_start_does_not_wait_for_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = []
+
+    class Printing(subprocess.Popen[bytes]):
+        """What prints lines: it ends with its input, and the proxy has the other end of that."""
+
+        def wait(self, timeout: float | None = None) -> int:
+            done.append(f"wait {timeout}")
+            return super().wait(timeout)
+
+        def kill(self) -> None:
+            done.append("kill")
+            super().kill()
+
+    def start(*arguments: str) -> Any:
+        return Printing(["sleep", "1000"], stdin=subprocess.PIPE)
+
+    monkeypatch.setattr(watch, "start", start)
+    path = tmp_path / "r.pcapng"
+    path.write_bytes(b"kept")
+    said = CliRunner().invoke(command, ["--upstream", "127.0.0.1:1", "-w", str(path)])
+    assert "--overwrite" in said.output, said.exception
+    assert said.exit_code == 1
+    assert done == ["wait 0", "kill", "wait None"]
