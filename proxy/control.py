@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,7 @@ from dissectors.errors import DissectError
 from proxy.faults import FaultError
 from proxy.held import NotHeld
 from proxy.live import Live
-from proxy.steering import Steering
+from proxy.steering import Steering, text_of
 
 if TYPE_CHECKING:
     from proxy.server import KafkaProxy
@@ -206,7 +207,7 @@ class Session:
 
     def _start_watch(self, told: dict[str, Any]) -> dict[str, Any]:
         every = told.get("every", EVERY_S)
-        if isinstance(every, bool) or not isinstance(every, int | float):
+        if isinstance(every, bool) or not isinstance(every, int | float) or isnan(every):
             raise ValueError(f"`every` is seconds, not {every!r}")
         if self._watch is not None:
             self._watch.cancel()
@@ -251,7 +252,7 @@ class Session:
             from analyzer.filter import bind
             from analyzer.filter_saved import spelled
 
-            bind(spelled(told["filter"]))
+            bind(spelled(text_of(told, "filter")))
         return {}
 
     def _name(self) -> str:
@@ -339,7 +340,7 @@ def _read(line: bytes) -> tuple[dict[str, Any], bytes]:
     """A request; or what to say about a line that is none."""
     try:
         told = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return {}, _line({"ok": False, "error": str(error)})
     if not isinstance(told, dict):
         return {}, _line({"ok": False, "error": "an object is wanted"})

@@ -10,6 +10,7 @@ formats, damage, a part at the end) is base64.
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,16 +28,7 @@ def spelled(data: bytes | None) -> dict[str, Any] | None:
     """A records field as people edit it."""
     if data is None:
         return None
-    out: list[dict[str, Any]] = []
-    at = 0
-    for batch in batches(data):
-        if isinstance(batch, Partial):
-            break
-        out.append(_batch(data, batch))
-        at = batch.at + batch.size
-    if at < len(data):
-        out.append(_raw(data[at:]))
-    return {"batches": out}
+    return {"batches": [told for told, _ in _pieces(data)]}
 
 
 def unspelled(value: Any, original: bytes | None) -> Any:
@@ -49,14 +41,7 @@ def unspelled(value: Any, original: bytes | None) -> Any:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("batches"), list):
         raise Malformed("records are base64, or an object with batches")
-    before: list[tuple[dict[str, Any], bytes]] = []
-    if original is not None:
-        told = spelled(original) or {"batches": []}
-        at = 0
-        for each, batch in zip(told["batches"], batches(original), strict=False):
-            size = len(original) - at if isinstance(batch, Partial) else batch.size
-            before.append((each, original[at : at + size]))
-            at += size
+    before = [] if original is None else _pieces(original)
     parts = []
     for index, batch in enumerate(value["batches"]):
         known = before[index] if index < len(before) else ({}, b"")
@@ -82,6 +67,23 @@ def change_records(wire: Wire, value: Any, decoded: Any, change: Change) -> Any:
                 out[slot.name] = change(out[slot.name], known)
             else:
                 out[slot.name] = change_records(slot.wire, out[slot.name], known, change)
+    return out
+
+
+def _pieces(data: bytes) -> list[tuple[dict[str, Any], bytes]]:
+    """The batches as people edit them, each with its bytes; what is none comes last."""
+    out, at = [], 0
+    try:
+        for batch in batches(data):
+            if isinstance(batch, Partial):
+                break
+            end = batch.at + batch.size
+            out.append((_batch(data, batch), data[batch.at : end]))
+            at = end
+    except DissectError:
+        pass  # damage
+    if at < len(data):
+        out.append((_raw(data[at:]), data[at:]))
     return out
 
 
@@ -118,9 +120,13 @@ def _bytes(told: Any, original: bytes) -> bytes:
             )
             for each in told["records"]
         ]
-        codec = CODECS[told["codec"]]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _encoded(records, CODECS[told["codec"]], original)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:
         raise Malformed(f"a batch is not as `show` gives it: {error!r}") from None
+
+
+def _encoded(records: list[Record], codec: int, original: bytes) -> bytes:
+    """A batch with these records, in all else like the one it replaces."""
     first = next(iter(batches(original)), None) if original else None
     if not isinstance(first, Batch):
         return encode_batch(records, codec=codec)

@@ -59,17 +59,18 @@ class Steering:
             case "rules":
                 return {"rules": self.rules()}
             case "fault":
-                fault = parse_fault(told["rule"], told.get("name", ""))
+                fault = parse_fault(text_of(told, "rule"), text_of({"name": "", **told}, "name"))
                 proxy.rules.add(fault)
                 return {"rule": fault.to_json()}
             case "remove":
-                return {"removed": self._remove(told["name"])}
+                return {"removed": self._remove(text_of(told, "name"))}
             case "clear":
                 count = len(proxy.rules)
                 proxy.rules.clear()
                 return {"removed": count}
             case "hold":
-                return self._hold(told["filter"], told.get("on"))
+                text = None if told["filter"] is None else text_of(told, "filter")
+                return self._hold(text, told.get("on"))
             case "stop":
                 if self._stop is None:
                     raise ValueError("this proxy cannot be stopped from here")
@@ -165,6 +166,14 @@ def hold_rules(text: str, on: str | None = None) -> list[Fault]:
 
     side = on or ("response" if Matcher(text).early else "request")
     return [parse_fault(f"{text} -> hold on {side}", f"{HOLD} {side}")]
+
+
+def text_of(told: dict[str, Any], name: str) -> str:
+    """A member that has to be text; `ValueError`, `KeyError`."""
+    text = told[name]
+    if not isinstance(text, str):
+        raise ValueError(f"`{name}` is text, not {type(text).__name__}")
+    return text
 
 
 def _number(told: dict[str, Any]) -> int:

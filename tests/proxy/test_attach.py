@@ -81,6 +81,17 @@ class Reader(threading.Thread):
             self.seen.append(each)
 
 
+def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        path = tmp_path / "s"
+        async with controlled(path):
+            for every in (float("nan"), True, "1"):
+                with pytest.raises(Refused, match="is seconds"):
+                    await ask(path, "watch", every=every)
+
+    run(main())
+
+
 def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path: Path) -> None:
     async def main() -> None:
         path = tmp_path / "s"

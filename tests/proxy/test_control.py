@@ -110,6 +110,9 @@ def test_rules_are_added_listed_and_removed() -> None:
         ({"do": "drop", "number": 5}, "no frame 5 is held"),
         ({"do": "fault", "rule": "nonsense"}, "there is no ->"),
         ({"do": "stop"}, "cannot be stopped"),
+        ({"do": "fault", "rule": 5}, "`rule` is text"),
+        ({"do": "remove", "name": ["one"]}, "`name` is text"),
+        ({"do": "hold", "filter": {}}, "`filter` is text"),
         ([], "an object is wanted"),
     ],
 )
@@ -118,7 +121,8 @@ def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
     answer = json.loads(control.answer(json.dumps(told).encode()))
     assert answer["ok"] is False
     assert sentence in answer["error"]
-    assert json.loads(control.answer(b"\xff{"))["ok"] is False
+    for line in (b"\xff{", b"[" * 100_000):
+        assert json.loads(control.answer(line))["ok"] is False
 
 
 def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ RECORDS = [
 ]
 
 
+RECORD = {"offset": 0, "time_ms": 1, "key": None, "value": "v", "headers": []}
+
+
 def message(key: int, version: int, body: dict[str, Any]) -> Message:
     payload = request(key, version, body)[4:]
     return Message(Bench().relay, CLIENT, Entry(key, version, 1, 0), len(payload), 0, payload)
@@ -93,7 +96,10 @@ def test_edited_base64_gets_a_right_checksum() -> None:
     assert crc_ok(data, batch)
 
 
-@pytest.mark.parametrize("data", [None, b"", b"not a batch", encode_batch(RECORDS)[:-3]])
+@pytest.mark.parametrize(
+    "data",
+    [None, b"", b"not a batch", encode_batch(RECORDS)[:-3], bytes(300), encode_batch(RECORDS) * 2],
+)
 def test_what_cannot_be_opened_stays_as_it_is(data: bytes | None) -> None:
     frame = produced(data)
     assert edited(frame, view(frame)) == frame.payload
@@ -104,6 +110,8 @@ def test_what_cannot_be_opened_stays_as_it_is(data: bytes | None) -> None:
     [
         {"batches": [{"records": [{}], "codec": "none"}]},
         {"batches": [{"records": [], "codec": "brotli"}]},
+        {"batches": [{"records": [RECORD | {"time_ms": 10**30}], "codec": "none"}]},
+        {"batches": [{"records": [RECORD | {"offset": float("inf")}], "codec": "none"}]},
         {"batches": 5},
         7,
     ],
