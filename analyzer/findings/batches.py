@@ -10,8 +10,8 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, plural
 from analyzer.identity import host_of
-from analyzer.render_list import safe
 from analyzer.statistics.mergeable import NAMES, Names, most, total
+from analyzer.statistics.model import topic_key
 from analyzer.statistics.moved import moved, whole_batches
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Batches(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Notes, versions, errors, and keys of batches."""
         who = (row.client_id, host_of(row.client_address))
-        topic = row.topics[0] if len(row.topics) == 1 else ""
+        topic = _one_topic(row)
         for note in row.notes:
             if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
                 noted = self.seen[("damaged", row.api, topic, *who)]
@@ -127,7 +127,7 @@ class Batches(Detector):
         for (kind, api, topic, client_id, host), seen in self.seen.items():
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
             what = plural(seen.count, f"{api} exchange")
-            of = f" of topic {safe(str(topic))}" if topic else ""
+            of = f" of topic {view.topic(topic)}" if topic else ""
             if kind == "damaged":
                 name, text = "batch-damaged", f"{what}{of} with {who} carried damaged batches"
                 where = among("number", seen.numbers)
@@ -172,3 +172,10 @@ class Batches(Detector):
                 count=twice.count - 1,
                 about=[("client", who), ("partition", place)],
             )
+
+
+def _one_topic(row: Row) -> str:
+    """What stands for the topic where there is just one: its name may come later."""
+    if len(row.topics) != 1 or len(row.topic_ids) > 1:
+        return ""
+    return topic_key(row.topics[0], next(iter(row.topic_ids), None)) or ""

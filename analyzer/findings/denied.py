@@ -12,6 +12,7 @@ from analyzer.findings.view import View, all_of, listed, plural, size
 from analyzer.identity import host_of
 from analyzer.render_list import safe
 from analyzer.statistics.mergeable import NAMES, Names, total
+from analyzer.statistics.model import topic_key
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class Denials(Detector):
             denied.see(row)
             denied.users.add(row.user or "unknown")
             for error in row.errors:
-                place = error.topic or error.group or next(iter(row.transactional_ids), "")
+                place = topic_key(error.topic, error.topic_id) or error.group
+                place = place or next(iter(row.transactional_ids), "")
                 if error.code == code and place:
                     denied.places.add(place)
 
@@ -88,7 +90,8 @@ class Denials(Detector):
         """By client."""
         for (code, api, client_id, host), denied in self.denied.items():
             who, told = view.client(client_id, host), error_name(int(str(code)))
-            places = f" on {listed(denied.places)}" if len(denied.places) else ""
+            named = sorted(map(view.topic, denied.places))
+            places = f" on {listed(named)}" if named else ""
             yield view.finding(
                 self.rule("denied"),
                 f"{plural(denied.count, f'{api} request')} of {who} "

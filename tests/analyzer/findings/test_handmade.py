@@ -146,6 +146,32 @@ def test_odd_names_stay_inside_their_filters(name: str) -> None:
     assert all(len(finding.text) <= 1_000 for finding in names.values())
 
 
+def test_topics_that_get_their_names_later_have_them_in_the_text() -> None:
+    topic_id, place = bytes(range(16)), {"index": 0}
+    damaged = batch([(b"k", b"v")])[:-1] + b"w"
+    asked = [{"topic_id": topic_id, "partition_data": [{**place, "records": damaged}]}]
+    refused = {**place, "error_code": 29, "base_offset": -1, "log_append_time_ms": -1}
+    refused |= {"log_start_offset": -1, "record_errors": [], "error_message": None}
+    refused |= {"current_leader": {"leader_id": -1, "leader_epoch": -1}}
+    denied = [{"topic_id": topic_id, "partition_responses": [refused]}]
+    wire = Wire()
+    wire.client(request("Produce", 13, 1, acks=1, topic_data=asked))
+    wire.broker(response("Produce", 13, 1, responses=denied))
+    answer = metadata((1, "10.0.1.2", 9092))
+    answer["topics"][0] |= {"topic_id": topic_id}
+    wire.client(request("Metadata", 12, 2))
+    wire.broker(response("Metadata", 12, 2, **answer))
+    events, context = wire.events, Context()
+    findings = Findings()
+    for exchange in told(events, Context()):
+        # Nothing is known yet: each task of a job is in that place.
+        findings.add(row_of(exchange, Context().names), exchange)
+    told(events, context)
+    texts = {finding.name: finding.text for finding in findings.told(context.names)}
+    assert "of topic orders with" in texts["batch-damaged"]
+    assert " on orders got " in texts["denied"]
+
+
 # --- groups -------------------------------------------------------------------------------------
 
 
