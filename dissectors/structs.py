@@ -66,11 +66,16 @@ def construct_of(wire: Wire) -> construct.Construct:
 
 
 def parse(
-    layout: Layout, data: bytes, at: int = 0, trace: kafka.Trace | None = None
+    layout: Layout,
+    data: bytes,
+    at: int = 0,
+    trace: kafka.Trace | None = None,
+    *,
+    steps: int = kafka.ENDLESS,
 ) -> tuple[Body, int]:
-    """The body that begins at `at` and the offset behind it; `DissectError` with path and
-    offset."""
-    stream = BytesIO(data)
+    """The body that begins at `at` and the offset behind it; `DissectError` with path and offset,
+    also when there are more than so many values to read."""
+    stream = kafka.Input(data, steps)
     stream.seek(at)
     body = struct_of(layout).parse_stream(stream, **({"trace": trace} if trace else {}))
     return body, stream.tell()

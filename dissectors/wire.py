@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import construct
 
@@ -26,6 +26,8 @@ from dissectors.layout import (
     default_of,
 )
 from dissectors.values import Uuid, finite, write_uvarint
+
+ENDLESS: Final = 1 << 62
 
 
 class Trace(Protocol):
@@ -68,10 +70,24 @@ def dotted(path: str) -> str:
     return ".".join(path.split(" -> ")[1:])
 
 
-def take(stream: BytesIO, size: int, path: str, what: str = "") -> bytes:
+class Input(BytesIO):
+    """Bytes to be parsed."""
+
+    def __init__(self, data: bytes, steps: int = ENDLESS) -> None:
+        super().__init__(data)
+        self.limit = len(data)
+        """Nothing may be read from here on: the end, or that of the tagged field around."""
+        self.steps = steps
+        """How many values may still be read."""
+
+
+def take(stream: Input, size: int, path: str, what: str = "") -> bytes:
     """Exactly `size` bytes, or `Truncated` at the place where they should begin."""
     at = stream.tell()
-    left = stream.getbuffer().nbytes - at
+    left = stream.limit - at
+    stream.steps -= 1
+    if stream.steps < 0:
+        raise Malformed("what is wrong stands behind this place", offset=at, path=dotted(path))
     if size > left:
         reason = f"{what or 'the value'} needs {size} bytes, {left} are left"
         raise Truncated(reason, offset=at, path=dotted(path))
@@ -97,7 +113,7 @@ class Number(Kafka):
         self.wire = wire
         self.format = struct.Struct(">" + wire.code)
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> int | float:
+    def _parse(self, stream: Input, context: Any, path: str) -> int | float:
         start = stream.tell()
         (value,) = self.format.unpack(take(stream, self.format.size, path, self.wire.name))
         value = finite(value) if self.wire.code == "d" else value
@@ -117,7 +133,7 @@ class Number(Kafka):
 class Flag(Kafka):
     """A bool: 0 is false, anything else true, written as 1."""
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> bool:
+    def _parse(self, stream: Input, context: Any, path: str) -> bool:
         start = stream.tell()
         value = take(stream, 1, path, "bool") != b"\0"
         trace_of(context).leaf("", start, stream.tell(), value)
@@ -133,7 +149,7 @@ class Flag(Kafka):
 class Identifier(Kafka):
     """A uuid of 16 bytes."""
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> Uuid:
+    def _parse(self, stream: Input, context: Any, path: str) -> Uuid:
         start = stream.tell()
         value = Uuid(take(stream, 16, path, "uuid"))
         trace_of(context).leaf("", start, stream.tell(), value)
@@ -153,7 +169,7 @@ class UVarint(Kafka):
         super().__init__()
         self.role = role
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> int:
+    def _parse(self, stream: Input, context: Any, path: str) -> int:
         start, value = stream.tell(), 0
         for shift in range(0, 35, 7):
             byte = take(stream, 1, path, self.role)[0]
@@ -176,7 +192,7 @@ class Length(Kafka):
         self.format, self.varint = struct.Struct(">" + code), UVarint(role)
         self.compact, self.nullable, self.role = compact, nullable, role
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> int:
+    def _parse(self, stream: Input, context: Any, path: str) -> int:
         start = stream.tell()
         if self.compact:
             value = self.varint._parsereport(stream, context, path) - 1
@@ -210,7 +226,7 @@ class Blob(Kafka):
         code = "h" if self.text else "i"
         self.length = Length(code, compact=wire.compact, nullable=wire.nullable, role="length")
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> str | bytes | None:
+    def _parse(self, stream: Input, context: Any, path: str) -> str | bytes | None:
         length = self.length._parsereport(stream, context, path)
         if length < 0:
             return None
@@ -241,12 +257,12 @@ class Counted(Kafka):
         self.element, self.smallest = element, max(1, smallest)
         self.count = Length("i", compact=wire.compact, nullable=wire.nullable, role="count")
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> list[Any] | None:
+    def _parse(self, stream: Input, context: Any, path: str) -> list[Any] | None:
         start = stream.tell()
         count = self.count._parsereport(stream, context, path)
         if count < 0:
             return None
-        left = stream.getbuffer().nbytes - stream.tell()
+        left = stream.limit - stream.tell()
         if count * self.smallest > left:
             reason = (
                 f"{count} elements need at least {count * self.smallest} bytes, {left} are left"
@@ -275,7 +291,7 @@ class Member(construct.Subconstruct):
         super().__init__(subcon)
         self.name, self.slot = slot.name, slot
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
+    def _parse(self, stream: Input, context: Any, path: str) -> Any:
         trace = trace_of(context)
         trace.begin(self.name, stream.tell(), self.slot)
         value = self.subcon._parsereport(stream, context, f"{path} -> {self.name}")
@@ -297,7 +313,7 @@ class Fields(Kafka):
         super().__init__()
         self.members, self.tags = members, tags
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> dict[str, Any]:
+    def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any]:
         body = {member.name: member._parsereport(stream, context, path) for member in self.members}
         if self.tags is not None:
             body.update(self.tags._parsereport(stream, context, path))
@@ -322,7 +338,7 @@ class Tags(Kafka):
         super().__init__()
         self.members = {member.slot.tag: member for member in members}
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> dict[str, Any]:
+    def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any]:
         trace, start = trace_of(context), stream.tell()
         trace.begin("_tagged_fields", start, None)
         body: dict[str, Any] = {m.name: default_of(m.slot) for m in self.members.values()}
@@ -342,15 +358,16 @@ class Tags(Kafka):
                 unknown.append({"tag": tag, "data": take(stream, size, section, f"tag {tag}")})
                 trace.leaf("data", begin, stream.tell(), unknown[-1]["data"])
                 continue
-            # The value may not read past its own size, nor leave bytes behind.
-            inner = BytesIO(stream.getvalue()[: begin + size])
             take(stream, size, f"{path} -> {member.name}", f"tag {tag}")
-            inner.seek(begin)
-            body[member.name] = member._parsereport(inner, context, path)
-            if inner.tell() != begin + size:
-                left = begin + size - inner.tell()
+            # The value may not read past its own size, nor leave bytes behind.
+            stream.seek(begin)
+            around, stream.limit = stream.limit, begin + size
+            body[member.name] = member._parsereport(stream, context, path)
+            stream.limit = around
+            if stream.tell() != begin + size:
+                left = begin + size - stream.tell()
                 path = f"{path} -> {member.name}"
-                raise self.refuse(f"{left} bytes are left of tag {tag}", inner, path)
+                raise self.refuse(f"{left} bytes are left of tag {tag}", stream, path)
         trace.end(stream.tell(), None)
         if unknown:
             body["_tagged_fields"] = unknown
@@ -383,7 +400,7 @@ class NullableFields(Kafka):
         super().__init__()
         self.fields, self.tagged = fields, tagged
 
-    def _parse(self, stream: BytesIO, context: Any, path: str) -> dict[str, Any] | None:
+    def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any] | None:
         start = stream.tell()
         if self.tagged:
             marker = UVarint("marker")._parsereport(stream, context, path)

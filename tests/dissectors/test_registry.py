@@ -239,6 +239,18 @@ def test_the_main_layout_explains_when_no_variant_fits_either() -> None:
     assert (end, layout) == (len(data), main)
 
 
+def test_a_hostile_body_does_not_keep_us_for_minutes() -> None:
+    """The reference explains what the fast reader refuses, and takes a thousand times as long."""
+    body = registry.example("FetchRequest", 12)
+    topic = {"topic": "t", "partitions": []}
+    body["topics"] = [topic] * (registry.EXPLAINED // 3)
+    data = registry.encode_body("FetchRequest", 12, body)
+    with pytest.raises(Malformed, match="behind this place") as found:
+        registry.decode_body("FetchRequest", 12, data[:-1])
+    assert 0 < found.value.offset < len(data) - 1
+    assert found.value.path.startswith("topics[")
+
+
 @pytest.mark.parametrize(("name", "version", "at"), all_variants())
 def test_every_variant_is_chosen_where_it_is_the_only_one_to_fit(
     name: str, version: int, at: int
