@@ -15,6 +15,8 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 FIXED_BYTES: Final = 14
 """Size, key, version, correlation id and the client id's length."""
+MAX_HEAD: Final = 128 * 1024
+"""Of a Produce, until its acks: a client id and a transactional id have 32 KB at most."""
 PRODUCE: Final = 0
 
 _FIXED = struct.Struct(">ihhih")
@@ -64,8 +66,9 @@ def read_head(data: Bytes, at: int, end: int) -> Head | int:
         try:
             answered = _acks(data, body, end, version) != 0
         except _Short:
-            if have < size + 4:
-                return int(min(size + 4, max(2 * have, 64)))
+            most = min(size + 4, MAX_HEAD)
+            if have < most:
+                return int(min(most, max(2 * have, 64)))
     return Head(size, key, version, correlation_id, client_id, answered)
 
 

@@ -86,7 +86,7 @@ class KafkaProxy:
         if tls is not None and names:
             tls = ClientTls(tls.certificate, tls.key, tls.ca, (*tls.names, *names))
         self.tls = Tls(tls, upstream_tls, folder=folder)
-        self.tls.on_failure = lambda text: self.hub.once(text, text)
+        self.tls.on_failure = self.hub.once
         self.recorder = recorder
         self.hub.recording = recorder
         if recorder is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +66,8 @@ class Tls:
         self._folder = folder
         self._store: CertStore | None = None
         self._contexts: dict[Any, SSL.Context] = {}
-        self.on_failure: Any = None
-        """Called with a sentence when a handshake fails."""
+        self.on_failure: Callable[[str, str], None] | None = None
+        """Called when a handshake fails: with what is the same each time, and with a sentence."""
 
     def load(self) -> None:
         """Read or make what is needed; `OSError` or `ValueError` with a sentence when it is bad."""
@@ -109,12 +110,16 @@ class Tls:
             if isinstance(hook, tls.TlsFailedClientHook):
                 if error.startswith("Cannot parse ClientHello"):
                     error = "the client does not speak TLS; this listener does"
+                name = handler.client.peername
+                key = f"client {name[0] if name else ''} {error}"  # its port is another each time
                 text = f"client {handler.peer}: TLS: {error}"
             else:
                 address = handler.layer.context.server.address
-                text = f"upstream {address[0]}:{address[1]}: TLS: {error}" if address else error
+                key = text = (
+                    f"upstream {address[0]}:{address[1]}: TLS: {error}" if address else error
+                )
             if self.on_failure is not None:
-                self.on_failure(text)
+                self.on_failure(key, text)
 
     def _towards_client(self, data: Any) -> SSL.Connection:
         from OpenSSL import SSL

@@ -73,6 +73,17 @@ def test_produce_without_acks_is_not_waited_for() -> None:
     assert [e.correlation_id for e in bench.relay.waiting] == [2]
 
 
+def test_a_produce_whose_acks_do_not_come_is_not_kept() -> None:
+    bench = Bench()
+    rest = b"\0" + b"\xff\xff\xff\x7f" + bytes(300_000)  # a transactional id of 256 MB
+    head = struct.pack(">ihhih", 1 << 30, 0, 9, 1, 0)
+    for at in range(0, len(rest), 10_000):
+        bench.feed(CLIENT, head + rest[at : at + 10_000])
+        head = b""
+    assert not bench.relay.kept
+    assert bench.sent(BROKER)[14:] == rest
+
+
 def test_the_acks_of_a_transaction_are_found() -> None:
     bench = Bench()
     body = {"transactional_id": "tx" * 40, "acks": 0, "timeout_ms": 1, "topic_data": []}

@@ -119,11 +119,12 @@ def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
             broker(echo) as up,
             KafkaProxy(str(up), tls=ClientTls(), folder=tmp_path) as proxy,
         ):
-            reader, writer = await connect(proxy.bootstrap)
-            writer.write(request(HEARTBEAT, 4))
-            assert await asyncio.wait_for(reader.read(), 5) == b""
-            writer.close()
-        assert "does not speak TLS" in caplog.text
+            for _ in range(2):
+                reader, writer = await connect(proxy.bootstrap)
+                writer.write(request(HEARTBEAT, 4))
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+                writer.close()
+        assert caplog.text.count("does not speak TLS") == 1  # however often it comes
 
     run(main())
 
