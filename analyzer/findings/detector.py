@@ -48,17 +48,18 @@ class Detector:
     """Whether it wants beginnings and ends of connections."""
 
     def __init__(self) -> None:
-        self._tables: list[tuple[type[Any], int, Keyed[Any]]] = []
+        self._tables: list[tuple[type[Any], int, int, Keyed[Any]]] = []
         self._attributes: list[str] = []
         self.prepare()
 
     def prepare(self) -> None:
         """Make the tables: `self.x = self.table(Kind, limit)`."""
 
-    def table(self, kind: type[M], limit: int) -> Keyed[M]:
-        """A table of the state."""
-        made: Keyed[M] = Keyed(kind, limit)
-        self._tables.append((kind, limit, made))
+    def table(self, kind: type[M], limit: int, unranked: int = 0) -> Keyed[M]:
+        """A table of the state. `unranked`: 1 where keys begin with the number of a connection,
+        which is not the same in every way of reading a capture."""
+        made: Keyed[M] = Keyed(kind, limit, unranked)
+        self._tables.append((kind, limit, unranked, made))
         return made
 
     def add(self, row: Row, exchange: Exchange) -> None:
@@ -73,17 +74,17 @@ class Detector:
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
-        for (_, _, mine), (_, _, its) in zip(self._tables, other._tables, strict=True):
+        for (*_, mine), (*_, its) in zip(self._tables, other._tables, strict=True):
             mine.merge(its)
 
     def dump(self) -> list[Any]:
         """The state as JSON."""
-        return [table.dump() for _, _, table in self._tables]
+        return [table.dump() for *_, table in self._tables]
 
     def restore(self, state: list[Any]) -> None:
         """Take over what `dump` gave."""
-        for (kind, limit, table), each in zip(self._tables, state, strict=True):
-            table.merge(Keyed.load(kind, each, limit))
+        for (kind, limit, unranked, table), each in zip(self._tables, state, strict=True):
+            table.merge(Keyed.load(kind, each, limit, unranked))
 
     def rule(self, name: str) -> Rule:
         """One of its rules."""

@@ -73,7 +73,7 @@ class Framing(Detector):
     def prepare(self) -> None:
         """By kind, client, broker, API and version; by connection."""
         self.odd = self.table(Odd, 2_000)
-        self.orphans = self.table(Orphans, 2_000)
+        self.orphans = self.table(Orphans, 2_000, unranked=1)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Orphans and what is undecoded."""

@@ -97,7 +97,7 @@ class Security(Detector):
 
     def prepare(self) -> None:
         """By connection; by client."""
-        self.odd = self.table(Told, 5_000)
+        self.odd = self.table(Told, 5_000, unranked=1)
         self.sasl = self.table(Told, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:

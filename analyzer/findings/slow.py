@@ -80,7 +80,7 @@ class Slowness(Detector):
     def prepare(self) -> None:
         """By API, client and broker; by connection."""
         self.slow = self.table(Slow, 2_000)
-        self.polls = self.table(Polls, 2_000)
+        self.polls = self.table(Polls, 2_000, unranked=1)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Slow ones only."""

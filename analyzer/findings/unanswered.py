@@ -87,7 +87,7 @@ class Unanswered(Detector):
         """By client and API; by connection."""
         self.lost = self.table(Lost, 2_000)
         self.open = self.table(Open, 2_000)
-        self.late = self.table(Late, MAX_CONNECTIONS)
+        self.late = self.table(Late, MAX_CONNECTIONS, unranked=1)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Requests without an answer; the last answer of each connection."""

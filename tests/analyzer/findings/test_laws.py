@@ -10,6 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.findings import RULES, Findings
+from analyzer.findings.detector import Detector
+from analyzer.findings.framing import Framing
+from analyzer.findings.security import Security
+from analyzer.findings.slow import Slowness
+from analyzer.findings.unanswered import Unanswered
 from analyzer.statistics import WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
@@ -27,6 +32,24 @@ def test_any_division_and_order_give_the_same(data: st.DataObject, file: str) ->
         sum_.merge(each)
     assert sum_.told(names) == whole.told(names)
     assert sum_.dump() == whole.dump()
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [(Framing, "orphans"), (Security, "odd"), (Slowness, "polls"), (Unanswered, "late")],
+)
+def test_which_connections_are_kept_does_not_depend_on_their_numbers(
+    kind: type[Detector], table: str
+) -> None:
+    """They are counted in one way of reading a capture, and places in another."""
+    kept = []
+    for first in (0, 1 << 62):
+        keys = getattr(kind(), table)
+        for number in range(12_000):
+            keys[(first + number, number, "")]
+        assert keys.others is not None
+        kept.append([key[1:] for key, _ in keys.items()])
+    assert kept[0] == kept[1]
 
 
 @pytest.mark.parametrize("file", FILES)
