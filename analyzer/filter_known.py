@@ -6,7 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-FIELDS: Final = frozenset({"marked", "ignored", "comment", "finding", "finding.severity"})
+MARKS: Final = frozenset({"marked", "ignored", "comment"})
+"""What the terminal UI keeps beside a capture."""
+FOUND: Final = frozenset({"finding", "finding.severity"})
+"""What only the end of a capture tells."""
+FIELDS: Final = MARKS | FOUND
 """Fields that only a `Known` answers; without one, nothing is marked."""
 
 

@@ -38,6 +38,9 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
     """
     from analyzer.commands.reading import INTERRUPTED, Reading
     from analyzer.cut import Anonymous, Cutting, Masked
+    from analyzer.filter import compile_filter
+    from analyzer.filter_bind import fields_of
+    from analyzer.filter_known import MARKS, Known
     from analyzer.marks import BadMarks, marks_of
 
     path = _target(wish)
@@ -45,6 +48,8 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
         known = marks_of(wish.inputs)
     except BadMarks as error:
         raise click.UsageError(str(error)) from None
+    if known is None and fields_of(compile_filter(wish.filter_text, Known()).bound) & MARKS:
+        raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
     cutting = Cutting()
     with Reading(wish, spool=True, known=known) as reading:
         reading.capture.watch = cutting.watch

@@ -21,8 +21,7 @@ from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
 from analyzer.detect import UNKNOWN
 from analyzer.filter import compile_filter
 from analyzer.filter_bind import fields_of
-from analyzer.filter_known import FIELDS as KNOWN_FIELDS
-from analyzer.filter_known import Known
+from analyzer.filter_known import FOUND, MARKS, Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.render_list import safe
@@ -40,7 +39,6 @@ Told: TypeAlias = tuple[Row, Exchange]
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
 SHOWN_PROBLEMS: Final = 5
-FOUND: Final = frozenset({"finding", "finding.severity"})
 MOST_WAITING: Final = 20_000
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Of exchanges that wait for the names of their topics."""
@@ -52,19 +50,19 @@ class Reading:
     """One pass over the inputs; a context manager. `code` is how the command should end."""
 
     def __init__(self, wish: Wish, *, spool: bool = False, known: Known | None = None) -> None:
-        """`known`: marks, comments and findings, where there are any to ask for."""
+        """`known`: marks and comments, where there are any to ask for."""
         self.wish = wish
         # A wrong filter is told before anything is opened.
         self._known = known or Known()
         self._filter = compile_filter(wish.filter_text, self._known)
         asked = fields_of(self._filter.bound)
-        word = min((asked & KNOWN_FIELDS) - FOUND, default="")
+        word = min(asked & MARKS, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.stored = _stored(wish)
         """Tables in the place of captures: see `counting.count`."""
         self._evidence: Evidence | None = None
-        if known is None and asked & FOUND:
+        if asked & FOUND:
             self._evidence = _found(wish)
         self.capture: Capture
         if self.stored is not None:

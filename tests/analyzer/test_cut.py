@@ -227,7 +227,9 @@ def test_marks_of_the_terminal_interface(tmp_path):
     shutil.copy(next(path for path in SAMPLES if path.name.startswith("rebalance")), path)
     target = tmp_path / "cut.pcapng"
     command = [str(path), "-Y", "marked", "-o", str(target)]
-    assert CliRunner().invoke(cut, command).exit_code == 2  # nothing was ever marked
+    unmarked = CliRunner().invoke(cut, command)
+    assert unmarked.exit_code == 2
+    assert "nothing is marked" in unmarked.output
     notes = {"schema": "notes/1", "exchanges": [{"id": "0" * 16, "number": 2, "marked": True}]}
     notes["exchanges"].append({"id": "1" * 16, "number": 3, "comment": "odd, that one"})
     (tmp_path / "a.pcap.kafkascope.json").write_text(json.dumps(notes))
@@ -235,6 +237,8 @@ def test_marks_of_the_terminal_interface(tmp_path):
     (kept,) = rows_of(target)
     (wanted,) = (row for row in rows_of(path) if row.number == 2)
     assert (kept.time_ns, kept.api) == (wanted.time_ns, wanted.api)
+    assert CliRunner().invoke(cut, [str(path), "-Y", "finding", "-o", str(target)]).exit_code == 0
+    assert rows_of(target), "findings are asked for beside marks, too"
     assert CliRunner().invoke(cut, [str(path), "-o", str(target)]).exit_code == 0
     assert b"odd, that one" in target.read_bytes()
     assert CliRunner().invoke(cut, [str(path), "--anonymize", "-o", str(target)]).exit_code == 0
