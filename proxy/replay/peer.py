@@ -138,6 +138,9 @@ class Peer(asyncio.BufferedProtocol):
         future = self._waiting.pop(_SIZE.unpack_from(payload)[0], None)
         if future is not None and not future.done():
             future.set_result(payload)
+        limits = self._limits
+        while limits and limits[0][2].done():
+            limits.popleft()  # else the answers of a whole timeout would stay in memory
 
     # --- requests
 

@@ -59,7 +59,7 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
     text = f"{first},{challenge},{last}".encode()
     mark = hmac.digest(hashlib.new(name, key).digest(), text, name)
     proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, mark, strict=True))).decode()
-    final = (yield f"{last},p={proof}".encode()).decode("utf-8", "replace")
+    final = yield f"{last},p={proof}".encode()
     wanted = hmac.digest(hmac.digest(salted, b"Server Key", name), text, name)
-    if not hmac.compare_digest(final, f"v={base64.b64encode(wanted).decode()}"):
+    if not hmac.compare_digest(final, b"v=" + base64.b64encode(wanted)):
         raise Refused("the broker does not prove that it knows the password")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
 import struct
+import weakref
 
 import pytest
 
@@ -22,6 +24,7 @@ from proxy.replay.roles import Role, role_of
 from proxy.replay.sasl import Credentials, Refused, tokens
 from proxy.replay.sessions import Sessions
 from proxy.replay.told import lines_of, not_answered
+from tests.proxy.kit import HEARTBEAT, broker, echo, request
 
 LISTS = (policy.READS, policy.WRITES, policy.GROUPS, policy.OURS, policy.BROKERS)
 
@@ -243,7 +246,7 @@ def test_scram_convinces_and_checks_the_broker():
     final = steps.send(f"r={nonce}X,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()).decode()
     assert final.startswith(f"c=biws,r={nonce}X,p=")
     with pytest.raises(Refused):
-        steps.send(b"v=AAAA")
+        steps.send(b"v=AAAA\xff")
     steps = tokens(Credentials("SCRAM-SHA-256", "user", "pencil"))
     next(steps)
     with pytest.raises(Refused):
@@ -282,6 +285,24 @@ async def _against(answer: bytes | None, said: str) -> None:
 )
 def test_no_broker_makes_us_wait_for_ever(answer, said):
     asyncio.run(_against(answer, said))
+
+
+def test_an_answer_that_was_used_does_not_stay_in_memory() -> None:
+    async def main() -> None:
+        async with broker(echo) as up:
+            peer = await Peer.open(up.host, up.port, Reach(timeout=60))
+            answers = []
+            for number in range(3):
+                answer = peer.send(number, request(HEARTBEAT, 4, correlation_id=number)[4:])
+                assert await answer
+                answers.append(weakref.ref(answer))
+            del answer
+            await asyncio.sleep(0)  # the loop has just told us of the last one
+            gc.collect()
+            assert [each() for each in answers] == [None] * 3
+            await peer.close()
+
+    asyncio.run(main())
 
 
 def test_nobody_there():
