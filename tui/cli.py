@@ -180,11 +180,13 @@ def _code(result: Any) -> int:
 def _explained(error: BaseException) -> int | None:
     """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
     from analyzer.commands.failures import explain
+    from analyzer.render_list import safe
 
     found = explain(error)
     if found is None:
         return None
-    click.echo(found.text, err=True)
+    # File names, too, may hold what a terminal obeys.
+    click.echo("\n".join(map(safe, found.text.split("\n"))), err=True)
     return found.code
 
 

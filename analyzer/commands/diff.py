@@ -37,7 +37,7 @@ class Side(NamedTuple):
     @property
     def title(self) -> str:
         """As the user wrote it, without the folder."""
-        name = Path(self.path).name
+        name = safe(Path(self.path).name)
         return name if self.number is None else f"{name} #{self.number}"
 
 

@@ -19,9 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from analyzer.pipeline.schemas import CARRY, TABLES, VERSION
+from dissectors.jsonform import dumps, dumps_indented, loads
 
 MANIFEST: Final = "_manifest"
 STAGING: Final = "_staging"
@@ -43,7 +42,7 @@ def is_store(path: str) -> bool:
 
 def batch_id(*parts: Any) -> str:
     """The name of a batch: equal for equal input, options and predecessor."""
-    return blake2b(orjson.dumps([VERSION, *parts]), digest_size=8).hexdigest()
+    return blake2b(dumps([VERSION, *parts]), digest_size=8).hexdigest()
 
 
 class Store:
@@ -67,7 +66,7 @@ class Store:
         """All batches that count, in their order."""
         found = {}
         for path in sorted((self.path / MANIFEST).glob("*.json")):
-            manifest = orjson.loads(path.read_bytes())
+            manifest = loads(path.read_bytes())
             if manifest["schema_version"] > VERSION:
                 raise Newer(f"{path} was written by a newer kafkascope")
             found[manifest["previous"]] = manifest
@@ -110,7 +109,7 @@ class Store:
             if (made / name).is_dir():
                 place.parent.mkdir(exist_ok=True)
                 (made / name).rename(place)
-        text = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
+        text = dumps_indented(manifest)
         temporary = names / f".{batch}.json"
         with temporary.open("wb") as file:
             file.write(text)

@@ -109,3 +109,20 @@ def test_an_element_that_only_one_side_has_gives_a_terminal_nothing_to_obey(
     shown = said("diff", f"{path}#1", f"{path}#2")
     assert "mine" in shown
     assert {char for char in shown if not char.isprintable()} <= {"\n"}
+
+
+def test_file_names_give_a_terminal_nothing_to_obey(odd: str, tmp_path: Path) -> None:
+    named = tmp_path / f"{OBEYED}.pcap"
+    named.write_bytes(Path(odd).read_bytes())
+    missing = CliRunner().invoke(main, ["ls", f"{named}x"])
+    assert missing.exit_code == 3
+    for shown in (missing.stderr, said("diff", f"{named}#1", f"{named}#2")):
+        assert "mine" in shown
+        assert {char for char in shown if not char.isprintable()} <= {"\n"}
+
+
+def test_a_file_whose_name_is_no_utf_8_goes_to_tables(odd: str, tmp_path: Path) -> None:
+    named = tmp_path / f"{BYTES}.pcap"
+    named.write_bytes(Path(odd).read_bytes())
+    run("spark", str(named), "-o", str(tmp_path / "out"), "--engine", "plain")
+    assert run("stats", "apis", str(tmp_path / "out")) == run("stats", "apis", odd)
