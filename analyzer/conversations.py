@@ -8,6 +8,7 @@ expected do they get a row (opaque) with a sentence. Sans-I/O.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from analyzer.conversation import Conversation
@@ -24,6 +25,7 @@ MAX_UNDECIDED_BYTES: Final = 1024 * 1024
 """What is held of a connection while nobody knows what it speaks; beyond it, it is not Kafka."""
 
 MAX_UNDECIDED_EVENTS: Final = 2000
+"""The same of events; of chunks, each packet is one."""
 
 REMEMBERED: Final = 10_000
 """Connections that are over, of which late packets are still to be recognized."""
@@ -99,6 +101,18 @@ class Conversations:
         return sorted(out, key=lambda exchange: exchange.number)
 
 
+def _packets_of(chunk: Chunk) -> Iterator[Chunk]:
+    """The same bytes, a chunk for each packet."""
+    pieces = chunk.pieces
+    if len(pieces) == 1:
+        yield chunk
+        return
+    ends = [*(piece.start for piece in pieces[1:]), len(chunk.data)]
+    for piece, end in zip(pieces, ends, strict=True):
+        data, offset = chunk.data[piece.start : end], chunk.offset + piece.start
+        yield Chunk(chunk.connection, chunk.direction, offset, data, [piece._replace(start=0)])
+
+
 class Undecided:
     """A connection of which it is not known yet what it speaks."""
 
@@ -114,6 +128,8 @@ class Undecided:
         """The first bytes may be missing."""
         self._probes: list[FrameBuffer | None] = [None, None]
         self._bytes = 0
+        self._happened = 0
+        """Events, of chunks their packets."""
         self._closed_sides: set[int] = set()
         self.over = False
         """Both directions ended."""
@@ -123,26 +139,30 @@ class Undecided:
     def feed(self, event: StreamEvent) -> Conversation | str | None:
         """A conversation, the description of something else, or None while it cannot be told."""
         self.events.append(event)
-        connection, context = self.connection, self._context
-        match event:
-            case Chunk():
-                self._bytes += len(event.data)
-                decision = self._look(event)
-            case Gap():
-                decision = self._gap(event)
-            case Closed():
-                decision = self._closed(event)
-            case _:
-                self.midstream = not connection.handshake
-                decision = None
-        if decision is not None:
-            return decision
-        if self._bytes > MAX_UNDECIDED_BYTES or len(self.events) > MAX_UNDECIDED_EVENTS:
-            for direction, endpoint in enumerate((connection.b, connection.a)):
-                if context.is_broker(endpoint) and self._bytes:
-                    return self._conversation(direction)
-            return NOT_KAFKA
-        return None
+        if isinstance(event, Chunk):
+            # One by one: how many come at once is a matter of reading.
+            for packet in _packets_of(event):
+                self._bytes += len(packet.data)
+                decision = self._look(packet) or self._late()
+                if decision is not None:
+                    return decision
+            return None
+        if isinstance(event, Gap):
+            return self._gap(event) or self._late()
+        if isinstance(event, Closed):
+            return self._closed(event) or self._late()
+        self.midstream = not self.connection.handshake
+        return self._late()
+
+    def _late(self) -> Conversation | str | None:
+        """What is decided when too much has happened without a sign."""
+        self._happened += 1
+        if self._bytes <= MAX_UNDECIDED_BYTES and self._happened <= MAX_UNDECIDED_EVENTS:
+            return None
+        for direction in (0, 1):
+            if self._expected(direction) and self._bytes:
+                return self._conversation(direction)
+        return NOT_KAFKA
 
     def _conversation(self, client: int) -> Conversation:
         broker = self.connection.b if client == 0 else self.connection.a
