@@ -112,7 +112,7 @@ def open_(
             feed.close()
         if save:
             click.echo(f"kafkascope: the capture is in {save}", err=True)
-        if shown.wanted is None or (not shown.wanted and "-" in wish.inputs):
+        if shown.wanted is None:
             return shown.code
         if shown.wanted:
             wish, live = replace(wish, inputs=(shown.wanted,), filter_text=""), Live()
@@ -168,6 +168,15 @@ def _can_be_read_twice(name: str) -> bool:
     return name != "-" and (path.is_file() or path.is_dir())
 
 
+def _once(wish: Wish, live: Live) -> str:
+    """Why it cannot be shown again; empty when it can."""
+    if live.interface:
+        return f"another capture would replace {live.save}" if live.save else ""
+    if all(map(_can_be_read_twice, wish.inputs)):
+        return ""
+    return "what comes through a pipe cannot be read again"
+
+
 def _title(wish: Wish, live: Live) -> str:
     if live.interface:
         return f"live on {live.interface}"
@@ -202,4 +211,5 @@ def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False, hello: str 
         notes=Notes(notes_path(list(wish.inputs)), single),
         tour=tour,
         hello=hello,
+        once=_once(wish, live),
     )

@@ -55,9 +55,10 @@ def show(
     notes: Notes | None = None,
     tour: bool = False,
     hello: str = "",
+    once: str = "",
 ) -> Shown:
     """Show it until the user leaves; `tour`: with the guide of the demo; `hello`: what is said
-    first."""
+    first; `once`: why it cannot be shown again."""
     try:
         with curtain(title):
             app = _app(tour)(
@@ -76,7 +77,7 @@ def show(
             "kafkascope: the terminal UI needs an extra: pip install kafkascope[tui]", err=True
         )
         return Shown(5)
-    app.hello = hello
+    app.hello, app.once = hello, once
     with calm():
         app.run()
     return Shown(app.return_code or 0, app.wanted, app.wanted_ports, app.view_.text)

@@ -201,6 +201,36 @@ def test_another_file_and_the_same_again(
 
     assert run(store, again).wanted == ""
 
+    async def asked(app, pilot):
+        await pilot.press("d", *"9094", "enter")
+
+    app = run(store, asked)
+    assert (app.wanted, app.wanted_ports) == ("", frozenset({9094}))
+
+
+def test_what_would_be_lost_is_not_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(ScopeApp, "notify", lambda self, text, **rest: said.append(text))
+
+    async def piped(app, pilot):
+        app.once = "what comes through a pipe cannot be read again"
+        await pilot.press("ctrl+r", "d")
+
+    app = run(store, piped)
+    assert app.wanted is None
+    assert said == [app.once] * 2
+
+    async def proxied(app, pilot):
+        app.host.control = object()
+        await pilot.press("ctrl+r", "ctrl+o")
+        app.reopen(str(DEMO))
+        app.host.control = None
+
+    assert run(store, proxied).wanted is None
+    assert said[2:] == ["this is a proxy: q leaves it"] * 3
+
 
 def test_keys_and_theme_of_the_settings(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []

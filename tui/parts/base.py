@@ -76,6 +76,8 @@ class Base(App[None]):
         self.config = config
         self.wanted: str | None = None
         """A file to be shown in the place of this one, empty for the same again."""
+        self.once = ""
+        """Why this one cannot be shown again; empty when it can."""
         self.wanted_ports: frozenset[int] | None = None
         """Ports to be decoded as Kafka when it is shown again."""
         self.busy_with = ""

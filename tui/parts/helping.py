@@ -67,8 +67,19 @@ class Helping(Filtering, Moving, Sharing):
 
     # --- other inputs -----------------------------------------------------------------------
 
+    def _stays(self, *, other: bool = False) -> bool:
+        """Whether neither this input nor an `other` one can be shown now: what was read would be
+        lost."""
+        why = "this is a proxy: q leaves it" if self.host.control is not None else ""
+        why = why or ("" if other else self.once)
+        if why:
+            self.tell(why, "warning")
+        return bool(why)
+
     def reopen(self, name: str) -> None:
-        """Show another file in the place of this one."""
+        """Show another file in the place of this one; empty: this one again."""
+        if self._stays(other=bool(name)):
+            return
         self.wanted = name
         self.exit(return_code=self._code())
 
@@ -78,6 +89,8 @@ class Helping(Filtering, Moving, Sharing):
 
     def action_open_file(self) -> None:
         """Ask for a file."""
+        if self._stays(other=True):
+            return
         choices = [(name, name) for name in recent()]
 
         def chosen(name: str | None) -> None:
@@ -93,6 +106,8 @@ class Helping(Filtering, Moving, Sharing):
 
     def action_decode_as(self) -> None:
         """Ask for ports that are Kafka's, and read again."""
+        if self._stays():
+            return
 
         def answer(text: str) -> None:
             from tui.values import ports
