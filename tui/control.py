@@ -73,18 +73,19 @@ class SocketControl:
 
     async def states(self) -> AsyncGenerator[dict[str, Any], None]:
         """All about it: now, once a second, and when something changes; `ControlError` at its
-        end."""
+        end, or when it says nothing any more."""
         writer = None
         try:
             reader, writer = await asyncio.open_unix_connection(self.path, limit=MAX_LINE)
             writer.write(b'{"do":"watch"}\n')
-            while line := await reader.readline():
+            while line := await asyncio.wait_for(reader.readline(), PATIENCE):
                 told = json.loads(line)
                 if isinstance(told, dict) and told.get("event") == "state":
                     yield told
             raise ConnectionResetError("it has ended")
-        except (OSError, ValueError) as error:
-            raise ControlError(f"the proxy does not answer: {error}") from error
+        except (OSError, ValueError, TimeoutError) as error:
+            reason = str(error) or "no answer"
+            raise ControlError(f"the proxy does not answer: {reason}") from error
         finally:
             if writer is not None:
                 await _closed(writer)

@@ -266,6 +266,21 @@ def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
     assert serve([lines], tmp_path / "proxy.sock", ask) == [b'{"do":"watch"}\n']
 
 
+def test_a_proxy_that_hangs_is_no_old_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.control.PATIENCE", 0.05)
+
+    async def ask(control: SocketControl) -> None:
+        async with aclosing(control.states()) as states:
+            assert (await anext(states))["held"] == []
+            with pytest.raises(ControlError, match="no answer"):
+                await asyncio.wait_for(anext(states), 20)
+
+    lines = b'{"ok":true}\n{"event":"state","held":[]}\n'
+    assert serve([lines], tmp_path / "proxy.sock", ask) == [b'{"do":"watch"}\n']
+
+
 def test_questions_and_answers_are_lines_of_json(tmp_path: Path) -> None:
     async def ask(control: SocketControl) -> None:
         assert (await control.ask("release", number=3))["released"] == 1
