@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from analyzer.export.full import full_line
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE)
 
 
-def search(store: Store, numbers: Sequence[int], text: str, scope: str) -> Iterator[int | None]:
+def search(store: Store, numbers: Iterable[int], text: str, scope: str) -> Iterator[int | None]:
     """For each exchange its number when the text is in it, else None."""
     needles = _octets(text) if scope == "bytes" else _json(text)
     session = store.session

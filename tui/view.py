@@ -102,16 +102,14 @@ class View:
             return len(store)
         return store.whole
 
-    def indexes(self) -> list[int]:
-        """All that are shown, in the order of the capture."""
-        return list(range(len(self.store))) if self._query is None else list(self._shown)
-
     def array(self) -> NDArray[np.int64]:
         """All that are shown, in the order in which they are. A copy."""
+        return self.indexes() if self._sorted is None else self._sorted.copy()
+
+    def indexes(self) -> NDArray[np.int64]:
+        """All that are shown, in the order of the capture. A copy."""
         import numpy as np
 
-        if self._sorted is not None:
-            return self._sorted.copy()
         if self._query is None:
             return np.arange(len(self.store), dtype=np.int64)
         return np.array(self._shown, dtype=np.int64)

@@ -42,6 +42,48 @@ def test_orders_by_a_column_and_back(store: Store) -> None:
     run(store, steps)
 
 
+def test_while_rows_come_nothing_is_said_to_be_missing_for_good(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def steps(app, pilot):
+        said: list[str] = []
+        monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
+        here, nobody = int(store.session.numbers[0]), len(store) + 1_000
+        app.notes.ignore(here, store.session)
+        app.view_.hide(0)
+        app.goto(str(here))
+        assert app.view_.behind
+        app.view_.advance(60)
+        app.goto(str(here))
+        app.show_filter("api == ListOffsets")
+        await idle(app, pilot)
+        app.goto(str(int(store.session.numbers[1])))
+        store.progress.done = False
+        app.goto(str(nobody))
+        store.progress.done = True
+        app.goto(str(nobody))
+        await pilot.press("end", "e")
+        words = ("not shown yet", "it is ignored", "the filter leaves it out")
+        assert all(word in told for word, told in zip(words, said, strict=False))
+        assert [told.endswith(" yet") for told in said[3:5]] == [True, False]
+        assert said[5].startswith("no error below")
+
+    run(store, steps)
+
+
+def test_a_row_that_has_gone_is_not_copied(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def steps(app, pilot):
+        await pilot.press("c")
+        await pilot.pause()
+        monkeypatch.setattr(store.session, "index_of", lambda number: None)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert not app.clipboard
+        assert "is no longer kept" in str([n.message for n in app._notifications])
+
+    run(store, steps)
+
+
 def test_the_cursor_stays_with_its_exchange_when_the_order_changes(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("pagedown")

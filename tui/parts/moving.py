@@ -53,10 +53,14 @@ class Moving(Base):
         part = rows[here + 1 :] if by > 0 else rows[:here][::-1]
         places = np.flatnonzero(wanted[part])
         if not len(places):
-            self.tell(f"no {what} {'below' if by > 0 else 'above'}")
+            self.tell(f"no {what} {'below' + self._yet() if by > 0 else 'above'}")
             return False
         self.list.move_to(here + by * (int(places[0]) + 1))
         return True
+
+    def _yet(self) -> str:
+        """Whether more may come."""
+        return "" if self.feed.store.progress.done and not self.view_.behind else " yet"
 
     def action_error(self, by: int) -> None:
         """The next exchange that went wrong, unless that is normal, or that is evidence of an
@@ -186,11 +190,15 @@ class Moving(Base):
             return
         index = session.index_of(int(plain)) if len(plain) < 19 else None
         if index is None:
-            self.tell(f"there is no exchange {text}", "warning")
+            self.tell(f"there is no exchange {text}{self._yet()}", "warning")
             return
         place = self.view_.place_of(index)
         if place < len(self.view_) and self.view_[place] == index:
             self.list.move_to(place)
+        elif self.view_.behind:
+            self.tell(f"exchange {text} is not shown yet: rows are being filtered", "warning")
+        elif int(plain) in self.notes.ignored:
+            self.tell(f"exchange {text} is not shown: it is ignored (I shows those)", "warning")
         else:
             self.tell(f"exchange {text} is not shown: the filter leaves it out", "warning")
 
@@ -244,6 +252,7 @@ class Moving(Base):
 
     def _find_in_messages(self, by: int) -> None:
         """Messages are read beside the keyboard."""
+        from tui.masks import column
         from tui.searching import search
 
         self._search += 1
@@ -251,13 +260,13 @@ class Moving(Base):
         rows = self.view_.array()
         here = self.list.cursor
         part = rows[here + 1 :] if by > 0 else rows[:here][::-1]
-        numbers = [store.session.numbers[int(index)] for index in part]
+        numbers = column(store.session, "numbers")[part]
         self.busy_with = f'searching "{self.found}"'
         self.say()
 
         def run() -> None:
             told = time.monotonic()
-            for seen, found in enumerate(search(store, numbers, self.found, self.scope)):
+            for seen, found in enumerate(search(store, map(int, numbers), self.found, self.scope)):
                 if number != self._search:
                     return
                 if found is not None:
@@ -286,7 +295,7 @@ class Moving(Base):
         else:
             self.busy_with = ""
             if event.number is None:
-                self.tell(f'"{self.found}" is not in {self.scope} of what follows')
+                self.tell(f'"{self.found}" is not in {self.scope} of what follows{self._yet()}')
             else:
                 self.goto(str(event.number))
         self.say()

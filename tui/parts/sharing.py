@@ -77,6 +77,10 @@ class Sharing(Base):
         choices.append(("filter", f"a filter: {conditions[0]}"))
 
         def chosen(form: str) -> None:
+            index = session.index_of(number)  # rows may have gone meanwhile
+            if index is None:
+                self.tell(f"exchange {number} is no longer kept", "warning")
+                return
             text = self._copy(form, index, conditions[0], in_field)
             if text is not None:
                 self.put_on_clipboard(text)
@@ -163,8 +167,10 @@ class Sharing(Base):
             return [] if self.list.number is None else [self.list.number]
         if which == "marked":
             return sorted(self.notes.marked)
-        numbers = self.feed.store.session.numbers
-        return [numbers[index] for index in self.view_.indexes()]
+        from tui.masks import column
+
+        found: list[int] = column(self.feed.store.session, "numbers")[self.view_.indexes()].tolist()
+        return found
 
     def _export(self, form: str, path: Path, numbers: list[int]) -> None:
         if self._job is not None:
