@@ -10,8 +10,10 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.model import Finding, Rule
 from analyzer.identity import host_of, labels
 from analyzer.model import Severity
+from analyzer.pending import SASL_TOKEN
 from analyzer.render_cells import duration, size
 from analyzer.render_list import safe
+from analyzer.statistics.mergeable import OTHERS
 from analyzer.statistics.model import topic_id_in, topic_label
 from dissectors.values import Uuid
 
@@ -43,6 +45,12 @@ class Client(NamedTuple):
 
     id: str | None
     host: str
+
+
+def api_is(api: Any) -> str:
+    """The filter for an API, or for a key without a name; empty for what is neither."""
+    word = str(api or "").rpartition(" ")[2]
+    return f"api == {word}" if word not in ("", SASL_TOKEN, OTHERS) else ""
 
 
 class Base(NamedTuple):
@@ -132,8 +140,7 @@ class View:
 
     def of_api(self, api: Any) -> str:
         """The filter for an API, or for a key without a name."""
-        word = str(api or "").rpartition(" ")[2]
-        return f"api == {word}" if word and word != "SaslToken" else ""
+        return api_is(api)
 
     def of_topic(self, key: Any) -> str:
         """The filter for a topic. Names and ids are both tried: messages have one or the other."""

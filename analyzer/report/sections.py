@@ -4,13 +4,14 @@ that prints the same numbers."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from analyzer.commands.clients import VERDICT, judged
 from analyzer.commands.grid import RIGHT, cell
 from analyzer.filter_syntax import quoted
+from analyzer.findings.view import api_is
 from analyzer.render_cells import duration
 from analyzer.render_times import Times
 from analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
@@ -21,6 +22,7 @@ from analyzer.statistics.connections import Connections
 from analyzer.statistics.errors import Errors
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.latency import Latency
+from analyzer.statistics.mergeable import OTHERS
 from analyzer.statistics.model import Column, Line
 from analyzer.statistics.producers import Producers
 from analyzer.statistics.rates import Rates
@@ -125,7 +127,8 @@ def _tables(*made: Table) -> list[Table]:
 
 
 def _equals(field_: str, value: object) -> str:
-    return f"{field_} == {quoted(str(value))}" if value not in (None, "", "-") else ""
+    known = value not in (None, "", "-", OTHERS)
+    return f"{field_} == {quoted(str(value))}" if known else ""
 
 
 def _over_time(facts: Facts, times: Times, where: str) -> Section:
@@ -237,7 +240,7 @@ def _latency(facts: Facts, times: Times, where: str) -> Section:
                 columns_,
                 lines,
                 times,
-                lambda line: f"api == {line['api']}" if line["api"] else "",
+                lambda line: api_is(line["api"]),
             )
         ),
     )
@@ -249,11 +252,8 @@ def _errors(facts: Facts, times: Times, where: str) -> Section:
     chosen = (Column("error", "Error"), *(errors_of.BY[part] for part in by[1:]), *Errors.COLUMNS)
 
     def evidence(line: Line) -> str:
-        parts = [f"error == {line['error']}" if line.get("error") else ""]
-        parts += [
-            f"api == {line['api']}" if line.get("api") else "",
-            _equals("client", line["client"]),
-        ]
+        parts = [f"error == {line['error']}" if line["error"] != OTHERS else ""]
+        parts += [api_is(line.get("api")), _equals("client", line["client"])]
         return " and ".join(part for part in parts if part)
 
     counts: dict[str, int] = {}
@@ -379,16 +379,9 @@ def _connections(facts: Facts, times: Times, where: str) -> Section:
                 Connections.COLUMNS,
                 found.rows(facts.names),
                 times,
-                lambda line: f"conn == {line['connection']}" if line.get("connection") else "",
+                lambda line: (
+                    f"conn == {line['connection']}" if isinstance(line["connection"], int) else ""
+                ),
             ),
         ),
     )
-
-
-def texts_of(parts: Iterable[Section]) -> Iterable[str]:
-    """Everything that is said, for whoever wants to look through it."""
-    for part in parts:
-        yield part.says
-        for each in part.tables:
-            for row in each.rows:
-                yield from row

@@ -12,10 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer.commands.report import report
+from analyzer.filter import compile_filter
+from analyzer.findings.view import api_is
 from analyzer.offline import open_capture
+from analyzer.pending import SASL_TOKEN
 from analyzer.report import charts
 from analyzer.report.markdown import _code, _text
 from analyzer.statistics import Latency
+from analyzer.statistics.mergeable import OTHERS
 from captures.write import PcapngWriter
 from tests.interop.needs import need
 from tui.cli import main
@@ -90,6 +94,14 @@ def test_numbers_are_those_of_the_commands(page: str) -> None:
     counted = {line["api"]: str(line["count"]) for line in latency.rows(by=("api",))}
     assert counted["Fetch"] == dict(cells)["Fetch"]
     assert set(counted.items()) <= set(cells)
+
+
+def test_rows_have_filters_that_are_some(page: str) -> None:
+    assert "<code>conn == 0</code>" in page
+    for api in ("Fetch", "Api 123", SASL_TOKEN, OTHERS, "", None):
+        if where := api_is(api):
+            compile_filter(where)
+    assert (api_is("Api 123"), api_is(SASL_TOKEN), api_is(OTHERS)) == ("api == 123", "", "")
 
 
 def test_every_chart_has_a_title_and_parents_close(page: str) -> None:
