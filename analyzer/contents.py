@@ -44,7 +44,7 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
                 if isinstance(batch, Partial):
                     continue
                 count += 1
-                records += _records_in(blob, batch)
+                records += records_in(blob, batch)
                 codecs[batch.codec_name] = None
                 if batch.producer_id >= 0:
                     producers[batch.producer_id] = None
@@ -58,7 +58,8 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     return Contents(records, count, tuple(codecs), tuple(producers), tuple(epochs), tuple(notes))
 
 
-def _records_in(blob: bytes, batch: Batch) -> int:
+def records_in(blob: bytes, batch: Batch) -> int:
+    """How many records a batch holds; compressed message sets are opened to be counted."""
     if batch.record_count is not None:
         return max(0, batch.record_count)
     return len(open_batch(blob, batch, COUNTING_LIMIT).records)

@@ -29,23 +29,6 @@ ENTITY_HOMES: Final = {
 }
 
 
-class ErrorSink(Protocol):
-    """How a collector reports an error code that is not 0."""
-
-    def __call__(
-        self,
-        code: int,
-        top: bool,
-        topic: str | None,
-        topic_id: bytes | None,
-        partition: int | None,
-        group: str | None,
-        message: str | None,
-        /,
-    ) -> None:
-        """One error."""
-
-
 class Facts:
     """What the two bodies of an exchange say. Dicts are sets that keep the order of the wire."""
 

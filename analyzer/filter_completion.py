@@ -343,7 +343,7 @@ def _flat(lists: list[tuple[str, ...]] | list[tuple[int, ...]]) -> Iterable[str]
 
 
 def _addresses(session: Session, name: str) -> Iterable[str]:
-    from analyzer.filter_getters import host
+    from analyzer.identity import host_of
 
     ends: dict[str, None] = {}
     sides = dict(zip(session.connection[:LOOKED_AT], session.client_side[:LOOKED_AT], strict=True))
@@ -355,7 +355,7 @@ def _addresses(session: Session, name: str) -> Iterable[str]:
             ends[broker] = None
             continue
         if name in ("client.ip", "ip"):
-            ends[host(client)] = None
+            ends[host_of(client)] = None
         if name in ("broker.ip", "ip"):
-            ends[host(broker)] = None
+            ends[host_of(broker)] = None
     return ends

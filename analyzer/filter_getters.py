@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from analyzer import filter_paths
 from analyzer.filter_message import READERS, anywhere
+from analyzer.identity import host_of
 
 if TYPE_CHECKING:
     from analyzer.filter_fields import Field
@@ -43,18 +44,13 @@ def _if_any(value: Any) -> Values:
     return () if value is None or value == "" else (value,)
 
 
-def host(address: str) -> str:
-    """The address without its port."""
-    return address.rpartition(":")[0].strip("[]")
-
-
 def _port(address: str) -> Values:
     port = address.rpartition(":")[2]
     return (int(port),) if port.isdecimal() else ()
 
 
 def _endpoint(address: str) -> Values:
-    return (address, host(address)) if address else ()
+    return (address, host_of(address)) if address else ()
 
 
 def _release(row: Row) -> Values:
@@ -87,12 +83,12 @@ GETTERS: Final[dict[str, Getter]] = {
     "frame": lambda row: row.frames,
     "time": lambda row: (row.time_ns,),
     "conn": lambda row: (row.connection,),
-    "client.ip": lambda row: _if_any(host(row.client_address)),
+    "client.ip": lambda row: _if_any(host_of(row.client_address)),
     "client.port": lambda row: _port(row.client_address),
     "broker": lambda row: _endpoint(row.broker_address),
-    "broker.ip": lambda row: _if_any(host(row.broker_address)),
+    "broker.ip": lambda row: _if_any(host_of(row.broker_address)),
     "broker.port": lambda row: _port(row.broker_address),
-    "ip": lambda row: (host(row.client_address), host(row.broker_address)),
+    "ip": lambda row: (host_of(row.client_address), host_of(row.broker_address)),
     "port": lambda row: _port(row.client_address) + _port(row.broker_address),
     "api": lambda row: _if_any(row.api_key),
     "version": lambda row: _if_any(row.api_version),

@@ -87,11 +87,6 @@ class FrameBuffer:
         return self._passed > 0
 
     @property
-    def partial_ns(self) -> int:
-        """Time of the first byte of the frame that is not whole yet."""
-        return self._first_ns
-
-    @property
     def hunting(self) -> bool:
         """Whether it is not known where the next frame starts."""
         return self._hunt is not None

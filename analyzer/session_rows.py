@@ -7,7 +7,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from analyzer.filter_bind import Bound, cost
 from analyzer.model import State, Undecoded
 from analyzer.rows import RowError, is_flexible, late_names, row_of
 from analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
     from analyzer.session import Session
-
-
-def in_columns(bound: Bound | None) -> bool:
-    """Whether a filter needs nothing but columns."""
-    return bound is None or cost(bound) != "b"
 
 
 class ColumnRow:

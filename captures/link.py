@@ -30,7 +30,6 @@ MAX_TAGS: Final = 8
 """Nobody stacks more tags; a hostile record must not keep us here."""
 
 ETHERNET: Final = 1
-LOOPBACK_NULL: Final = 0
 LINUX_SLL: Final = 113
 LINUX_SLL2: Final = 276
 

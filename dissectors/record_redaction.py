@@ -15,9 +15,6 @@ from dissectors.record_reader import read_records
 from dissectors.record_writer import encode_record, with_right_crc
 
 STAR: Final = b"*"
-_MAGIC_2_KEPT: Final = 21
-"""Offset of the attributes: what the checksum covers begins here."""
-
 _MAGIC_END: Final = 17
 """Offset, size, checksum or leader epoch, and the magic, in all formats."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 SECOND: Final = 1_000_000_000
-MINUTE: Final = 60 * SECOND
 
 
 class Limit(NamedTuple):

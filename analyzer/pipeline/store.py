@@ -35,11 +35,6 @@ class Newer(Exception):
     """The tables are of a newer kafkascope."""
 
 
-def is_store(path: str) -> bool:
-    """Whether a folder is one that the pipeline wrote."""
-    return "://" not in path and (Path(path) / MANIFEST).is_dir()
-
-
 def batch_id(*parts: Any) -> str:
     """The name of a batch: equal for equal input, options and predecessor."""
     return blake2b(dumps([VERSION, *parts]), digest_size=8).hexdigest()

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 FILE_BYTES: Final = 64 << 20
 """Of captures for one file of a table."""
-ASKED_AT_ONCE: Final = 5_000
 
 
 def finish(session: Any, job: Job, facts: Facts, raw: Parts, made: Path, tasks: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analyzer.identity import host_of
 from analyzer.statistics.mergeable import Event
 from analyzer.statistics.model import topic_key
 from dissectors.embedded import Around, decode
@@ -82,10 +83,6 @@ def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
     return Event(row.time_ns, row.id, part, row.number, kind, {**about, "end_ns": end})
 
 
-def _host(row: Row) -> str:
-    return row.client_address.rpartition(":")[0].strip("[]")
-
-
 def _code(answer: dict[str, Any] | None) -> int | None:
     """The answer's error; None when there is no answer."""
     return None if answer is None else int(answer.get("error_code", 0))
@@ -102,7 +99,7 @@ def _join(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row:
         "new": not asked["member_id"],
         "instance": asked.get("group_instance_id"),
         "client_id": row.client_id,
-        "host": _host(row),
+        "host": host_of(row.client_address),
         "error": error,
         "generation": generation,
         "leads": not error and (answer or {}).get("leader") == member,
@@ -177,7 +174,7 @@ def _leave(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row
             "member": each["member_id"],
             "instance": each.get("group_instance_id"),
             "client_id": row.client_id,
-            "host": _host(row),
+            "host": host_of(row.client_address),
             "reason": each.get("reason") or "",
             "error": code,
         }
@@ -228,7 +225,7 @@ def _heartbeat(
         "member": member,
         "instance": instance,
         "client_id": row.client_id,
-        "host": _host(row),
+        "host": host_of(row.client_address),
         "before": before,
         "generation": epoch,
         "error": error,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final, Self
 
 SUB_BITS: Final = 5
-SUB: Final = 1 << SUB_BITS
 
 
 def bucket_of(value: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from analyzer.statistics.model import topic_key
 from dissectors.errors import DissectError
-from dissectors.records import Batch, Partial, batches, open_batch
+from dissectors.records import Batch, Partial, batches
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
-
-COUNTING_LIMIT: Final = 16 * 1024 * 1024
-"""What a compressed message set may expand to only to be counted."""
-
 
 WALKED: Final = 1000
 """Records fields whose batches are remembered."""
@@ -132,10 +128,3 @@ def whole_batches(blob: bytes) -> list[Batch]:
         _walked.clear()
     _walked[id(blob)] = blob, found
     return found
-
-
-def records_in(blob: bytes, batch: Batch) -> int:
-    """How many records a batch holds; compressed message sets are opened to be counted."""
-    if batch.record_count is not None:
-        return max(0, batch.record_count)
-    return len(open_batch(blob, batch, COUNTING_LIMIT).records)

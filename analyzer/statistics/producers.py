@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from analyzer.contents import records_in
 from analyzer.identity import host_of, labels
 from analyzer.statistics.mergeable import (
     EVENTS,
@@ -25,7 +26,7 @@ from analyzer.statistics.mergeable import (
     total,
 )
 from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
-from analyzer.statistics.moved import PRODUCE, moved, records_in, whole_batches
+from analyzer.statistics.moved import PRODUCE, moved, whole_batches
 from analyzer.statistics.producer_story import Lane, Transaction, lanes_of, transactions_of
 from dissectors.codes import error_name
 

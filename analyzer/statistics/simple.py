@@ -5,7 +5,7 @@ A subclass says what its key is (`key_of` or its own `add`), and makes lines of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from analyzer.identity import labels
@@ -80,8 +80,3 @@ class ByKey(Generic[M]):
         if found is None:
             found = sums[key] = self.MEASURES()
         found.merge(value)
-
-
-def by_columns(by: Iterable[str], kinds: dict[str, Column]) -> tuple[Column, ...]:
-    """The columns of the chosen parts of a key."""
-    return tuple(kinds[part] for part in by)

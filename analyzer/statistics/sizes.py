@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from analyzer.contents import records_in
 from analyzer.identity import host_of
 from analyzer.statistics.histogram import Histogram
 from analyzer.statistics.mergeable import HISTOGRAM, Measures, most
 from analyzer.statistics.model import Column, Line
-from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved, records_in, whole_batches
+from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved, whole_batches
 from analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from analyzer.contents import records_in
 from analyzer.identity import host_of, labels
 from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
 from analyzer.statistics.model import Column, Line, share
-from analyzer.statistics.moved import moved, records_in, replica_id, whole_batches
+from analyzer.statistics.moved import moved, replica_id, whole_batches
 from analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
