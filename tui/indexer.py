@@ -288,14 +288,13 @@ class Indexer:
             if batch["told"]:
                 wait = TICK
 
+    def fail(self, text: str, code: int) -> None:
+        """Say why nothing more comes; not in the middle of what another thread hands over."""
+        with self._pipe:
+            self._send(_failure(text, code))
+
     def _send(self, message: dict[str, Any]) -> None:
-        data = pickle.dumps(message, protocol=5)
-        view = memoryview(SIZE.pack(len(data)) + data)
-        try:
-            while view:
-                view = view[os.write(self._results, view) :]
-        except OSError:
-            os._exit(0)  # the UI is gone
+        _send(self._results, message)
 
     def _listen(self) -> None:
         """Wait for commands; the end of the pipe is the end of the UI."""
@@ -320,6 +319,20 @@ class Indexer:
                 # The main thread waits for packets that may never come.
                 self.end(rest=True)
                 os._exit(0)
+
+
+def _failure(text: str, code: int) -> dict[str, Any]:
+    return {"kind": "failed", "text": text, "code": code}
+
+
+def _send(results: int, message: dict[str, Any]) -> None:
+    data = pickle.dumps(message, protocol=5)
+    view = memoryview(SIZE.pack(len(data)) + data)
+    try:
+        while view:
+            view = view[os.write(results, view) :]
+    except OSError:
+        os._exit(0)  # the UI is gone
 
 
 def _spool(options: dict[str, Any]) -> Spool:
@@ -350,19 +363,20 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(YOUNG, 20, 20)
     options = json.loads(sys.argv[1])
+    indexer = None
     try:
-        Indexer(options).run()
+        indexer = Indexer(options)
+        indexer.run()
     except Exception as error:
         from analyzer.commands.failures import explain
 
         found = explain(error)
         text = f"the reader failed: {error!r}" if found is None else found.text
-        message = {"kind": "failed", "text": text, "code": 1 if found is None else found.code}
-        data = pickle.dumps(message, protocol=5)
-        try:
-            os.write(options["results"], SIZE.pack(len(data)) + data)
-        except OSError:
-            pass
+        code = 1 if found is None else found.code
+        if indexer is not None:
+            indexer.fail(text, code)
+        else:
+            _send(options["results"], _failure(text, code))
     finally:
         os._exit(0)  # a thread may wait for a pipe
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import tempfile
 import threading
 import time
@@ -272,3 +273,31 @@ def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
         indexer.second.close()
         os.close(theirs)
     assert "another one than before" in messages[-1]["remarks"][0]
+
+
+def test_a_failure_is_not_told_in_the_middle_of_rows() -> None:
+    ours, theirs = os.pipe()
+    with tempfile.TemporaryFile(buffering=0) as spool:
+        options = {
+            "inputs": [str(SAMPLES / "demo.pcap")],
+            "ports": [],
+            "legs": "client",
+            "results": theirs,
+            "commands": -1,
+            "spool": os.dup(spool.fileno()),
+        }
+        indexer = Indexer(options)
+        with indexer._pipe:
+            failing = threading.Thread(target=indexer.fail, args=("broken", 4))
+            failing.start()
+            assert not select.select([ours], [], [], 0.1)[0]
+            os.write(theirs, b"the rest of a batch")
+        failing.join(10)
+        indexer.capture.close()
+        assert indexer.second is not None
+        indexer.second.close()
+        os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        assert pipe.read(19) == b"the rest of a batch"
+        told = pickle.loads(pipe.read(SIZE.unpack(pipe.read(SIZE.size))[0]))
+        assert told == {"kind": "failed", "text": "broken", "code": 4}
