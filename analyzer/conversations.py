@@ -8,7 +8,6 @@ expected do they get a row (opaque) with a sentence. Sans-I/O.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from analyzer.conversation import Conversation
@@ -101,18 +100,6 @@ class Conversations:
         return sorted(out, key=lambda exchange: exchange.number)
 
 
-def _packets_of(chunk: Chunk) -> Iterator[Chunk]:
-    """The same bytes, a chunk for each packet."""
-    pieces = chunk.pieces
-    if len(pieces) == 1:
-        yield chunk
-        return
-    ends = [*(piece.start for piece in pieces[1:]), len(chunk.data)]
-    for piece, end in zip(pieces, ends, strict=True):
-        data, offset = chunk.data[piece.start : end], chunk.offset + piece.start
-        yield Chunk(chunk.connection, chunk.direction, offset, data, [piece._replace(start=0)])
-
-
 class Undecided:
     """A connection of which it is not known yet what it speaks."""
 
@@ -141,7 +128,7 @@ class Undecided:
         self.events.append(event)
         if isinstance(event, Chunk):
             # One by one: how many come at once is a matter of reading.
-            for packet in _packets_of(event):
+            for packet in event.by_piece():
                 self._bytes += len(packet.data)
                 decision = self._look(packet) or self._late()
                 if decision is not None:

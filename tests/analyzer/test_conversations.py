@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.context import MAX_REASONS, Context
-from analyzer.conversations import MAX_UNDECIDED_EVENTS
-from captures.model import Chunk, StreamEvent
+from captures.model import StreamEvent
 from tests.analyzer.test_conversation import CONVERSATION
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, produce, request, response, told
 
@@ -122,34 +121,6 @@ def test_topic_names_are_shared_by_all_connections() -> None:
     wire = Wire().client(request("Metadata", 12, 1))
     told(wire.broker(response("Metadata", 12, 1, topics=topics)).events, context)
     assert context.names.get(topic_id) == "orders"
-
-
-def together(events: list[StreamEvent]) -> list[StreamEvent]:
-    """The chunks that follow each other in a direction as one."""
-    out: list[StreamEvent] = []
-    for event in events:
-        last = out[-1] if out else None
-        both = isinstance(event, Chunk) and isinstance(last, Chunk)
-        if not both or event.direction != last.direction:
-            out.append(event)
-            continue
-        at = len(last.data)
-        moved = [piece._replace(start=at + piece.start) for piece in event.pieces]
-        data, pieces = last.data + event.data, [*last.pieces, *moved]
-        out[-1] = Chunk(last.connection, last.direction, last.offset, data, pieces)
-    return out
-
-
-@pytest.mark.parametrize("count", [MAX_UNDECIDED_EVENTS - 20, MAX_UNDECIDED_EVENTS + 20])
-def test_how_many_packets_come_at_once_decides_nothing(count: int) -> None:
-    wire = Wire(handshake=False, port=31337)
-    for _ in range(count):
-        wire.client(b"\xff")
-    for number in range(3):
-        wire.client(heartbeat(number))
-    wire.broker(beat(0), beat(1), beat(2))
-    found = [len(told(each)) for each in (wire.events, together(wire.events))]
-    assert found == ([3, 3] if count < MAX_UNDECIDED_EVENTS else [0, 0])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.binary(max_size=300)), max_size=12), st.booleans())

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.conversations import MAX_UNDECIDED_EVENTS
 from analyzer.pipeline.runs import Runs
 from captures.model import Chunk, StreamEvent
 from tests.analyzer.wire import (
@@ -105,3 +107,15 @@ def test_how_many_packets_come_at_once_does_not_show(
 ) -> None:
     one_by_one = told(connection(seed, gaps, midstream))
     assert shape(told(joined(connection(seed, gaps, midstream)))) == shape(one_by_one)
+
+
+@pytest.mark.parametrize("count", [MAX_UNDECIDED_EVENTS - 20, MAX_UNDECIDED_EVENTS + 20])
+def test_it_does_not_tell_what_a_connection_speaks(count: int) -> None:
+    wire = Wire(handshake=False, port=31337)
+    for _ in range(count):
+        wire.client(b"\xff")
+    for number in range(3):
+        wire.client(heartbeat(number))
+    wire.broker(beat(0), beat(1), beat(2))
+    found = [len(told(each)) for each in (wire.events, joined(wire.events))]
+    assert found == ([3, 3] if count < MAX_UNDECIDED_EVENTS else [0, 0])
