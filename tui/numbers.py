@@ -87,12 +87,13 @@ class ProcessNumbers:
 
     def advance(self) -> None:
         """Take in the newest states."""
+        ended = self._ended  # asked first: the last states come before the end
         newest, self._newest = self._newest, None
         if newest is not None:
             self._states, self._loaded = newest["states"], {}
             self.done = newest["done"]
             self.version += 1
-        elif self._ended and not self.done:
+        elif ended and not self.done:
             self.done = True  # it died: what it had counted stays
             self.version += 1
 

@@ -5,27 +5,43 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analyzer.context import Context
+from analyzer.session import Session
+from analyzer.topics import TopicNames
 from dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
 from proxy.replay.peer import PeerError
 from proxy.serve import server as limits
 from proxy.serve.broker import Answer, Broker, Refused
+from proxy.serve.library import Library
+from proxy.serve.model import Model
 from proxy.serve.tls import given as tls_of
 from tests.authority import Authority
 from tests.proxy.served import library_of, peer_of, with_server
 from tests.strategies import bodies
 
-MODEL, LIBRARY, CAPTURE = library_of("demo.pcap")
-PLACES = {node: ("127.0.0.1", 9000 + node) for node in MODEL.nodes}
-NAMES = sorted(Broker(MODEL, LIBRARY, PLACES).handlers)
+
+def _nothing(file: int, at: int, size: int) -> bytes:
+    raise AssertionError("nothing is served here")
+
+
+NAMES = sorted(Broker(Model(TopicNames()), Library(Session(Context(), _nothing)), {}).handlers)
 PATIENCE_S = 0.02
 """Some requests may wait: for records, for other members."""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[Model, Library, dict[int, tuple[str, int]]]]:
+    """What a broker answers from."""
+    model, library, capture = library_of("demo.pcap")
+    yield model, library, {node: ("127.0.0.1", 9000 + node) for node in model.nodes}
+    capture.close()
 
 
 def requests(name: str) -> st.SearchStrategy[Decoded]:
@@ -44,12 +60,14 @@ def requests(name: str) -> st.SearchStrategy[Decoded]:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=settings().max_examples // 12)
 @given(st.data())
-def test_any_request_gets_an_answer_that_can_be_written(name: str, data: st.DataObject) -> None:
+def test_any_request_gets_an_answer_that_can_be_written(
+    served: tuple[Model, Library, dict[int, tuple[str, int]]], name: str, data: st.DataObject
+) -> None:
     key = api_named(name).key
     asked = data.draw(st.lists(requests(name), min_size=1, max_size=3))
 
     async def ask() -> None:
-        broker = Broker(MODEL, LIBRARY, PLACES)
+        broker = Broker(*served)
         for decoded in asked:
             version = decoded.version
             try:
