@@ -30,6 +30,8 @@ WATCH_S: Final = 5.0
 """For the lines that are still to be printed at the end."""
 LAST_S: Final = 1.0
 """For the recording after the second signal; then the process ends whatever hangs."""
+FAILED: Final = 3
+"""Exit code where a file or an address cannot be had."""
 
 
 @click.command()
@@ -62,6 +64,15 @@ def proxy(context: click.Context, wish: Wish) -> int:
         return run(wish, hook)
     rules = wish.rules()
     return _run(Running(wish, rules))
+
+
+def _ended(error: OSError | ValueError) -> Exception:
+    """Says what is wrong, with the file or address; how to leave, as all commands do."""
+    if not isinstance(error, OSError):
+        return click.UsageError(str(error))
+    text = error.strerror or str(error)
+    _say(f"{error.filename}: {text}" if error.filename else text)
+    return click.exceptions.Exit(FAILED)
 
 
 def _run(running: Running) -> int:
@@ -126,7 +137,7 @@ class Running:
             await made.start()
         except (OSError, ValueError) as error:
             self._end_watch(0)  # its input may not end: nobody has begun to write
-            raise click.ClickException(str(error)) from error
+            raise _ended(error) from error
         asyncio.get_running_loop().set_exception_handler(_Failures(made))
         control = Control(made, self._wanted.set)
         self._catch(made, control)
@@ -145,7 +156,7 @@ class Running:
             await made.stop(0)
             await control.close()
             self._end_watch()
-            raise click.ClickException(str(error)) from error
+            raise _ended(error) from error
         self._ready(made)
         await self._wanted.wait()
         await made.stop(wish.grace_s)

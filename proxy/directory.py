@@ -65,9 +65,9 @@ def open_socket(address: Address) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(where)
         sock.listen(BACKLOG)
-    except OSError:
+    except OSError as error:
         sock.close()
-        raise
+        raise OSError(error.errno, error.strerror, str(address)) from None
     sock.setblocking(False)
     return sock
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,16 @@ def test_a_command_that_cannot_start_does_not_wait_for_lines(
     path = tmp_path / "r.pcapng"
     path.write_bytes(b"kept")
     said = CliRunner().invoke(command, ["--upstream", "127.0.0.1:1", "-w", str(path)])
-    assert "--overwrite" in said.output, said.exception
-    assert said.exit_code == 1
+    sentence = "there is a recording already (--overwrite replaces it)"
+    assert said.output == f"kafkascope: {path}: {sentence}\n", said.exception
+    assert said.exit_code == 3
     assert done == ["wait 0", "kill", "wait None"]
+
+
+def test_an_address_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        words = ["--upstream", "127.0.0.1:1", "--listen", taken, "--quiet"]
+        said = CliRunner().invoke(command, words)
+    assert said.output == f"kafkascope: {taken}: Address already in use\n"
+    assert said.exit_code == 3
