@@ -159,6 +159,10 @@ class Host:
         """The filter that is in use."""
         return self.app.view_.text
 
+    def input_name(self) -> str:
+        """The input, as a command line wants it."""
+        return self.app.input_name
+
     def show_filter(self, text: str) -> None:
         """The exchanges that a filter wants."""
         self.app.show_filter(text)

@@ -70,6 +70,9 @@ class ReadScene:
     def filter_text(self) -> str:
         return self.filter
 
+    def input_name(self) -> str:
+        return "demo.pcap"
+
     def show_filter(self, text: str) -> None:
         self.shown.append(text)
 

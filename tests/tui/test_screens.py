@@ -202,9 +202,22 @@ def test_lines_and_commands_are_copied(demo: ReadScene) -> None:
         await pilot.press("y")
         assert app.clipboard.startswith("0  127.0.0.1:38722")
         await pilot.press("B", "Y")
-        assert app.clipboard == "kafkascope stats connections {} --by client"
+        assert app.clipboard == "kafkascope stats connections demo.pcap --by client"
 
     perform(ConnectionsBoard, demo.fresh(), steps)
+
+
+def test_a_command_names_its_group_whatever_that_is_called(
+    demo: ReadScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def steps(app, pilot):
+        monkeypatch.setattr(GroupsBoard, "line", {"group": "it's {0}"})
+        copied = "kafkascope groups demo.pcap --group 'it'\"'\"'s {0}' --timeline"
+        app.board.action_copy_command()
+        assert app.clipboard == copied
+        assert app.board.help().command == copied
+
+    perform(GroupsBoard, demo.fresh(), steps)
 
 
 def test_clients_are_judged_for_the_release_that_is_chosen(old: ReadScene) -> None:

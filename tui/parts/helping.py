@@ -140,14 +140,14 @@ class Helping(Filtering, Moving, Sharing):
         if board is None:
             self.push_screen(HelpScreen(self.glyphs))
         else:
-            self.push_screen(board.help(self.source_name))
+            self.push_screen(board.help())
 
     def action_about(self) -> None:
         """What the pane with the focus is good for."""
         board, focused = self.host.board, self.focused
         name = focused.id if focused is not None else None
         if name not in ("filter",) and board is not None:
-            self.push_screen(board.help(self.source_name))
+            self.push_screen(board.help())
             return
         about = PANES[name if name in PANES else "exchanges"]
         sections = ((about.title, about.keys),)

@@ -117,14 +117,18 @@ class Board(Vertical):
         return ""
 
     def command(self) -> str:
-        """The command that prints the table as it is."""
+        """The command that prints the table as it is; `{}` stands for the input."""
         return self.COMMAND
 
-    def help(self, source: str) -> HelpScreen:
+    def full_command(self) -> str:
+        """The same for a command line, with the input."""
+        return self.command().replace("{}", self.scene.input_name(), 1)
+
+    def help(self) -> HelpScreen:
         """The keys of this screen, and what it is good for."""
         mine = [(key.shown, key.help) for key in (*self.KEYS, *BOARD_KEYS)]
         sections = ((self.TITLE, mine), ("Everywhere", everywhere()))
-        command = self.command().format(source)
+        command = self.full_command()
         return HelpScreen(self.scene.glyphs, self.TITLE, sections, about=self.HELP, command=command)
 
     # --- parts ------------------------------------------------------------------------------
@@ -411,7 +415,7 @@ class Board(Vertical):
 
     def action_copy_command(self) -> None:
         """The command that prints the same table."""
-        text = self.command()
+        text = self.full_command().encode("utf-8", "replace").decode()
         self.app.copy_to_clipboard(text)
         self.scene.tell(f"copied: {text}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -113,7 +114,7 @@ class GroupsBoard(ChartedBoard):
     def command(self) -> str:
         """Of the group under the cursor."""
         group = self.line["group"] if self.line else ""
-        return f"{self.COMMAND} {group} --timeline" if group else self.COMMAND
+        return f"{self.COMMAND} --group {quote(group)} --timeline" if group else self.COMMAND
 
     def said(self) -> str:
         """A hint."""

@@ -39,6 +39,9 @@ class Scene(Protocol):
     def filter_text(self) -> str:
         """The filter that is in use."""
 
+    def input_name(self) -> str:
+        """The input, as a command line wants it."""
+
     def show_filter(self, text: str) -> None:
         """The exchanges that a filter wants."""
 
