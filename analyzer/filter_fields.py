@@ -29,9 +29,9 @@ Cost = Literal["i", "s", "b"]
 STATES: Final = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
 
 COSTS: Final[dict[Cost, str]] = {
-    "i": "index: answers while typing",
-    "s": "summary: needs the decoded message",
-    "b": "body: reads every message again",
+    "i": "fast: from the headers",
+    "s": "fast: from columns that decoding fills once",
+    "b": "decodes: reads the message again",
 }
 
 COST_WORDS: Final[dict[Cost, str]] = {"i": "fast", "s": "fast", "b": "decodes"}

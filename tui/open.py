@@ -73,8 +73,8 @@ def open_(
 ) -> int:
     """Look at captures in the terminal: exchanges, their messages and bytes.
 
-    INPUT is a pcap or pcapng file (also .gz, .zst), several of them, a folder, or - for stdin. Rows
-    show while the rest is read; a file that is still being written is followed. ctrl+c stops
+    INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
+    Rows show while the rest is read; a file that is still being written is followed. ctrl+c stops
     reading, ? lists the keys.
 
     \b

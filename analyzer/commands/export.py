@@ -16,7 +16,9 @@ from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
 
 @click.command()
 @input_options
-@click.option("--full", is_flag=True, help="With the bodies of requests and responses (jsonl).")
+@click.option(
+    "--full", is_flag=True, help="With the bodies of requests and responses (jsonl, parquet)."
+)
 @click.option(
     "--table",
     type=click.Choice(["exchanges", "records"]),
@@ -36,7 +38,7 @@ def export(wish: Wish, full: bool, table: Table) -> int:
         raise click.UsageError("--columns, -T, --sort and -n belong to ls")
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
-        raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with -o FILE.jsonl")
+        raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")
     with Reading(wish) as reading:
         shown = write_all(reading, wish, form, table=table, full=full)
         if wish.output not in (None, "-") and not wish.quiet:
