@@ -17,6 +17,7 @@ from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
+from proxy.actions import BROKER
 from proxy.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
 from proxy.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
 
@@ -272,9 +273,14 @@ class Handler(LiveConnectionHandler):
         )
         client = self.streams[0]
         assert client is not None
+        stream.wanted = self._answers_wanted
         _couple(client, stream, self.route.hub)
         self.dispatch(events.OpenConnectionCompleted(command, None))
         await self.handle_connection(server)
+
+    def _answers_wanted(self) -> bool:
+        relay = self.kafka.relay if self.kafka is not None else None
+        return relay is not None and relay.wanted(BROKER)
 
     async def _connect(self, server: Server) -> tuple[Stream | None, str]:
         loop = asyncio.get_running_loop()

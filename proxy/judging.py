@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from proxy.actions import BROKER, CLIENT, Ask, End, Send, WakeUp
+from proxy.actions import BROKER, CLIENT, Ask, End, Send
 from proxy.entries import SIZE
 from proxy.message import Message
 from proxy.state import SLICE_S, State
@@ -41,9 +42,8 @@ class Judging(State):
                 continue
             if isinstance(verdict, Delay):
                 self._record(message, message.comment)
-                stop = self._stop(way, lambda: self._judge(way, message, rules, whole))
-                self._keep(stop, whole)
-                self._out.append(WakeUp(verdict.delay_ns, (way.side, stop)))
+                go = partial(self._judge, way, message, rules, whole)
+                self._keep(self._sleep(way, go, verdict.delay_ns), whole)
                 return
             if isinstance(verdict, Throttle):
                 message.rate = verdict.bytes_per_s
@@ -190,9 +190,8 @@ class Judging(State):
             if seen and self.tap is not None:
                 self.tap.client(BROKER, seen[begin:at], self._now, message.comment)
                 message.comment = ""
-            stop = self._stop(way, next_piece if at < size else lambda: None)
-            stop.kept = size - at
-            self._out.append(WakeUp(int((at - begin) / message.rate * 1e9), (way.side, stop)))
+            go = next_piece if at < size else lambda: None
+            self._sleep(way, go, int((at - begin) / message.rate * 1e9)).kept = size - at
 
         next_piece()
 

@@ -152,9 +152,24 @@ class State:
         way.stop = stop
         return stop
 
+    def _sleep(self, way: Way, go: Any, delay_ns: int) -> Stop:
+        """Stop, and go on by itself."""
+        stop = self._stop(way, go)
+        stop.ends = True
+        self._out.append(WakeUp(delay_ns, (way.side, stop)))
+        return stop
+
     def _pace(self, way: Way, sent: int) -> None:
-        stop = self._stop(way, lambda: None)
-        self._out.append(WakeUp(int(sent / way.rate * 1e9), (way.side, stop)))
+        self._sleep(way, lambda: None, int(sent / way.rate * 1e9))
+
+    def wanted(self, side: int) -> bool:
+        """Whether what a side had sent before it left is still to go on, and will."""
+        if side == CLIENT or self.over:
+            return False  # nobody is there for the answer
+        stop, asks = self.ways[BROKER].stop, not self.ways[CLIENT].eof
+        if stop is None:
+            return asks
+        return stop.ends or (asks and not stop.forever)
 
     def _tap_frame(self, side: int, entry: Entry, frame: bytes, comment: str = "") -> None:
         if self.tap is None:

@@ -82,6 +82,8 @@ class Stream(asyncio.BufferedProtocol):
         self.error: Exception | None = None
         self.left = False
         """The other end closed while we did not read: what it had sent before is not wanted."""
+        self.wanted: Callable[[], bool] | None = None
+        """Asked then: whether it is."""
 
     # --- protocol
 
@@ -179,7 +181,7 @@ class Stream(asyncio.BufferedProtocol):
         if sock is not None and hasattr(select, "POLLRDHUP") and not self.ended.done():
             poll = select.poll()
             poll.register(sock.fileno(), select.POLLRDHUP)
-            if poll.poll(0):
+            if poll.poll(0) and not (self.wanted is not None and self.wanted()):
                 self.left = True
                 self.ended.set_result(True)
                 return

@@ -99,11 +99,13 @@ class Way:
 class Stop:
     """A direction that waits. `go` is called once when it may go on."""
 
-    __slots__ = ("forever", "go", "held", "kept", "message")
+    __slots__ = ("ends", "forever", "go", "held", "kept", "message")
 
     def __init__(self, go: Callable[[], None], *, forever: bool = False) -> None:
         self.go = go
         self.forever = forever
+        self.ends = False
+        """By itself, after some time."""
         self.message: Message | None = None
         self.held: int | None = None
         """Number under which the frame can be released from outside."""

@@ -30,6 +30,7 @@ from tests.proxy.kit import (
     request,
     response,
     sink,
+    until,
 )
 
 MB = 1 << 20
@@ -599,5 +600,55 @@ def test_metrics_count_what_passed() -> None:
             text = proxy.hub.metrics.text()
             assert 'kafkascope_requests_total{api="Heartbeat"} 1' in text
             assert 'kafkascope_latency_seconds_count{api="Heartbeat"} 1' in text
+
+    run(main())
+
+
+async def answer_and_leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(echo(HEARTBEAT, 4, await read_frame(reader)))
+
+
+@pytest.mark.parametrize("action", ["hold", "black-hole"])
+def test_an_answer_that_nobody_waits_for_is_not_kept(
+    action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.stream.GONE_CHECK_S", 0.02)
+
+    async def main() -> None:
+        rule = parse_fault(f"api == Heartbeat -> {action} on response")
+        async with sink(answer_and_leave) as up, KafkaProxy(str(up), rules=[rule]) as made:
+            _, writer = await connect(made.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            await until(lambda: rule.trigger.fired)
+            writer.close()
+            await until(lambda: not made.handlers)
+            assert not len(made.held)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("action", "half"),
+    [("delay 300ms", False), ("delay 300ms", True), ("throttle 60B/s", True), ("hold", False)],
+)
+def test_an_answer_that_waits_is_given_though_its_broker_has_left(
+    action: str, half: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.stream.GONE_CHECK_S", 0.02)
+
+    async def main() -> None:
+        rule = parse_fault(f"api == Heartbeat -> {action} on response")
+        async with sink(answer_and_leave) as up, KafkaProxy(str(up), rules=[rule]) as made:
+            reader, writer = await connect(made.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            if action == "hold":
+                await until(lambda: len(made.held))
+                await asyncio.sleep(0.2)
+                made.held.release_all()
+            elif half:
+                writer.write_eof()
+            assert await asyncio.wait_for(reader.read(), 30) == response(HEARTBEAT, 4)
+            writer.close()
+            await until(lambda: not made.handlers)
 
     run(main())
