@@ -53,6 +53,13 @@ class Context:
         self.numbers += 1
         return self.numbers
 
+    def without_number(self, number: int) -> int | None:
+        """Take a number back; the number itself where that is too late, as others were given."""
+        if number != self.numbers:
+            return number
+        self.numbers -= 1
+        return None
+
     def not_kafka(self, reason: str) -> None:
         """Count a connection that is not Kafka's."""
         if reason not in self.opaque and len(self.opaque) >= MAX_REASONS:

@@ -131,11 +131,13 @@ class Conversation:
                 # Time tells which response waits in vain, so packets count, not how many come at
                 # once.
                 for chunk in event.by_piece() if self._early else (event,):
-                    self._take_requests(self._requests.feed(chunk))
+                    for units in self._requests.each(chunk):
+                        self._take_requests(units)
                     if self._early:
                         self._retry(chunk.pieces[-1].time_ns)
             else:
-                self._take_responses(self._responses.feed(event))
+                for units in self._responses.each(event):
+                    self._take_responses(units)
         elif isinstance(event, Gap):
             if event.direction == self.client:
                 self._take_requests(self._requests.gap(event))
@@ -191,6 +193,9 @@ class Conversation:
                 self._skip(unit)
         if self._requests.partial and self._reserved is None and self._half is None:
             self._reserved = self._context.next_number()
+        elif self._requests.hunting and self._reserved is not None:
+            # What began there was none, and would have had no number if it had come at once.
+            self._reserved = self._context.without_number(self._reserved)
 
     def _number(self) -> int:
         number, self._reserved = self._reserved, None

@@ -12,6 +12,7 @@ Sans-I/O; knows nothing of connections, apart from what a `Sense` tells it about
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -106,28 +107,52 @@ class FrameBuffer:
             self._hunt = Hunt(self.sense)
 
     def feed(self, chunk: Chunk) -> list[Unit]:
-        """The frames that end with these bytes."""
-        out: list[Unit] = []
-        if self._hunt is not None and len(chunk.pieces) > 1:
-            # What is found depends on what is there: look after each packet, however many came.
-            for part in chunk.by_piece():
-                out += self.feed(part)
-            return out
+        """The frames that end with these bytes, for owners whose sense does not change with them:
+        others take them `each` at a time."""
+        return [unit for units in self.each(chunk) for unit in units]
+
+    def each(self, chunk: Chunk) -> Iterator[list[Unit]]:
+        """The frames that end with these bytes, in lists: those up to the first nonsense; then, for
+        each packet, what a search finds. That depends on what is there, and on what the sense knows
+        by then; not on how many packets came at once."""
+        read = 0
         if self._hunt is None:
-            data, pieces = chunk.data, chunk.pieces
-            size = len(data)
-            if size >= 4 and not self._passed and len(pieces) == 1:
-                (length,) = _size_at(data)
-                if length == size - 4:
-                    # By far the most: one small frame in a packet of its own.
-                    _, now, packet, file, at = pieces[0]
-                    parts = (_part((file, at, size, packet)),)
-                    return [_frame((data[4:], chunk.offset, length, now, now, parts, ""))]
-            self._follow(data, chunk.offset, pieces, out)
-        else:
-            self._hunt.add(chunk.data, chunk.offset, chunk.pieces)
-        if self._hunt is not None:
-            self._search(out)
+            out: list[Unit] = []
+            read = self._take(chunk, out)
+            yield out
+            if self._hunt is None:
+                return
+            yield self._searched()
+        for part in chunk.by_piece() if read < len(chunk.data) else ():
+            if part.offset - chunk.offset < read:
+                continue
+            if self._hunt is None:
+                out = []
+                self._take(part, out)
+                yield out
+            else:
+                self._hunt.add(part.data, part.offset, part.pieces)
+            if self._hunt is not None:
+                yield self._searched()
+
+    def _take(self, chunk: Chunk, out: list[Unit]) -> int:
+        """The frames that end with these bytes; how many were read: all, or those up to the end of
+        a packet with nonsense."""
+        data, pieces = chunk.data, chunk.pieces
+        size = len(data)
+        if size >= 4 and not self._passed and len(pieces) == 1:
+            (length,) = _size_at(data)
+            if length == size - 4:
+                # By far the most: one small frame in a packet of its own.
+                _, now, packet, file, at = pieces[0]
+                parts = (_part((file, at, size, packet)),)
+                out.append(_frame((data[4:], chunk.offset, length, now, now, parts, "")))
+                return size
+        return self._follow(data, chunk.offset, pieces, out, apart=True)
+
+    def _searched(self) -> list[Unit]:
+        out: list[Unit] = []
+        self._search(out)
         return out
 
     def gap(self, gap: Gap) -> list[Unit]:
@@ -195,8 +220,18 @@ class FrameBuffer:
         self._reset()
         return frame
 
-    def _follow(self, data: bytes, offset: int, pieces: list[Piece], out: list[Unit]) -> None:
-        """Follow the sizes through consecutive bytes."""
+    def _follow(
+        self,
+        data: bytes,
+        offset: int,
+        pieces: list[Piece],
+        out: list[Unit],
+        *,
+        apart: bool = False,
+    ) -> int:
+        """Follow the sizes through consecutive bytes, and where one is nonsense hold the others for
+        a search: all, or only those of its packet when packets are looked at `apart`. How many
+        bytes were read."""
         size = len(data)
         at = 0
         index = 0
@@ -205,8 +240,9 @@ class FrameBuffer:
                 # The usual case: whole frames in one chunk, nothing to put together.
                 (length,) = _SIZE.unpack_from(data, at)
                 if not 0 <= length <= MAX_SIZE:
-                    self._lost(data[at:], offset + at, _from(pieces, at))
-                    return
+                    stop = _packet_end(pieces, at + 3, size) if apart else size
+                    self._lost(data[at:stop], offset + at, _between(pieces, at, stop))
+                    return stop
                 end = at + 4 + length
                 if end <= size:
                     while index + 1 < len(pieces) and pieces[index + 1].start <= at:
@@ -256,11 +292,13 @@ class FrameBuffer:
                 head = b"".join(self._blocks)
                 (length,) = _SIZE.unpack(head)
                 if not 0 <= length <= MAX_SIZE:
-                    self._lost_head(head, data[at:], offset + at, _from(pieces, at))
-                    return
+                    stop = _packet_end(pieces, at - 1, size) if apart else size
+                    self._lost_head(head, data[at:stop], offset + at, _between(pieces, at, stop))
+                    return stop
                 self._total = 4 + length
             if self._total and self._passed == self._total:
                 out.append(self._finish())
+        return size
 
     def _lost(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
         """The size at the start of `data` is nonsense."""
@@ -318,13 +356,17 @@ def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part
     return index
 
 
-def _from(pieces: list[Piece], at: int) -> list[Piece]:
-    """The pieces of the bytes from `at` on."""
+def _packet_end(pieces: list[Piece], at: int, size: int) -> int:
+    """Where the piece with the byte `at` ends."""
+    return next((piece.start for piece in pieces if piece.start > at), size)
+
+
+def _between(pieces: list[Piece], start: int, end: int) -> list[Piece]:
+    """The pieces of the bytes from `start` on and before `end`."""
     out: list[Piece] = []
     for number, piece in enumerate(pieces):
-        stop = pieces[number + 1].start if number + 1 < len(pieces) else None
-        if stop is not None and stop <= at:
-            continue
-        cut = max(0, at - piece.start)
-        out.append(piece._replace(start=piece.start + cut - at, at=piece.at + cut))
+        stop = pieces[number + 1].start if number + 1 < len(pieces) else end
+        if stop > start and piece.start < end:
+            cut = max(0, start - piece.start)
+            out.append(piece._replace(start=piece.start + cut - start, at=piece.at + cut))
     return out

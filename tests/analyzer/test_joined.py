@@ -6,7 +6,7 @@ packet by packet. Which way a capture takes must not show.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from random import Random
 
 import pytest
@@ -81,11 +81,22 @@ def messages(rng: Random) -> list[tuple[str, bytes]]:
     return said + [("broker", each) for each in waiting]
 
 
-def connection(seed: int, gaps: bool, midstream: bool) -> list[StreamEvent]:
+def noisy(said: list[tuple[str, bytes]], rng: Random) -> Iterator[tuple[str, bytes]]:
+    """With nonsense between them, and some of them twice."""
+    for side, data in said:
+        yield side, data
+        if rng.random() < 0.15:
+            yield side, rng.choice([b"\xff" * 4, b"\x7f" * 5, rng.randbytes(rng.randrange(1, 30))])
+        elif rng.random() < 0.1:
+            yield side, data
+
+
+def connection(seed: int, gaps: bool, midstream: bool, noise: bool) -> list[StreamEvent]:
     """Its events, a chunk for each packet."""
     rng = Random(seed)
     wire = Wire(handshake=not midstream)
-    for side, data in messages(rng):
+    said = messages(rng)
+    for side, data in noisy(said, rng) if noise else said:
         at = 0
         while at < len(data):
             part = data[at : at + rng.choice([1, 5, 14, 40, 1000])]
@@ -101,12 +112,12 @@ def connection(seed: int, gaps: bool, midstream: bool) -> list[StreamEvent]:
     return wire.events
 
 
-@given(seed=st.integers(0, 1 << 32), gaps=st.booleans(), midstream=st.booleans())
+@given(seed=st.integers(0, 1 << 32), gaps=st.booleans(), mid=st.booleans(), noise=st.booleans())
 def test_how_many_packets_come_at_once_does_not_show(
-    seed: int, gaps: bool, midstream: bool
+    seed: int, gaps: bool, mid: bool, noise: bool
 ) -> None:
-    one_by_one = told(connection(seed, gaps, midstream))
-    assert shape(told(joined(connection(seed, gaps, midstream)))) == shape(one_by_one)
+    one_by_one = told(connection(seed, gaps, mid, noise))
+    assert shape(told(joined(connection(seed, gaps, mid, noise)))) == shape(one_by_one)
 
 
 @pytest.mark.parametrize("count", [MAX_UNDECIDED_EVENTS - 20, MAX_UNDECIDED_EVENTS + 20])
