@@ -125,15 +125,19 @@ class Reassembler:
         Only deadlines and the connection's own packets decide what follows, not the packet that the
         time came with: a connection alone gives the same events as within its capture.
         """
-        early = []
+        early: list[Half] = []
+        waiting: set[Track] = set()
         while (half := self.deadlines.due(time_ns)) is not None:
             track, now_ns = half.track, half.deadline_ns
             if track.settling is not None:
                 self._settle(track, now_ns, out)
             elif half.trouble_ns is None or not half.missing():
                 half.trouble_ns = None
-            elif self.packets < half.trouble_at + GRACE_PACKETS:
+            elif track in waiting or self.packets < half.trouble_at + GRACE_PACKETS:
+                # Its other direction waits with it, or packets of others would decide which of the
+                # two is given up first.
                 early.append(half)
+                waiting.add(track)
             elif half.owed() or now_ns >= half.trouble_ns + PATIENCE_NS:
                 self._give_up(half, "lost", now_ns, out)
                 self._after(track, now_ns, out)
