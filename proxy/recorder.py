@@ -7,6 +7,7 @@ a gap by whoever reads the file), never time.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -19,6 +20,8 @@ from proxy.sinks import FileSink, PipeSink, Sink
 
 if TYPE_CHECKING:
     from proxy.hub import Hub
+
+_log = logging.getLogger("kafkascope.proxy")
 
 MAX_QUEUED: Final = 16 * 1024 * 1024
 """Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
@@ -113,6 +116,8 @@ class Recorder:
         self._hurry = threading.Event()
         self._over = False
         self._composing = False
+        self._broken = False
+        """The thread has failed: nobody takes anything out of the queue."""
         self._thread: threading.Thread | None = None
         self._packing = Packing()
 
@@ -127,6 +132,8 @@ class Recorder:
 
     def put(self, event: Event, size: int) -> None:
         """Queue something."""
+        if self._broken:
+            return
         self._queue.append(event)
         if size:
             self._put += size
@@ -184,7 +191,7 @@ class Recorder:
         self._packing = Packing()
         for sink in self._sinks:
             sink.start(head)
-        self._over = False
+        self._over = self._broken = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -203,6 +210,16 @@ class Recorder:
     # --- in the thread
 
     def _run(self) -> None:
+        try:
+            self._work()
+        except Exception:  # the outermost guard of the thread: it tells
+            _log.exception("internal error, nothing more is recorded")
+            self._broken, self._composing = True, False
+            self._queue.clear()
+            for sink in self._sinks:
+                sink.failed = sink.failed or "internal error"
+
+    def _work(self) -> None:
         while True:
             self._wanted.wait()
             over = self._over

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import select
@@ -19,6 +20,8 @@ from typing import BinaryIO, Final
 
 from proxy.direct import Direct
 from proxy.packing import Batch, Part
+
+_log = logging.getLogger("kafkascope.proxy")
 
 MAX_QUEUED: Final = 16 * 1024 * 1024
 PIPE_QUEUED: Final = 4 * 1024 * 1024
@@ -124,6 +127,11 @@ class Sink:
                 self._writing = self._unsettled
                 if over and not self._queue:
                     return
+        except Exception:  # the outermost guard of the thread: it tells
+            _log.exception("internal error, nothing more is written")
+            self.failed = self.failed or "internal error"
+            self._writing = False
+            self._queue.clear()
         finally:
             self._settle()
             self._close()

@@ -287,6 +287,36 @@ def test_a_full_disk_is_said_and_traffic_goes_on() -> None:
         asyncio.run(main())
 
 
+@pytest.mark.parametrize("broken", ["proxy.packing.Packing.add", "proxy.sinks.FileSink._write"])
+def test_a_recorder_that_fails_says_so_and_keeps_nothing(
+    broken: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*told: Any) -> None:
+        raise ArithmeticError("a fault of ours")
+
+    monkeypatch.setattr(broken, fail)
+    recorder = Recorder(tmp_path / "r.pcapng")
+
+    async def main() -> None:
+        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            await read_frame(reader)
+            await until(lambda: recorder.sinks[0].failed)
+            for number in range(20):
+                writer.write(request(HEARTBEAT, 4, correlation_id=number))
+                await read_frame(reader)
+            await until(lambda: recorder.idle)
+            writer.close()
+
+    asyncio.run(main())
+    assert recorder.sinks[0].failed == "internal error"
+    assert caplog.text.count("ArithmeticError: a fault of ours") == 1
+
+
 def run_cli(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "tui.cli", "proxy", *arguments], **more)
 
