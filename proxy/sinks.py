@@ -74,18 +74,22 @@ class Sink:
 
     def put(self, batch: Batch) -> None:
         """Take packets, or drop them."""
-        while self._queued + batch.size > self.limit and self.patience_s and not self.failed:
-            # What comes waits in the queue before us; but not for a disk that hangs.
-            self._less.clear()
-            if self._hangs or not self._less.wait(self.patience_s):
-                self._hangs = True
-                break
+        if self.patience_s:
+            self._wait_for_room(batch.size)
         if self.failed or self._queued + batch.size > self.limit:
             self.dropped += batch.packets
             return
         self._queued += batch.size
         self._queue.append(batch)
         self._more.set()
+
+    def _wait_for_room(self, size: int) -> None:
+        # What comes waits in the queue before us; but not for a disk that hangs.
+        while not (self.failed or self._hangs):
+            self._less.clear()  # first: what is written after the look must wake us
+            if self._queued + size <= self.limit:
+                return
+            self._hangs = not self._less.wait(self.patience_s)
 
     @property
     def ended(self) -> bool:

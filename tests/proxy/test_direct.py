@@ -241,3 +241,22 @@ def test_a_pipe_may_have_a_high_descriptor() -> None:
     sink.stop(30)
     os.close(ours)
     assert got == whole
+
+
+def test_room_that_is_made_meanwhile_is_no_disk_that_hangs(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "r.pcapng")
+    sink._queued = sink.limit
+
+    class Less(threading.Event):
+        def clear(self) -> None:
+            self.set()
+            super().clear()
+            sink._queued = 0  # the other thread is through just now
+
+        def wait(self, timeout: float | None = None) -> bool:
+            return self.is_set()
+
+    sink._less = Less()
+    sink.put(batch(1, 1_000))
+    assert not sink._hangs
+    assert not sink.dropped
