@@ -60,8 +60,9 @@ def test_every_request_that_was_answered_has_its_answer(recording: Recording) ->
 
 
 def test_records_are_what_the_clients_wrote_and_read(recording: Recording) -> None:
-    assert len(recording.story.produced) > 300
-    assert len(recording.story.consumed) > 300
+    # Some seventy for each codec; kafkajs lacks zstd.
+    assert len(recording.story.produced) >= 280
+    assert len(recording.story.consumed) >= 280
     assert list(differences(recording)) == []
 
 
