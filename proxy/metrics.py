@@ -28,7 +28,7 @@ HELP: Final[dict[str, tuple[str, str]]] = {
     "held": ("gauge", "Frames that are held now."),
     "recorder_bytes_total": ("counter", "Bytes written to the recording."),
     "recorder_dropped_total": ("counter", "Packets that the recording lacks, by sink."),
-    "errors_total": ("counter", "Internal errors; each ended its connection."),
+    "errors_total": ("counter", "Internal errors, which end a connection, and rules that fail."),
 }
 
 

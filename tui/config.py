@@ -168,8 +168,14 @@ def remember(names: Iterable[str], path: Path | None = None) -> None:
 def _put(path: Path, found: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Names of files are any bytes: what is no text becomes JSON's escapes.
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+            "w",
+            encoding="utf-8",
+            errors="backslashreplace",
+            dir=path.parent,
+            prefix=path.name,
+            delete=False,
         ) as file:
             json.dump(found, file, ensure_ascii=False, indent=0)
         Path(file.name).replace(path)

@@ -73,7 +73,7 @@ class Notes:
         found = False
         ids = session.ids(begin)
         for id_ in list(self._waiting):
-            index = _find(ids, bytes.fromhex(id_) if len(id_) == 16 else b"")
+            index = _find(ids, _octets(id_))
             if index is None:
                 continue
             entry = self._waiting.pop(id_)
@@ -153,6 +153,14 @@ def _topics(told: dict[str, Any]) -> dict[bytes, str]:
     return {bytes(Uuid.parse(id_)): str(name) for id_, name in told.items()}
 
 
+def _octets(id_: str) -> bytes:
+    """Of an id as it is written; empty for what is none."""
+    try:
+        return bytes.fromhex(id_) if len(id_) == 16 else b""
+    except ValueError:
+        return b""
+
+
 def _find(ids: bytes, id_: bytes) -> int | None:
     """Ids have eight bytes each."""
     at = ids.find(id_) if id_ else -1
@@ -162,8 +170,14 @@ def _find(ids: bytes, id_: bytes) -> int | None:
 
 
 def _replace(path: Path, told: dict[str, Any]) -> None:
+    # Comments may be any text: what UTF-8 does not know becomes JSON's escapes.
     with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+        "w",
+        encoding="utf-8",
+        errors="backslashreplace",
+        dir=path.parent,
+        prefix=path.name,
+        delete=False,
     ) as file:
         json.dump(told, file, ensure_ascii=False, indent=1)
         # The temporary file is for us alone; this one for whoever may read others here.

@@ -61,6 +61,14 @@ def test_places_follow_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert recent_path() == tmp_path / ".local" / "state" / "kafkascope" / "recent.json"
 
 
+def test_recent_files_may_have_names_that_are_no_text(tmp_path: Path) -> None:
+    path, odd = tmp_path / "recent.json", tmp_path / "odd\udcff \u00e9.pcap"
+    odd.touch()
+    remember([str(odd)], path)
+    assert recent(path) == [str(odd)]
+    assert sorted(tmp_path.iterdir()) == sorted([path, odd])
+
+
 def test_recent_files_the_last_one_first_without_those_that_are_gone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "recent.json"
     files = [tmp_path / name for name in ("a.pcap", "b.pcap")]

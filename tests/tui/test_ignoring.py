@@ -144,3 +144,18 @@ def test_wrong_names_in_the_file_are_told(tmp_path: Path) -> None:
     for topics in ([], {"short": "x"}, 3):
         kept.write_text(json.dumps({"schema": "notes/1", "exchanges": [], "topics": topics}))
         assert "cannot be read" in Notes(kept).said
+
+
+def test_notes_that_are_odd_are_kept_as_they_are(store: Store, tmp_path: Path) -> None:
+    kept = tmp_path / "demo.pcap.notes.json"
+    odd = [
+        {"id": "no hex at all !!", "marked": True},
+        {"id": "0011223344556677", "comment": "half a letter: \udcff"},
+    ]
+    kept.write_text(json.dumps({"schema": "notes/1", "exchanges": odd}))
+    notes = Notes(kept)
+    assert not notes.resolve(store.session)
+    notes.mark(int(store.session.numbers[0]), store.session)
+    assert not notes.said
+    told = json.loads(kept.read_text("utf-8"))["exchanges"]
+    assert told[1:] == odd
