@@ -9,6 +9,7 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
+from analyzer.render_list import safe
 from analyzer.verdict import breaks_at, verdict_of
 from dissectors import releases
 
@@ -98,7 +99,7 @@ class Versions(Detector):
             for version, number in usage.versions.get(reason.api, {}).items()
             if not releases.has(reason.api, version, release)
         )
-        library = usage.identity.software or "library unknown"
+        library = safe(usage.identity.software) or "library unknown"
         text = (
             f"{who} ({library}) will not work with Kafka {at}: "
             f"{listed((r.text for r in reasons), 3)}"

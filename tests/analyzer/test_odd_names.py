@@ -29,7 +29,10 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> str:
     broken = [{"name": ODD, "partition_data": [{"index": 0, "records": damaged}]}]
     topics = [{"name": ODD, "partition_data": [{"index": 0, "records": batch([(b"k", b"v")])}]}]
     frames: list[tuple[str, bytes]] = []
+    named = {"client_software_name": "x" + OBEYED, "client_software_version": "\x1b[31m"}
     turns: list[tuple[str, int, dict[str, Any], dict[str, Any]]] = [
+        ("ApiVersions", 3, named, {}),
+        ("ControlledShutdown", 3, {}, {}),  # it is gone: software is named where that is said
         ("JoinGroup", 5, asked, {"generation_id": 1, "leader": ODD, "member_id": ODD}),
         ("Heartbeat", 3, asked, {"error_code": 25}),
         ("LeaveGroup", 5, {"group_id": ODD}, {"error_code": 25}),
