@@ -26,7 +26,8 @@ from analyzer.statistics.model import topic_label
 
 if TYPE_CHECKING:
     from analyzer.statistics.cluster import Cluster
-    from analyzer.statistics.delivery import Delivery
+    from analyzer.statistics.delivery import Belongs, Delivery, Planned
+    from analyzer.statistics.group_model import Story
     from analyzer.statistics.groups import Groups
     from analyzer.statistics.model import Line
     from analyzer.topics import TopicNames
@@ -55,8 +56,14 @@ class Audit:
         for line in cluster.leaders(names) if cluster is not None else ():
             self._since.setdefault(line["topic"], []).append(line["since"] or 0)
         self._clients: dict[tuple[str, str], set[str]] = {}
-        for (group, client_id, host), _ in delivery.belongs.items():
+        # By group, once for all: there may be thousands of them.
+        self._belongs: dict[str, list[tuple[Any, Any, Belongs]]] = {}
+        for (group, client_id, host), belongs in delivery.belongs.items():
             self._clients.setdefault((str(client_id), str(host)), set()).add(str(group))
+            self._belongs.setdefault(str(group), []).append((client_id, host, belongs))
+        self._plans: dict[str, list[tuple[int, Planned]]] = {}
+        for (group, generation), plan in delivery.plans.items():
+            self._plans.setdefault(str(group), []).append((int(str(generation)), plan))
         self.found = self._partitions()
 
     # --- partitions
@@ -158,7 +165,7 @@ class Audit:
 
     def happenings(self, group: str | None = None) -> list[Happening]:
         """In order: of partitions, pauses of clients, owners."""
-        wanted = [group] if group is not None else self.delivery.groups()
+        wanted = dict.fromkeys([group] if group is not None else self.delivery.groups())
         found = [
             each
             for partition in self.found
@@ -188,14 +195,16 @@ class Audit:
 
     def _pauses(self, group: str) -> Iterator[Happening]:
         """Times without a fetch that exceed a limit, or come near it."""
-        for (name, client_id, host), belongs in self.delivery.belongs.items():
+        here = self._belongs.get(group, ())
+        story = self.groups.story(group) if here and self.groups is not None else None
+        for client_id, host, belongs in here:
             polls = self.delivery.polls.get((client_id, host))
-            if name != group or polls is None:
+            if polls is None:
                 continue
             # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
             limit_ms = belongs.rebalance_ms or belongs.session_ms
             what = "max.poll.interval" if belongs.rebalance_ms else "session timeout"
-            lives = self._lives(group, client_id, host)
+            lives = _lives(story, client_id, host)
             for begin, end in polls.periods.pauses():
                 length = end - begin
                 if belongs.last_ns is not None and begin > belongs.last_ns:
@@ -229,15 +238,6 @@ class Audit:
                         f"its {what} of {limit_ms / 1000:g} s",
                     )
 
-    def _lives(self, group: str, client_id: Any, host: Any) -> list[tuple[int, int]]:
-        """(first, last) heard of each member that a client was."""
-        story = self.groups.story(group) if self.groups is not None else None
-        return [
-            (member.first_ns or 0, member.last_ns or 0)
-            for member in (story.members if story is not None else ())
-            if (member.client_id, member.host) == (client_id, host)
-        ]
-
     def plans(self, group: str | None = None) -> list[Line]:
         """One line per assignment that a leader sent."""
         return [
@@ -264,27 +264,18 @@ class Audit:
     def _judged(
         self, group: str | None
     ) -> Iterator[tuple[str, int, str | None, int, int, int | None, int | None, Judged]]:
-        before: dict[str, Any] = {}
-        for (name, generation), plan in self.delivery.plans.items():
-            if plan.assigned is None or (group is not None and name != group):
-                continue
-            given = assignment(plan.assigned)
-            members = subscribers(plan.subscribed or ())
-            last = before.get(str(name))
-            judged = judge(given, members, self._counts(plan.sync), last)
-            before[str(name)] = carried(given, last, judged)
-            time_ns, number = plan.sync or (None, None)
-            partitions = sum(map(len, given.values()))
-            yield (
-                str(name),
-                int(str(generation)),
-                plan.assignor,
-                len(given),
-                partitions,
-                time_ns,
-                number,
-                judged,
-            )
+        for name in self._plans if group is None else (group,):
+            last: Any = None
+            for generation, plan in self._plans.get(name, ()):
+                if plan.assigned is None:
+                    continue
+                given = assignment(plan.assigned)
+                members = subscribers(plan.subscribed or ())
+                judged = judge(given, members, self._counts(plan.sync), last)
+                last = carried(given, last, judged)
+                count = sum(map(len, given.values()))
+                when = plan.sync or (None, None)
+                yield name, generation, plan.assignor, len(given), count, *when, judged
 
     def _counts(self, sync: tuple[int, int] | None) -> dict[str, int]:
         """Partitions by topic as they were known when a plan was made: topics grow."""
@@ -398,3 +389,12 @@ def _remarks(place: Partition) -> Iterator[str]:
         yield "waits at the stable offset"
     if place.dropped:
         yield f"{place.dropped} older events left out"
+
+
+def _lives(story: Story | None, client_id: Any, host: Any) -> list[tuple[int, int]]:
+    """(first, last) heard of each member that a client was."""
+    return [
+        (member.first_ns or 0, member.last_ns or 0)
+        for member in (story.members if story is not None else ())
+        if (member.client_id, member.host) == (client_id, host)
+    ]

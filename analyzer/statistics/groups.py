@@ -106,6 +106,8 @@ class Groups:
         self._groups: Keyed[Group] = Keyed(Group, limit)
         self._presences: Keyed[Presence] = Keyed(Presence, MAX_PRESENCES)
         """By group, member and generation."""
+        self._members: dict[str, dict[tuple[str, int], Presence]] | None = None
+        """The same by group: made once for all that ask, there may be thousands of groups."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
@@ -141,11 +143,13 @@ class Groups:
             rebalance_ms=alive.rebalance_ms,
         )
         self._presences[(group, alive.member, alive.generation)].merge(here)
+        self._members = None
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
         self._groups.merge(other._groups)
         self._presences.merge(other._presences)
+        self._members = None
 
     def dump(self) -> dict[str, Any]:
         """The state as JSON, with its version."""
@@ -192,10 +196,13 @@ class Groups:
         return story_of(name, tuple(group.protocols), list(group.events), presences)
 
     def _by_group(self) -> dict[str, dict[tuple[str, int], Presence]]:
+        if self._members is not None:
+            return self._members
         found: dict[str, dict[tuple[str, int], Presence]] = {}
         for (name, member, generation), presence in self._presences.items():
             here = found.setdefault(str(name), {})
             here[str(member), int(str(generation))] = presence
+        self._members = found
         return found
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:

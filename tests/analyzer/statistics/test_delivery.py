@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.context import Context
 from analyzer.offline import open_capture
 from analyzer.rows import row_of
 from analyzer.statistics.cluster import Cluster
@@ -24,6 +25,9 @@ from analyzer.statistics.delivery_plans import (
     subscribers,
 )
 from analyzer.statistics.groups import Groups
+from analyzer.statistics.mergeable import Keyed
+from captures.model import StreamEvent
+from tests.analyzer.wire import Wire, request, response, told
 
 HERE = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
@@ -191,3 +195,34 @@ def test_periods_do_not_depend_on_order(polls: list[tuple[int, int]], data: st.D
         two.add(begin * second, (begin + length) * second)
     assert one.dump() == two.dump()
     assert all(end - begin > APART for begin, end in one.pauses())
+
+
+def test_each_of_many_groups_does_not_look_through_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    delivery, groups, context = Delivery(), Groups(), Context()
+    events: list[StreamEvent] = []
+    for number in range(50):
+        about = {"group_id": f"g{number}", "member_id": "m"}
+        wire = Wire(number=number)
+        wire.client(request("JoinGroup", 5, 1, "app", **about))
+        wire.broker(response("JoinGroup", 5, 1, generation_id=1, member_id="m"))
+        wire.client(request("OffsetCommit", 7, 2, "app", **about, generation_id=1))
+        wire.broker(response("OffsetCommit", 7, 2))
+        events += wire.events
+    for exchange in told(events, context):
+        for each in (delivery, groups):
+            each.add(row_of(exchange, context.names), exchange)  # type: ignore[attr-defined]
+    audit = Audit(delivery, groups, None)
+    sorts = []
+    items = Keyed.items
+
+    def counted(table: Keyed[Any]) -> Any:
+        sorts.append(table)
+        return items(table)
+
+    monkeypatch.setattr(Keyed, "items", counted)
+    names = groups.names()
+    assert len(names) == 50
+    for name in names:
+        audit.events(name)
+        assert groups.story(name) is not None
+    assert len(sorts) <= 5
