@@ -26,6 +26,11 @@ SHARE: Final = 5
 """So many times longer than making a table took, the next one is away at least."""
 
 
+def _state(numbers: Numbers | None) -> int:
+    """Another one whenever a board may look different: its last words come with the end."""
+    return -1 if numbers is None else 2 * numbers.version + numbers.done
+
+
 class Host:
     """The scene of all boards of a program."""
 
@@ -71,6 +76,10 @@ class Host:
         """An accumulator as it is by now, of everything or of what the filter shows."""
         return self._numbers(limited=limited).get(name)
 
+    def growing(self, *, limited: bool) -> bool:
+        """Whether accumulators are not yet of the whole input."""
+        return not self._numbers(limited=limited).done
+
     def _numbers(self, *, limited: bool) -> Numbers:
         text = self.app.view_.wanted if limited else ""
         if not text:
@@ -107,10 +116,7 @@ class Host:
         board.tick()
 
     def _versions(self) -> tuple[int, int]:
-        return (
-            -1 if self._all is None else self._all.version,
-            -1 if self._some is None else self._some[1].version,
-        )
+        return _state(self._all), _state(self._some[1] if self._some is not None else None)
 
     def findings(self, known: int) -> tuple[int, list[Finding]] | None:
         """What is found by now, with its version; None when there is nothing but `known`."""

@@ -45,6 +45,7 @@ class ReadScene:
         self.glyphs = Glyphs()
         self.control: Any = None
         self.filter = ""
+        self.counting = False
         self.limited: list[str] = []
         self.shown: list[str] = []
         self.prepared: list[str] = []
@@ -55,7 +56,7 @@ class ReadScene:
         """The same capture, nothing noted."""
         new = object.__new__(ReadScene)
         new.store, new.statistics = self.store, self.statistics
-        new.glyphs, new.control, new.filter = Glyphs(plain), None, ""
+        new.glyphs, new.control, new.filter, new.counting = Glyphs(plain), None, "", False
         new.limited, new.shown, new.prepared, new.exchanges, new.told = [], [], [], [], []
         return new
 
@@ -63,6 +64,9 @@ class ReadScene:
         if limited:
             self.limited.append(name)
         return self.statistics.get(name)
+
+    def growing(self, *, limited: bool) -> bool:
+        return self.counting
 
     def times(self) -> Times:
         return Times("u")

@@ -64,6 +64,13 @@ class SomeFindings:
         ]
 
 
+class NoFindings:
+    """Nothing, or nothing yet."""
+
+    def rows(self, names: object = None) -> list[dict[str, object]]:
+        return []
+
+
 @pytest.fixture(scope="module")
 def demo() -> ReadScene:
     scene = ReadScene(SAMPLES / "demo.pcap")
@@ -85,6 +92,22 @@ def test_screens_look_as_they_did(
         compare(f"{board.TITLE.lower()}-{size[0]}x{size[1]}", text_of(app))
 
     perform(board, demo.fresh(), steps, size)
+
+
+def test_what_is_still_counted_is_not_called_fine(demo: ReadScene) -> None:
+    scene = demo.fresh()
+    scene.statistics = {**demo.statistics, "findings": NoFindings()}
+    scene.counting = True
+
+    async def steps(app, pilot):
+        assert FindingsBoard.EMPTY not in text_of(app)
+        assert FindingsBoard.EARLY in text_of(app)
+        scene.counting = False
+        app.board.refresh_numbers()
+        await pilot.pause()
+        assert FindingsBoard.EMPTY in text_of(app)
+
+    perform(FindingsBoard, scene, steps)
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.TITLE)

@@ -49,6 +49,8 @@ class Board(Vertical):
     LINES_MATTER: ClassVar[bool] = True
     """Whether the tabs are about the line under the cursor."""
     EMPTY: ClassVar[str] = "nothing of this kind in the capture"
+    """Said when all is counted; until then it is `EARLY`."""
+    EARLY: ClassVar[str] = "nothing yet ..."
     KEYS: ClassVar[tuple[Key, ...]] = ()
     """Besides those of every board."""
     HELP: ClassVar[str] = ""
@@ -201,7 +203,12 @@ class Board(Vertical):
     def refresh_numbers(self) -> None:
         """There are new numbers, or another filter."""
         found = self.lines()
-        self.table.empty = "counting ..." if found is None else self.EMPTY
+        if found is None:
+            self.table.empty = "counting ..."
+        elif self.scene.growing(limited=self.limited):
+            self.table.empty = self.EARLY
+        else:
+            self.table.empty = self.EMPTY
 
         def change() -> None:
             self.sheet.fill(found or (), self.scene.times())

@@ -52,6 +52,7 @@ class LiveBoard(Board):
     TABS = ("Rules", "Connections", "Proxy", "Counters")
     LINES_MATTER = False
     EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
+    EARLY = EMPTY
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("live.hold", "i", "i", "hold", "hold what a filter matches; an empty one ends it"),
         Key("live.release", "u", "u", "release", "let the held frame go on"),
