@@ -84,15 +84,13 @@ class Job:
                 yield from self._lines()
 
     def _exchanges(self) -> Iterator[tuple[int, Exchange]]:
-        session = self._store.session
         for seen, number in enumerate(self._numbers):
             if self.stopped:
                 return
-            index = session.index_of(number)
             try:
-                if index is None:
+                exchange = self._store.exchange(number)
+                if exchange is None:
                     raise CaptureError("gone")
-                exchange = session.exchange(index)
             except CaptureError:
                 self.missing += 1
                 continue

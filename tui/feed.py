@@ -185,8 +185,8 @@ class ProcessFeed:
             case "rows":
                 self._source.spool.follow(message["spool"], MARGIN)
                 self._source.follow(message["kept"])
-                self.store.drop(message["delta"].get("drop", 0))
-                apply(message["delta"], self.store.session)
+                with self.store.dropping(message["delta"].get("drop", 0)):
+                    apply(message["delta"], self.store.session)
                 self.store.texts.extend(message["texts"])
                 self.store.ends.extend(message["ends"])
                 progress.read = message["read"]

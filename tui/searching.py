@@ -20,18 +20,16 @@ _HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE
 def search(store: Store, numbers: Iterable[int], text: str, scope: str) -> Iterator[int | None]:
     """For each exchange its number when the text is in it, else None."""
     needles = _octets(text) if scope == "bytes" else _json(text)
-    session = store.session
     for number in numbers:
-        index = session.index_of(number)
         found = None
-        if index is not None:
-            try:
-                exchange = session.exchange(index)
+        try:
+            exchange = store.exchange(number)
+            if exchange is not None:
                 data = _wire(exchange) if scope == "bytes" else _fields(store, exchange)
                 if any(needle in data for needle in needles):
                     found = number
-            except (CaptureError, IndexError):
-                pass  # its bytes are gone
+        except (CaptureError, IndexError):
+            pass  # its bytes are gone
         yield found
 
 

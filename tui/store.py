@@ -7,7 +7,8 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,8 @@ PERIOD: Final = 0.1
 SPENT: Final = 0.03
 """Seconds of a period that may go into rows before their turn."""
 LOOKED: Final = 5_000
+MOVE_S: Final = 0.005
+"""Until rows are read again that were on the move."""
 MOST_ENDS: Final = 1_000_000
 """The last ones: input without end has no more."""
 
@@ -163,6 +166,8 @@ class Store:
         self.budget = Budget()
         self.waiting = False
         """A row was asked for that takes too long now: ask again soon."""
+        self._moves = 0
+        """Goes up when rows begin to be dropped, and when they are: odd in between."""
         self.ends: deque[tuple[int, int | None, str, int]] = deque(maxlen=MOST_ENDS)
         """(connection, side, how, when) of those that ended."""
         self.progress = Progress()
@@ -189,11 +194,36 @@ class Store:
         """How many percent of the rows are whole."""
         return 100 * self.whole // max(1, len(self))
 
-    def drop(self, count: int) -> None:
-        """The session is about to forget its oldest rows."""
-        if count:
+    @contextmanager
+    def dropping(self, count: int) -> Iterator[None]:
+        """While the session forgets so many of its oldest rows."""
+        if not count:
+            yield
+            return
+        self._moves += 1
+        try:
             self.texts.drop(count)
             self._looked.clear()
+            yield
+        finally:
+            self._moves += 1
+
+    def exchange(self, number: int) -> Exchange | None:
+        """An exchange by its number, for threads: rows may go while it is read. None: it is not
+        kept; `CaptureError` when its bytes are not."""
+        while True:
+            moves = self._moves
+            try:
+                index = self.session.index_of(number)
+                found = None if index is None else self.session.exchange(index)
+            except Exception:
+                # Of columns that are just being shortened nothing fits.
+                if moves == self._moves and not moves % 2:
+                    raise
+            else:
+                if moves == self._moves and not moves % 2:
+                    return found
+            time.sleep(MOVE_S)
 
     def result(self, index: int) -> str:
         """The last column; with names of topics that were told later. Rows whose bodies were not

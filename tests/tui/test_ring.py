@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +98,39 @@ def test_texts_go_from_the_front() -> None:
     assert store.texts.rows_with(re.compile(b"fthr")) == []
 
 
+def test_a_row_that_is_read_while_others_go_is_the_right_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with open_capture([SAMPLE]) as capture:
+        store = Store(capture.source.read, capture.context)
+        for exchange in capture.exchanges():
+            store.add(exchange)
+        session, wanted = store.session, 50
+        read = session.exchange
+
+        def torn(index: int) -> Any:
+            monkeypatch.undo()
+            with store.dropping(7):
+                session.drop(7)
+            return read(index)
+
+        monkeypatch.setattr(session, "exchange", torn)
+        found = store.exchange(wanted)
+        assert found is not None
+        assert found.number == wanted
+        assert store.exchange(3) is None
+
+        told: list[Any] = []
+        reading = threading.Thread(target=lambda: told.append(store.exchange(wanted)))
+        with store.dropping(5):
+            reading.start()
+            reading.join(0.1)
+            assert not told
+            session.drop(5)
+        reading.join(10)
+        assert [each.number for each in told] == [wanted]
+
+
 class Live:
     """A client that comes again and again under another name, seen through the pipe."""
 
@@ -131,8 +166,8 @@ class Live:
             self.child.extend(some, rows)
             self.child.fill(some, rows)
             delta = pickle.loads(pickle.dumps(self.growth.take(self.limit), protocol=5))
-            self.store.drop(delta.get("drop", 0))
-            apply(delta, self.store.session)
+            with self.store.dropping(delta.get("drop", 0)):
+                apply(delta, self.store.session)
             self.store.texts.extend([result(row) for row in rows])
             self.view.advance(60)
             self.told += size

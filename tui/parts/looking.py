@@ -90,11 +90,12 @@ class Looking(Base):
             return around(store, notes, number, mentions.of(number))
 
         def make() -> Document:
+            from captures.spool import NotKept
             from tui.document import Document  # loads while the list is drawn
 
-            index = store.session.index_of(number)
-            assert index is not None
-            exchange = store.session.exchange(index)
+            exchange = store.exchange(number)
+            if exchange is None:
+                raise NotKept(f"exchange {number} is no longer kept")
             made = Document(exchange, store.session.context.names, hints, store.find)
             made.tree(chosen or made.usual_tab())
             return made
