@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("kafkascope.proxy")
 
 MAX_NOTICES: Final = 10_000
+"""That are not said again; the oldest ones may be."""
 KEPT_NOTICES: Final = 100
 
 
@@ -73,7 +74,7 @@ class Hub:
         """How many notices there were."""
         self.watchers: set[Callable[[], None]] = set()
         """Called when rules, held frames or notices change."""
-        self._said: set[str] = set()
+        self._said: dict[str, None] = {}
 
     def changed(self) -> None:
         """Tell those who watch."""
@@ -82,8 +83,10 @@ class Hub:
 
     def once(self, key: str, sentence: str) -> None:
         """Say something the first time that it is true."""
-        if key not in self._said and len(self._said) < MAX_NOTICES:
-            self._said.add(key)
+        if key not in self._said:
+            if len(self._said) >= MAX_NOTICES:
+                self._said.pop(next(iter(self._said)))
+            self._said[key] = None
             self.notices.append((time.time_ns(), sentence))
             self.said += 1
             _log.warning("%s", sentence)

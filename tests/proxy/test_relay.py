@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dissectors.registry import decode_response
 from proxy.actions import BROKER, CLIENT, End, Read, Send, WakeUp
+from proxy.hub import MAX_NOTICES
 from proxy.rules import Chain
 from proxy.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace, Throttle
 from tests.proxy.kit import (
@@ -372,3 +373,13 @@ def test_unknown_apis_pass() -> None:
     bench.feed(BROKER, answer)
     assert bench.sent(BROKER) == data
     assert bench.sent(CLIENT) == answer
+
+
+def test_however_much_was_said_what_is_new_is_said() -> None:
+    hub = Bench().hub
+    for number in range(MAX_NOTICES + 5):
+        hub.once(f"connection {number}", "one of many")
+    hub.once("listener", "something else")
+    hub.once("listener", "something else")
+    assert hub.said == MAX_NOTICES + 6
+    assert [text for _, text in hub.notices][-2:] == ["one of many", "something else"]
