@@ -345,6 +345,10 @@ def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part
     """Append where [start, end) stands in the input, from piece `index` on; the last piece's
     index."""
     piece = pieces[index]
+    here = piece.at + start - piece.start
+    if out and out[-1].packet == piece.packet and out[-1].at + out[-1].size == here:
+        # The same one goes on: the size before it was read alone.
+        start -= out.pop().size
     last = len(pieces) - 1
     while index < last and pieces[index + 1].start < end:
         stop = pieces[index + 1].start

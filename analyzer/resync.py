@@ -146,12 +146,15 @@ class Hunt:
         if not held:
             self._offset = offset
         base = len(held)
-        last = self._pieces[-1].packet if self._pieces else None
-        for piece in pieces:
-            if piece.packet != last or not self._pieces:
-                self._starts.append(base + piece.start)
-            self._pieces.append(piece._replace(start=base + piece.start))
-            last = piece.packet
+        last = self._pieces[-1] if self._pieces else None
+        for each in pieces:
+            piece = each._replace(start=base + each.start)
+            if last is None or piece.packet != last.packet:
+                self._starts.append(piece.start)
+            elif piece.at - last.at == piece.start - last.start:
+                continue  # the same one goes on: the size before it was looked at alone
+            self._pieces.append(piece)
+            last = piece
         held += data
 
     def search(self, *, last: bool = False) -> int | None:
