@@ -98,10 +98,9 @@ class Directory(Protocol):
 class Rewriter:
     """Puts our addresses in place of the brokers'."""
 
-    def __init__(self, directory: Directory, say: Any = None) -> None:
+    def __init__(self, directory: Directory) -> None:
         self.directory = directory
         self._known: dict[Any, tuple[bytes | None, str]] = {}
-        self._say = say
 
     def rewrites(self, key: int) -> bool:
         """Whether the responses of an API may hold addresses."""

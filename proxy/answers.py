@@ -20,7 +20,7 @@ from dissectors.layout import (
     Wire,
     implied_default,
 )
-from dissectors.registry import APIS, layout_of, response_header_version, write_layout
+from dissectors.registry import layout_of, response_header_version, write_layout
 
 if TYPE_CHECKING:
     from dissectors.registry import Decoded
@@ -205,19 +205,3 @@ def _meanings(slot: Slot) -> set[str]:
     if isinstance(element, StructWire):
         return set(_plain(element))
     return {_meaning(slot)}
-
-
-def has_place(key: int) -> bool:
-    """Whether any version of an API's response has an error code."""
-    api = APIS[key]
-    layout = layout_of(f"{api.name}Response", api.versions.high)
-    return _has_error(layout.body)
-
-
-def _has_error(wire: Wire) -> bool:
-    if isinstance(wire, ArrayWire):
-        return _has_error(wire.element)
-    if isinstance(wire, StructWire):
-        slots = (*wire.slots, *wire.tags)
-        return any(s.name == "error_code" or _has_error(s.wire) for s in slots)
-    return False

@@ -103,11 +103,6 @@ class Notes:
         session.context.names.learn(topic_id, name)
         self._write(session)
 
-    def unmark_all(self, session: Session) -> None:
-        """No marks."""
-        self.marked.clear()
-        self._write(session)
-
     def comment(self, number: int, text: str, session: Session) -> None:
         """Say something about an exchange; nothing takes it back."""
         if text:

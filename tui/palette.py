@@ -12,7 +12,6 @@ from rich.text import Text
 from analyzer.render_list import ascii_only, safe
 
 NORMAL: Final = Style()
-DIM: Final = Style(color="#9a9a9a")
 STRONG: Final = Style(bold=True)
 
 _ALWAYS: Final = {

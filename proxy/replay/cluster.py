@@ -11,7 +11,6 @@ from proxy.replay.peer import Peer, PeerError, Reach
 
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""
-UNKNOWN_TOPIC: Final = 3
 LEADER_NOT_AVAILABLE: Final = 5
 TRIES: Final = 40
 PAUSE: Final = 0.25

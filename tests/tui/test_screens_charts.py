@@ -17,7 +17,6 @@ from tui.screens.charts import (
     heat,
     histogram,
     power_label,
-    resampled,
     slices,
     spark,
 )
@@ -45,14 +44,6 @@ def test_a_count_is_never_invisible() -> None:
 def test_bars_grow_from_the_bottom() -> None:
     assert texts(columns_chart([0, 4, 8], 2)) == ["  █", " ██"]
     assert texts(columns_chart([0, 3, 8], 2)) == ["  █", " ▆█"]
-
-
-@given(st.lists(st.integers(0, 1000), max_size=300), st.integers(1, 120))
-def test_squeezing_slices_keeps_their_sum(counts, width) -> None:
-    found = resampled(counts, width)
-    assert len(found) == width
-    if len(counts) >= width:
-        assert sum(found) == sum(counts)
 
 
 def test_labels_of_powers_have_their_units() -> None:

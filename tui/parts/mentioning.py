@@ -23,13 +23,8 @@ class Mentioning(Looking):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._asked_for = False
         self._version = -1
         self._due = 0.0
-
-    def want_findings(self) -> None:
-        """Somebody wants to see them, however much there is."""
-        self._asked_for = True
 
     @property
     def finding(self) -> bool:
@@ -39,7 +34,7 @@ class Mentioning(Looking):
     def _wants_findings(self) -> bool:
         progress = self.feed.store.progress
         few = progress.done and 0 < len(self.feed.store) <= self.few
-        asked = self._asked_for or "finding" in self.view_.text or self.colours.asks("finding")
+        asked = "finding" in self.view_.text or self.colours.asks("finding")
         return asked or few or self.tab == "Context"
 
     def finding_words(self) -> str:

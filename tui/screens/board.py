@@ -3,7 +3,7 @@ about the line under the cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
@@ -82,7 +82,6 @@ class Board(Vertical):
         self.tabs = Splitter(classes="board-tabs", markup=False)
         self.zoomed = False
         self._rest: Timer | None = None
-        self._asked_tab: Callable[[Line], str] = lambda line: ""
 
     # --- what subclasses say ----------------------------------------------------------------
 

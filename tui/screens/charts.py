@@ -60,19 +60,6 @@ def columns_chart(counts: Sequence[int], height: int, role: str = "bar") -> list
     return out
 
 
-def resampled(counts: Sequence[int], width: int) -> list[int]:
-    """As many slices as there are columns: sums of neighbours, or each one stretched."""
-    size = len(counts)
-    if not size or width <= 0:
-        return [0] * max(0, width)
-    if size <= width:
-        return [counts[column * size // width] for column in range(width)]
-    out = [0] * width
-    for index, count in enumerate(counts):
-        out[index * width // size] += count
-    return out
-
-
 # --- logarithmic axes ---------------------------------------------------------------------------
 
 

@@ -63,11 +63,6 @@ def _is_host(text: str) -> bool:
     return True
 
 
-def of_client_and_api(line: Line) -> str:
-    """A client's use of an API."""
-    return both(of_client(line), of_api(line))
-
-
 def of_api(line: Line) -> str:
     """`api == Fetch`, with version, client and broker where the line tells them."""
     parts = []
@@ -118,12 +113,6 @@ def of_rebalance(line: Line) -> str:
     """What a group did while it rebalanced."""
     begin, spent = line["time"], line.get("duration")
     return both(of_group(line), of_span(begin, None if spent is None else begin + spent))
-
-
-def of_node(line: Line) -> str:
-    """A broker by its address."""
-    address = line.get("address")
-    return f"broker == {word(address)}" if address else ""
 
 
 Evidence = Callable[[Line], str]
