@@ -25,6 +25,15 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+def is_host(name: str) -> bool:
+    """Whether a name can be looked up at all: `a..b` and labels over 63 letters cannot."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Address:
     """`host:port`, `:port`, `host`, `[::1]:port`; `ValueError` with a sentence."""
     rest = text.strip()
@@ -34,9 +43,13 @@ def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Ad
     elif rest.count(":") > 1:
         name, digits = rest, ""
     else:
-        name, _, digits = rest.partition(":")
+        name, colon, digits = rest.partition(":")
+        if name.isdecimal() and not colon:
+            raise ValueError(f"{text!r} is a port alone; write :{name}")
     if digits and not (digits.isdecimal() and int(digits) < 65_536):
         raise ValueError(f"{text!r} has no port between 0 and 65535")
+    if not is_host(name):
+        raise ValueError(f"{text!r} has no name of a host")
     return Address(name or host, int(digits) if digits else port)
 
 
@@ -53,9 +66,12 @@ class Listener:
 def open_socket(address: Address) -> socket.socket:
     """A socket that accepts from now on; `OSError`."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    infos = socket.getaddrinfo(
-        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    try:
+        infos = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(address)) from None
     for info in infos:
         family = info[0]
         where = info[4]

@@ -230,12 +230,17 @@ def _load(context: SSL.Context, certificate: Path, key: Path | None) -> None:
     for path in (certificate, key):
         if path is not None and not path.is_file():
             raise OSError(f"there is no file {path}")
+    keys = key or certificate
+    wrong = f"{certificate} holds no PEM certificate"
     try:
         context.use_certificate_chain_file(str(certificate))
-        context.use_privatekey_file(str(key or certificate))
+        wrong = f"{keys} holds no PEM key without a password"
+        context.use_privatekey_file(str(keys))
         context.check_privatekey()
     except SSL.Error as error:
-        raise ValueError(f"{certificate} and {key or certificate} do not fit: {error}") from error
+        if "mismatch" in str(error):
+            wrong = f"the key in {keys} is not that of the certificate in {certificate}"
+        raise ValueError(wrong) from error
 
 
 def _use(context: SSL.Context, entry: Any) -> None:

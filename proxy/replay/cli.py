@@ -12,6 +12,7 @@ import click
 from analyzer.commands.options import Wish, input_options_but_to
 from analyzer.commands.output import Output
 from analyzer.render_list import safe
+from proxy.directory import is_host
 
 if TYPE_CHECKING:
     import ssl
@@ -114,7 +115,7 @@ def replay(
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not is_host(host) or not port.isdigit() or not 0 < int(port) < 65536:
         raise click.BadParameter(f'"{text}": write HOST:PORT', param_hint="--to")
     return host.strip("[]"), int(port)
 

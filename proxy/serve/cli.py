@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from analyzer.commands.options import Wish, input_options
+from proxy.directory import is_host
 
 if TYPE_CHECKING:
     import ssl
@@ -92,7 +93,7 @@ def serve(
       kcat -b 127.0.0.1:19092 -C -t orders -o beginning -e
     """
     host, _, port = listen.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not is_host(host) or not port.isdigit() or int(port) > 65535:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
     host = host.strip("[]")
     options = Options(
@@ -189,8 +190,9 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
             host, taken = await server.listen(options.host, port)
             places[node] = options.advertise or host, taken
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else error
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error
+        # Of names that nobody knows the number is below 0, and not the system's.
+        known = error.errno is not None and error.errno > 0
+        why = os.strerror(error.errno or 0) if known else error.strerror or error
         click.echo(f"kafkascope: {options.host}:{port}: {why}", err=True)
         await server.stop()
         return BUSY

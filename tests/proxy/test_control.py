@@ -31,6 +31,9 @@ from tests.proxy.kit import (
     response,
     until,
 )
+from tui.cli import main
+
+SAMPLE = str(Path(__file__).parents[2] / "captures" / "samples" / "sasl-old.pcap")
 
 
 def run(coroutine: Any) -> Any:
@@ -204,6 +207,26 @@ def test_the_grammar_of_faults_names_every_action() -> None:
 )
 def test_addresses_as_people_write_them(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
+
+
+def test_a_port_alone_is_no_address() -> None:
+    with pytest.raises(ValueError, match="write :19092"):
+        parse_address("19092")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("proxy", "--upstream", "a..b:1"),
+        ("serve", SAMPLE, "--listen", "a..b:1"),
+        ("replay", SAMPLE, "--to", "a..b:1"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_no_name_of_a_host_is_wrong_usage(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, list(words))
+    assert done.exit_code == 2
+    assert "a..b:1" in done.output
 
 
 def test_help_loads_no_engine() -> None:

@@ -131,8 +131,10 @@ def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
 
 def test_a_certificate_without_its_key_is_refused_at_the_start(authority: Authority) -> None:
     async def main() -> None:
-        with pytest.raises(ValueError, match="do not fit"):
+        with pytest.raises(ValueError, match="holds no PEM key"):
             await KafkaProxy("127.0.0.1:1", tls=ClientTls(authority.certificate)).start()
+        with pytest.raises(ValueError, match="holds no PEM certificate"):
+            await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path(__file__))).start()
         with pytest.raises(OSError, match="no file"):
             await KafkaProxy("127.0.0.1:1", tls=ClientTls(Path("nowhere.pem"))).start()
 
