@@ -117,6 +117,8 @@ class Session:
         """The same of rows whose bodies were read."""
         self._fetch_sessions: dict[int, FetchSession] = {}
         """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
+        self._ended: dict[int, int] = {}
+        """By index: when the connections of requests without an answer ended."""
         self._index = array("q")
         """By exchange number, from `_index_from` on; counts dropped rows, too."""
         self._index_from = 0
@@ -150,6 +152,8 @@ class Session:
         for key, exchange in enumerate(exchanges, self.rows_told):
             if exchange.undecoded or exchange.notes:
                 self._hints[key] = (exchange.undecoded, exchange.notes)
+            if exchange.ended_ns is not None:
+                self._ended[key] = exchange.ended_ns
         self.rows_told += len(exchanges)
 
     def fill(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
@@ -189,7 +193,7 @@ class Session:
             self._compact(column, table)
         self._compact_connections()
         self.dropped += count
-        for remarks in (self._remarks, self._hints, self._fetch_sessions):
+        for remarks in (self._remarks, self._hints, self._fetch_sessions, self._ended):
             for key in [key for key in remarks if key < self.dropped]:
                 del remarks[key]
         self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
@@ -205,7 +209,7 @@ class Session:
         for name in ROW_COLUMNS:
             del getattr(self, name)[:]
         self._ids.clear()
-        for remarks in (self._remarks, self._hints, self._fetch_sessions):
+        for remarks in (self._remarks, self._hints, self._fetch_sessions, self._ended):
             remarks.clear()
         self._frames.drop(len(self._frames) + self._frames.dropped)
 
@@ -287,6 +291,7 @@ class Session:
             undecoded=undecoded,
             notes=notes,
             fetch_session=self._fetch_sessions.get(self.dropped + index),
+            ended_ns=self._ended.get(self.dropped + index),
         )
 
     def frames(self, index: int) -> tuple[int, ...]:

@@ -91,8 +91,8 @@ class Unanswered(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Requests without an answer; the last answer of each connection."""
-        if row.state == "lost" and row.api != "SaslToken":
-            age = _end(exchange) - row.time_ns
+        if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
+            age = exchange.ended_ns - row.time_ns
             if row.reason.startswith(("closed by", "reset by")) and not _harmless(row, age):
                 host = host_of(row.client_address)
                 key = (row.client_id, host, row.api, row.broker_address, row.reason)
@@ -177,12 +177,6 @@ class Unanswered(Detector):
                     number=late.answer[1],
                     about=[("connection", str(number))],
                 )
-
-
-def _end(exchange: Exchange) -> int:
-    """When its connection ended. The connection itself tells the last packet that was read, which
-    depends on how much is read at once: it has to do where an exchange was put together anew."""
-    return exchange.connection.last_ns if exchange.ended_ns is None else exchange.ended_ns
 
 
 def _harmless(row: Row, age_ns: int) -> bool:

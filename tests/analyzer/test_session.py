@@ -58,6 +58,7 @@ def test_exchanges_come_back_as_they_were(path: Path) -> None:
                     continue
                 assert was is None or (was.frame, was.body) == (now.frame, now.body)
             assert again.fetch_session == exchange.fetch_session
+            assert again.ended_ns == exchange.ended_ns
             names = first.context.names
             assert to_json(row_of(again, names)) == to_json(row_of(exchange, names))
 
