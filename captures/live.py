@@ -56,6 +56,8 @@ def refusal(interface: str, program: str, said: str) -> CaptureError:
     if any(word in said.lower() for word in _DENIED):
         remedy = f"sudo setcap cap_net_raw,cap_net_admin=eip {os.path.realpath(program)}"
         return NotAllowed(f"not allowed to capture on {interface}; grant it with: {remedy}")
+    if reason.startswith("(") and reason.endswith(")"):
+        reason = reason[1:-1]  # as dumpcap ends
     return CaptureError(f"cannot capture on {interface}: {reason}")
 
 

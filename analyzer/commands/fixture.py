@@ -78,7 +78,10 @@ def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
         made = making.fixtures()
         _write(made, target, redact)
         if not wish.quiet:
-            click.echo(f"kafkascope: {len(made)} messages written to {target}", err=True)
+            click.echo(
+                f"kafkascope: {len(made)} message{'s' * (len(made) != 1)} written to {target}",
+                err=True,
+            )
             for reason, count in sorted(making.left_out.items()):
                 click.echo(f"kafkascope: {count} messages left out: {reason}", err=True)
         return reading.finish()
@@ -173,7 +176,9 @@ def new(
     else:
         target = Path(output)
         _write(made, target, "none")
-        click.echo(f"kafkascope: {len(made)} messages written to {target}", err=True)
+        click.echo(
+            f"kafkascope: {len(made)} message{'s' * (len(made) != 1)} written to {target}", err=True
+        )
     return 0
 
 

@@ -220,7 +220,8 @@ async def _run(
             remap.nodes.learn(captured, live)
         if not wish.quiet:
             address = f"{cluster.bootstrap[0]}:{cluster.bootstrap[1]}"
-            told = f"{len(cluster.nodes)} nodes, {known_versions(cluster.versions)}"
+            nodes = len(cluster.nodes)
+            told = f"{nodes} node{'s' * (nodes != 1)}, {known_versions(cluster.versions)}"
             click.echo(f"kafkascope: replaying to {address} ({told})", err=True)
 
         def say(exchange: Any, text: str) -> None:

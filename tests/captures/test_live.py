@@ -34,6 +34,8 @@ def test_a_missing_right_names_the_command_that_grants_it() -> None:
     other = refusal("eth9", "/usr/bin/dumpcap", "There is no device named eth9\n")
     assert not isinstance(other, NotAllowed)
     assert str(other) == "cannot capture on eth9: There is no device named eth9"
+    said = "The capture session could not be initiated.\n(No such device exists)\n"
+    assert str(refusal("eth9", "dumpcap", said)) == "cannot capture on eth9: No such device exists"
 
 
 def test_reads_a_program_and_stops_it(tmp_path: Path) -> None:
