@@ -183,7 +183,7 @@ class Handler(LiveConnectionHandler):
                 task.cancel()
             for stream in self.streams:
                 if stream is not None and not stream.lost:
-                    _finish(stream)
+                    self._finish(stream)
 
     async def handle_connection(self, connection: Connection) -> None:
         """Read one side until it ends; then keep it while the other side may still send."""
@@ -364,6 +364,15 @@ class Handler(LiveConnectionHandler):
             if io.handler is not None:
                 io.handler.cancel("the proxy stops")
 
+    def _finish(self, stream: Stream) -> None:
+        """Give the last bytes a while, then cut."""
+        stream.close()
+        if stream.unsent:
+            closing = self.route.closing
+            closing.add(stream)
+            stream.gone.add_done_callback(lambda _: closing.discard(stream))
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, stream.abort)
+
     def kill(self) -> None:
         """End both sides at once."""
         for stream in self.streams:
@@ -394,10 +403,3 @@ def _couple(client: Stream, broker: Stream, hub: Hub) -> None:
 
     client.on_full = client_full
     broker.on_full = broker_full
-
-
-def _finish(stream: Stream) -> None:
-    """Give the last bytes a while, then cut."""
-    stream.close()
-    if stream.unsent:
-        asyncio.get_running_loop().call_later(LINGER_SECONDS, stream.abort)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from proxy.directory import Nodes
     from proxy.handler import Handler
     from proxy.hub import Hub
+    from proxy.stream import Stream
     from proxy.tls import Tls
 
 Mode = Literal["reverse", "transparent", "socks5"]
@@ -69,6 +70,8 @@ class Route:
         self.tls = tls
         self.node_id = node_id
         self.ports: deque[int] = deque(maxlen=1000)
+        self.closing: set[Stream] = set()
+        """Of connections that are over: their last bytes are on their way."""
         self.spec = ProxyMode.parse("reverse:tcp://127.0.0.1:9092" if mode == "reverse" else mode)
 
     @property

@@ -100,6 +100,8 @@ class KafkaProxy:
         )
         self._looking: asyncio.TimerHandle | None = None
         self._arena = self.hub.arena = Arena()
+        self._closing: set[Stream] = set()
+        """See `Route.closing`."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
         self._sockets: list[Listener] = []
@@ -165,6 +167,8 @@ class KafkaProxy:
         self.kill()
         if self._tasks:
             await asyncio.wait(tuple(self._tasks), timeout=5)
+        if self._closing:
+            await asyncio.wait([stream.gone for stream in self._closing], timeout=5)
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
@@ -183,6 +187,8 @@ class KafkaProxy:
             server.close()
         for handler in tuple(self.handlers):
             handler.kill()
+        for stream in tuple(self._closing):
+            stream.abort()
 
     @property
     def bootstrap(self) -> str:
@@ -243,7 +249,7 @@ class KafkaProxy:
         from proxy.route import Route, options
 
         route = Route(self.hub, self._arena, self.mode, self.nodes, self.tls, listener.node_id)
-        route.ports = self.upstream_ports
+        route.ports, route.closing = self.upstream_ports, self._closing
         made = options()
         loop = asyncio.get_running_loop()
         self._sockets.append(listener)

@@ -25,6 +25,7 @@ from tests.proxy.kit import (
     connect,
     echo,
     endpoint,
+    frame,
     produce,
     read_frame,
     request,
@@ -650,5 +651,25 @@ def test_an_answer_that_waits_is_given_though_its_broker_has_left(
             assert await asyncio.wait_for(reader.read(), 30) == response(HEARTBEAT, 4)
             writer.close()
             await until(lambda: not made.handlers)
+
+    run(main())
+
+
+def test_a_client_that_takes_nothing_does_not_outlive_the_proxy() -> None:
+    def large(key: int, version: int, asked: bytes) -> bytes:
+        return frame(asked[8:12] + bytes(32 * MB))
+
+    async def main() -> None:
+        async with broker(large) as up:
+            proxy = KafkaProxy(str(up))
+            await proxy.start()
+            _, writer = await connect(proxy.bootstrap)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(request(HEARTBEAT, 4))
+            await until(lambda: any(h.busy and h.holds() for h in proxy.handlers))
+            streams = [each for handler in proxy.handlers for each in handler.streams]
+            await proxy.stop(0.1)
+            assert [each is not None and each.lost for each in streams] == [True, True]
+            writer.transport.abort()
 
     run(main())
