@@ -48,7 +48,9 @@ class Endpoint(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One TCP conversation. Mutable counters; the same object in all its events."""
+    """One TCP conversation; the same object in all its events. Its counters go on: whole blocks are
+    counted before anybody hears of their events, so what is read of them at an event depends on how
+    the input was cut. Ends, comment and `handshake` stay as they were told with `Opened`."""
 
     number: int
     """From 0, in the order of first packets, as Wireshark's `tcp.stream`."""

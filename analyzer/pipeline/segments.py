@@ -80,7 +80,8 @@ class Keys(dict[bytes, int]):
 def segments(
     name: str, split: Split, *, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The segments of a part. Damage is told by the index."""
+    """The segments of a part. Damage is told by the index. An IP packet whose fragments stand in
+    two parts is not put together: neither reader sees the other's."""
     keys, fragments = Keys(), Fragments()
     with read_split(name, split, open_anywhere, block_bytes=block_bytes) as source:
         try:
