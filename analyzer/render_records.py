@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from analyzer.records import Field
+from analyzer.render_tree import escaped
 from analyzer.render_values import internal_lines
 from dissectors.embedded.values import schema_id_of
 from dissectors.errors import DissectError
@@ -106,4 +107,4 @@ def octets(value: bytes | None) -> str:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
         return "0x" + value.hex()
-    return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + '"'
+    return f'"{escaped(text)}"'

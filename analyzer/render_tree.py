@@ -32,13 +32,27 @@ def shown(value: Any, *, full: bool = True) -> str:
     if isinstance(value, bytes):
         return f"{len(value)} bytes" + (f" {_preview(value)}" if value else "")
     if isinstance(value, str):
-        text = "".join(c if c.isprintable() else _escaped(c) for c in value)
+        text = escaped(value)
         return f'"{text}"' if full or len(text) <= SHORT_TEXT else f'"{text[:SHORT_TEXT]}"...'
     return str(value)
 
 
-def _escaped(char: str) -> str:
-    return repr(char)[1:-1]
+class _Escapes(dict[int, str]):
+    """What stands for each character, as `str.translate` asks for it."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = spelled = char if char.isprintable() else repr(char)[1:-1]
+        return spelled
+
+
+_ESCAPES: Final = _Escapes()
+
+
+def escaped(text: str) -> str:
+    """A text with escapes for what does not print. A record may hold a hundred million of these:
+    nothing is made for each."""
+    return text if text.isprintable() else text.translate(_ESCAPES)
 
 
 def _preview(value: bytes) -> str:

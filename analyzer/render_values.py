@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from analyzer.labels import PLAIN, Labels
+from analyzer.render_tree import escaped
 from dissectors.embedded import Embedded, embedded_in
 from dissectors.internal import Content, Internal, masked_content
 from dissectors.layout import ArrayWire, Slot, StructWire, Wire
@@ -125,7 +126,7 @@ def _shown(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in value) + '"'
+            return f'"{escaped(value)}"'
         case Uuid():
             return str(value)
         case bytes():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer.filter_syntax import parse, quoted
+from analyzer.render_records import octets
+from analyzer.render_tree import shown
 from tests.analyzer.batches import batch
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import request, response
@@ -76,8 +80,8 @@ def said(*args: str) -> str:
 )
 def test_a_terminal_gets_nothing_to_obey(odd: str, words: tuple[str, ...]) -> None:
     command = words[:2] if words[0] == "stats" else words[:1]
-    shown = said(*command, odd, *words[len(command) :])
-    assert {char for char in shown if not char.isprintable()} <= {"\n", "\t"}
+    text = said(*command, odd, *words[len(command) :])
+    assert {char for char in text if not char.isprintable()} <= {"\n", "\t"}
 
 
 def test_records_of_a_topic_that_is_no_utf_8_go_to_parquet(odd: str, tmp_path: Path) -> None:
@@ -109,9 +113,9 @@ def test_an_element_that_only_one_side_has_gives_a_terminal_nothing_to_obey(
         for number, topics in enumerate(([], [{"name": OBEYED}]))
     ]
     path = capture_file(tmp_path / "two.pcapng", frames)
-    shown = said("diff", f"{path}#1", f"{path}#2")
-    assert "mine" in shown
-    assert {char for char in shown if not char.isprintable()} <= {"\n"}
+    text = said("diff", f"{path}#1", f"{path}#2")
+    assert "mine" in text
+    assert {char for char in text if not char.isprintable()} <= {"\n"}
 
 
 def test_file_names_give_a_terminal_nothing_to_obey(odd: str, tmp_path: Path) -> None:
@@ -119,9 +123,9 @@ def test_file_names_give_a_terminal_nothing_to_obey(odd: str, tmp_path: Path) ->
     named.write_bytes(Path(odd).read_bytes())
     missing = CliRunner().invoke(main, ["ls", f"{named}x"])
     assert missing.exit_code == 3
-    for shown in (missing.stderr, said("diff", f"{named}#1", f"{named}#2")):
-        assert "mine" in shown
-        assert {char for char in shown if not char.isprintable()} <= {"\n"}
+    for text in (missing.stderr, said("diff", f"{named}#1", f"{named}#2")):
+        assert "mine" in text
+        assert {char for char in text if not char.isprintable()} <= {"\n"}
 
 
 def test_a_file_whose_name_is_no_utf_8_goes_to_tables(odd: str, tmp_path: Path) -> None:
@@ -129,3 +133,19 @@ def test_a_file_whose_name_is_no_utf_8_goes_to_tables(odd: str, tmp_path: Path) 
     named.write_bytes(Path(odd).read_bytes())
     run("spark", str(named), "-o", str(tmp_path / "out"), "--engine", "plain")
     assert run("stats", "apis", str(tmp_path / "out")) == run("stats", "apis", odd)
+
+
+@pytest.mark.parametrize("shorten", [octets, shown])
+def test_a_long_value_that_does_not_print_takes_no_object_for_each_character(
+    shorten: Callable[[Any], str],
+) -> None:
+    size = 1 << 20
+    value: Any = bytes(size) if shorten is octets else "\0" * size
+    tracemalloc.start()
+    try:
+        text = shorten(value)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(text) >= size
+    assert peak < 20 * size
