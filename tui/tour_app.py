@@ -45,7 +45,7 @@ class TourApp(ScopeApp):
         """Say the first step."""
         super().on_mount()
         self.guide.styles.height = "auto"
-        self.guide.styles.max_height = 5
+        self.guide.styles.max_height = 6
         self.guide.styles.padding = (0, 1)
         self.guide.styles.background = "#26262e" if self.current_theme.dark else "#e8e8f0"
         self._tell()

@@ -137,10 +137,12 @@ def test_the_tour_leads_through_the_screens(saved: Path) -> None:
             await pilot.press("7")
             await idle(app, pilot)
             assert "you are there" in text_of(app)
+            await pilot.resize_terminal(80, 24)
             for number in range(2, len(STEPS) + 1):
                 await pilot.press("f2")
                 await idle(app, pilot)
                 assert f"{number}/{len(STEPS)}" in text_of(app)
+                assert "F4" in text_of(app), "which keys lead on is on the smallest terminal, too"
             await pilot.press("f3")
             assert app.stop_number == len(STEPS) - 2
             await pilot.press("f4")
