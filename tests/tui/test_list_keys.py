@@ -71,6 +71,22 @@ def test_while_rows_come_nothing_is_said_to_be_missing_for_good(
     run(store, steps)
 
 
+def test_a_search_that_fails_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*told: object) -> None:
+        raise ArithmeticError("a fault of ours")
+
+    async def steps(app, pilot):
+        said: list[str] = []
+        monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
+        monkeypatch.setattr("tui.searching.search", fail)
+        await pilot.press("ctrl+f", "ctrl+f", *"text", "enter")
+        await idle(app, pilot)
+        assert "a fault of ours" in said[-1]
+        assert not app.busy_with
+
+    run(store, steps)
+
+
 def test_a_row_that_has_gone_is_not_copied(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     async def steps(app, pilot):
         await pilot.press("c")

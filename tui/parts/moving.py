@@ -30,11 +30,14 @@ class Moving(Base):
     """The cursor of the list, and its order."""
 
     class Found(Message):
-        """A search in messages is so far; `number` is where it ended."""
+        """A search in messages is so far; `number` is where it ended, `why` why it could not."""
 
-        def __init__(self, search: int, share: float, number: int | None, done: bool) -> None:
+        def __init__(
+            self, search: int, share: float, number: int | None, done: bool, why: str = ""
+        ) -> None:
             super().__init__()
             self.search, self.share, self.number, self.done = search, share, number, done
+            self.why = why
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -264,7 +267,7 @@ class Moving(Base):
         self.busy_with = f'searching "{self.found}"'
         self.say()
 
-        def run() -> None:
+        def look() -> None:
             told = time.monotonic()
             for seen, found in enumerate(search(store, map(int, numbers), self.found, self.scope)):
                 if number != self._search:
@@ -276,6 +279,13 @@ class Moving(Base):
                     told = time.monotonic()
                     self.post_message(self.Found(number, seen / len(numbers), None, False))
             self.post_message(self.Found(number, 1.0, None, True))
+
+        def run() -> None:
+            try:
+                look()
+            except Exception as error:  # the outermost guard of the thread: it tells
+                why = f"the search failed: {error!r}"
+                self.post_message(self.Found(number, 1.0, None, True, why))
 
         threading.Thread(target=run, daemon=True).start()
 
@@ -294,7 +304,9 @@ class Moving(Base):
             self.busy_with = f'searching "{self.found}" {100 * event.share:.0f} %'
         else:
             self.busy_with = ""
-            if event.number is None:
+            if event.why:
+                self.tell(event.why, "warning")
+            elif event.number is None:
                 self.tell(f'"{self.found}" is not in {self.scope} of what follows{self._yet()}')
             else:
                 self.goto(str(event.number))
