@@ -3,22 +3,29 @@
 Prints what design targets ask for: first rows, all rows, all bodies, keys while loading and idle,
 the detail of a row, filters, sorting, memory, processor time of the reader. The UI runs with
 Textual's headless driver, which does everything but write to a terminal; the reader is the real
-child process. With termshark installed, the same file is opened there in the same run, in tmux.
+child process. `terminal` does the same with the program itself in a pseudo terminal: the first
+screen, and keys until the screen changes. With termshark installed, the same file is opened there
+in the same run, in tmux.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import fcntl
 import gc
 import os
+import pty
 import random
+import select
 import shutil
+import signal
 import statistics
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -186,6 +193,69 @@ async def measure(path: Path, exchanges: int) -> None:
     feed.close()
 
 
+class Terminal:
+    """The program in a pseudo terminal."""
+
+    def __init__(self, path: Path) -> None:
+        self.begun = time.perf_counter()
+        self._pid, self._descriptor = pty.fork()
+        if not self._pid:
+            os.environ["TERM"] = "xterm-256color"
+            os.execv(sys.executable, [sys.executable, "-m", "tui.cli", "open", str(path)])
+        columns, lines = SIZE
+        size = struct.pack("HHHH", lines, columns, 0, 0)
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, size)
+
+    def read(self, seconds: float) -> bytes:
+        """What comes within that time, at once when something does."""
+        ready, _, _ = select.select([self._descriptor], [], [], seconds)
+        return os.read(self._descriptor, 1 << 20) if ready else b""
+
+    def wait(self, seconds: float) -> None:
+        """Let it work, and take what it draws."""
+        end = time.perf_counter() + seconds
+        while (left := end - time.perf_counter()) > 0:
+            self.read(left)
+
+    def keys(self, key: bytes, times: int, pause: float) -> list[float]:
+        """Milliseconds from a key until something is drawn."""
+        found = []
+        for _ in range(times):
+            begun = time.perf_counter()
+            os.write(self._descriptor, key)
+            self.read(2)
+            found.append(1000 * (time.perf_counter() - begun))
+            self.wait(pause)
+        return found
+
+    def close(self) -> None:
+        """End it."""
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        os.close(self._descriptor)
+
+
+def terminal(path: Path, patience: float) -> None:
+    """First screen, first rows, keys once all is read (after `patience` seconds)."""
+    first, rows = [], []
+    for _ in range(5):
+        shown = Terminal(path)
+        seen = shown.read(10)
+        first.append(time.perf_counter() - shown.begun)
+        while b"Produce" not in seen and time.perf_counter() - shown.begun < 10:
+            seen += shown.read(1)
+        rows.append(time.perf_counter() - shown.begun)
+        shown.close()
+    print(f"{'terminal: something, rows':<44} {min(first):8.2f} {min(rows):6.2f} s", flush=True)
+    shown = Terminal(path)
+    shown.wait(patience)
+    # Longer than the detail of a row takes: it must not be taken for the answer to the next key.
+    told("terminal: cursor", shown.keys(b"j", 60, 0.25))
+    told("terminal: page", shown.keys(b"\x1b[6~", 40, 0.25))
+    told("terminal: jump", shown.keys(b"G", 1, 0.5) + shown.keys(b"g", 1, 0.5))
+    shown.close()
+
+
 def termshark(path: Path, patience: float) -> None:
     """Until the last packet is there."""
     if shutil.which("termshark") is None or shutil.which("tmux") is None:
@@ -218,6 +288,8 @@ def main() -> None:
     parser.add_argument("--exchanges", type=int, default=1_000_000)
     parser.add_argument("--capture", type=Path, help="made before by this script")
     parser.add_argument("--termshark", type=float, default=0, metavar="SECONDS")
+    parser.add_argument("--terminal", type=float, default=0, metavar="SECONDS")
+    parser.add_argument("--only", action="store_true", help="nothing but these two")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = options.capture or Path(folder) / "ui.pcap"
@@ -228,7 +300,10 @@ def main() -> None:
             f"load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
-        asyncio.run(measure(path, options.exchanges))
+        if not options.only:
+            asyncio.run(measure(path, options.exchanges))
+        if options.terminal:
+            terminal(path, options.terminal)
         if options.termshark:
             termshark(path, options.termshark)
 
