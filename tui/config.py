@@ -14,6 +14,7 @@ opened lately. Read from files in the places that XDG names.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable
@@ -168,16 +169,26 @@ def remember(names: Iterable[str], path: Path | None = None) -> None:
 def _put(path: Path, found: Any) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Names of files are any bytes: what is no text becomes JSON's escapes.
-        with tempfile.NamedTemporaryFile(
-            "w",
-            encoding="utf-8",
-            errors="backslashreplace",
-            dir=path.parent,
-            prefix=path.name,
-            delete=False,
-        ) as file:
-            json.dump(found, file, ensure_ascii=False, indent=0)
-        Path(file.name).replace(path)
+        put_json(path, found, indent=0)
     except OSError:
         pass
+
+
+def put_json(path: Path, told: Any, *, indent: int, shared: bool = False) -> None:
+    """Write a file anew, whole or not at all; `OSError`. It is for its owner alone, or `shared`
+    with whoever may read others there."""
+    # Names of files and comments may be any text: what UTF-8 does not know becomes JSON's escapes.
+    with tempfile.NamedTemporaryFile(
+        "w",
+        encoding="utf-8",
+        errors="backslashreplace",
+        dir=path.parent,
+        prefix=path.name,
+        delete=False,
+    ) as file:
+        json.dump(told, file, ensure_ascii=False, indent=indent)
+        if shared:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+    Path(file.name).replace(path)

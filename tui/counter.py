@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any, Final
 
-from tui.indexer import SIZE
+from tui.indexer import send
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
@@ -60,13 +60,7 @@ def count(options: dict[str, Any], results: int) -> None:
 
 def _send(results: int, counted: dict[str, Any], *, done: bool) -> None:
     states = {name: pickle.dumps(each.dump(), protocol=5) for name, each in counted.items()}
-    data = pickle.dumps({"states": states, "done": done}, protocol=5)
-    view = memoryview(SIZE.pack(len(data)) + data)
-    try:
-        while view:
-            view = view[os.write(results, view) :]
-    except OSError:
-        os._exit(0)  # the UI is gone
+    send(results, {"states": states, "done": done})
 
 
 def main() -> None:

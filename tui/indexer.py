@@ -294,7 +294,7 @@ class Indexer:
             self._send(_failure(text, code))
 
     def _send(self, message: dict[str, Any]) -> None:
-        _send(self._results, message)
+        send(self._results, message)
 
     def _listen(self) -> None:
         """Wait for commands; the end of the pipe is the end of the UI."""
@@ -325,7 +325,8 @@ def _failure(text: str, code: int) -> dict[str, Any]:
     return {"kind": "failed", "text": text, "code": code}
 
 
-def _send(results: int, message: dict[str, Any]) -> None:
+def send(results: int, message: dict[str, Any]) -> None:
+    """Hand a message to the UI, however little its pipe takes at once."""
     data = pickle.dumps(message, protocol=5)
     view = memoryview(SIZE.pack(len(data)) + data)
     try:
@@ -376,7 +377,7 @@ def main() -> None:
         if indexer is not None:
             indexer.fail(text, code)
         else:
-            _send(options["results"], _failure(text, code))
+            send(options["results"], _failure(text, code))
     finally:
         os._exit(0)  # a thread may wait for a pipe
 

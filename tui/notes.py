@@ -5,14 +5,13 @@ reading may be others."""
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analyzer.filter_known import Known
 from analyzer.marks import SCHEMA
 from dissectors.values import Uuid
+from tui.config import put_json
 
 if TYPE_CHECKING:
     from analyzer.session import Session
@@ -136,7 +135,7 @@ class Notes:
             told["topics"] = {str(Uuid(id_)): name for id_, name in self.topics.items()}
         try:
             if entries or self.topics:
-                _replace(self.path, told)
+                put_json(self.path, told, indent=1, shared=True)
             else:
                 self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -162,21 +161,3 @@ def _find(ids: bytes, id_: bytes) -> int | None:
     while at >= 0 and at % 8:
         at = ids.find(id_, at + 1)
     return None if at < 0 else at // 8
-
-
-def _replace(path: Path, told: dict[str, Any]) -> None:
-    # Comments may be any text: what UTF-8 does not know becomes JSON's escapes.
-    with tempfile.NamedTemporaryFile(
-        "w",
-        encoding="utf-8",
-        errors="backslashreplace",
-        dir=path.parent,
-        prefix=path.name,
-        delete=False,
-    ) as file:
-        json.dump(told, file, ensure_ascii=False, indent=1)
-        # The temporary file is for us alone; this one for whoever may read others here.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(file.fileno(), 0o666 & ~mask)
-    Path(file.name).replace(path)

@@ -241,6 +241,18 @@ def test_a_followed_file_whose_reader_dies_leaves_its_rows(tmp_path: Path) -> No
             feed.close()
 
 
+def reader_of(results: int, spool: int) -> dict[str, Any]:
+    """What a reader of a capture is told, which gets no commands."""
+    return {
+        "inputs": [str(SAMPLES / "demo.pcap")],
+        "ports": [],
+        "legs": "client",
+        "results": results,
+        "commands": -1,
+        "spool": os.dup(spool),
+    }
+
+
 def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
     class Quiet(Indexer):
         def _listen(self) -> None:
@@ -248,14 +260,7 @@ def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
 
     results, theirs = os.pipe()
     with tempfile.TemporaryFile(buffering=0) as spool:
-        options = {
-            "inputs": [str(SAMPLES / "demo.pcap")],
-            "ports": [],
-            "legs": "client",
-            "results": theirs,
-            "commands": -1,
-            "spool": os.dup(spool.fileno()),
-        }
+        options = reader_of(theirs, spool.fileno())
         messages: list[dict[str, Any]] = []
 
         def receive() -> None:
@@ -278,14 +283,7 @@ def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
 def test_a_failure_is_not_told_in_the_middle_of_rows() -> None:
     ours, theirs = os.pipe()
     with tempfile.TemporaryFile(buffering=0) as spool:
-        options = {
-            "inputs": [str(SAMPLES / "demo.pcap")],
-            "ports": [],
-            "legs": "client",
-            "results": theirs,
-            "commands": -1,
-            "spool": os.dup(spool.fileno()),
-        }
+        options = reader_of(theirs, spool.fileno())
         indexer = Indexer(options)
         with indexer._pipe:
             failing = threading.Thread(target=indexer.fail, args=("broken", 4))
