@@ -34,6 +34,14 @@ def is_host(name: str) -> bool:
     return True
 
 
+def whole_address(text: str, *, least: int = 0) -> Address | None:
+    """`host:port` with both of them, the port not below `least`; None for anything else."""
+    host, _, port = text.rpartition(":")
+    if not host or not is_host(host) or not port.isdigit() or not least <= int(port) < 65_536:
+        return None
+    return Address(host.strip("[]"), int(port))
+
+
 def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Address:
     """`host:port`, `:port`, `host`, `[::1]:port`; `ValueError` with a sentence."""
     rest = text.strip()

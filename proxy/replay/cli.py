@@ -12,7 +12,7 @@ import click
 from analyzer.commands.options import Wish, input_options_but_to
 from analyzer.commands.output import Output
 from analyzer.render_list import safe
-from proxy.directory import is_host
+from proxy.directory import Address, whole_address
 
 if TYPE_CHECKING:
     import ssl
@@ -113,11 +113,11 @@ def replay(
     return _replay(wish, options)
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not is_host(host) or not port.isdigit() or not 0 < int(port) < 65536:
+def _address(text: str) -> Address:
+    address = whole_address(text, least=1)
+    if address is None:
         raise click.BadParameter(f'"{text}": write HOST:PORT', param_hint="--to")
-    return host.strip("[]"), int(port)
+    return address
 
 
 def _speed(text: str) -> float | None:

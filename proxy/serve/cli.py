@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from analyzer.commands.options import Wish, input_options
-from proxy.directory import is_host
+from proxy.directory import whole_address
 
 if TYPE_CHECKING:
     import ssl
@@ -92,13 +92,13 @@ def serve(
       kafkascope serve prod.pcapng --listen 127.0.0.1:19092
       kcat -b 127.0.0.1:19092 -C -t orders -o beginning -e
     """
-    host, _, port = listen.rpartition(":")
-    if not host or not is_host(host) or not port.isdigit() or int(port) > 65535:
+    address = whole_address(listen)
+    if address is None:
         raise click.BadParameter(f'"{listen}": write HOST:PORT', param_hint="--listen")
-    host = host.strip("[]")
+    host, port = address
     options = Options(
         host,
-        int(port),
+        port,
         advertise,
         pace == "original",
         until_eof,
