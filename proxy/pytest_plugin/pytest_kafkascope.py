@@ -394,8 +394,18 @@ class ReplayBroker:
 
     @property
     def said(self) -> str:
-        """What it could not answer, and other remarks."""
+        """What it could not answer, and other remarks, as far as they have come: a remark may come
+        after the answer that it is about."""
         return self._child.said
+
+    def assert_said(self, text: str, timeout: float = ANSWER_S) -> None:
+        """It said so, or does in the next seconds."""
+        __tracebackhide__ = True
+        end = time.monotonic() + timeout
+        while text not in self.said:
+            if time.monotonic() > end:
+                raise AssertionError(f"{text!r} was not said; this was:\n{self.said}")
+            time.sleep(0.02)
 
     def stop(self) -> None:
         """End it."""

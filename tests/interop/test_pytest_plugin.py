@@ -83,7 +83,14 @@ def test_fails(kafka_proxy, kafka_replay_broker):
     broker = kafka_replay_broker(SAMPLE, "--user", "alice:secret")
     proxy = kafka_proxy(broker.bootstrap)
     wrong_password(proxy.bootstrap)
-    assert "the password of 'alice' is another one" in broker.said
+    broker.assert_said("the password of 'alice' is another one")
+    try:
+        broker.assert_said("nonsense", timeout=0)
+    except AssertionError as error:
+        assert "'nonsense' was not said" in str(error)
+        assert "the password of 'alice'" in str(error)
+    else:
+        raise RuntimeError("it said nonsense")
     proxy.assert_no_findings(level="warning", allow=["sasl-failed"])
     proxy.assert_no_findings(level="warning")
 '''
