@@ -16,7 +16,7 @@ from proxy.entries import Entry
 from proxy.requests import Requests
 from proxy.responses import Responses
 from proxy.state import SLICE_S
-from proxy.way import COLLECT, DISCARD, PASS, TAIL, WALK, Stop, Way
+from proxy.way import COLLECT, DISCARD, HIDE, PASS, TAIL, WALK, Stop, Way
 
 if TYPE_CHECKING:
     from proxy.verdicts import Verdict
@@ -159,13 +159,13 @@ class Relay(Requests, Responses):
                         way.head = bytearray(view[at : at + take])
                         way.want = need
                         at = start = at + take
-                    elif way.stop is not None or way.mode in (COLLECT, DISCARD):
+                    elif way.stop is not None or way.mode in (COLLECT, DISCARD, HIDE):
                         self._pass(way, view[start:at])
                         start = at
                 continue
             take = min(way.left, end - at)
             mode = way.mode
-            if mode in (PASS, WALK):
+            if mode in (PASS, WALK, HIDE):
                 if way.rate:
                     take = min(take, max(1, int(way.rate * SLICE_S)))
                 if mode == WALK:
@@ -173,8 +173,8 @@ class Relay(Requests, Responses):
                     take = take if tail is None else tail
                 at += take
                 way.left -= take
-                if way.rate or way.mode == TAIL:
-                    self._pass(way, view[start:at])
+                if way.rate or way.mode in (TAIL, HIDE):
+                    self._pass(way, view[start:at], hidden=mode == HIDE)
                     start = at
                     if way.rate and take:
                         self._pace(way, take)

@@ -13,11 +13,11 @@ from proxy import secrets
 from proxy.actions import CLIENT, Data
 from proxy.addresses import WHOLE
 from proxy.entries import SIZE, Entry
-from proxy.heads import Head, read_head
+from proxy.heads import FIXED_BYTES, Head, read_head
 from proxy.judging import Judging
 from proxy.message import Message
 from proxy.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
-from proxy.way import COLLECT, PASS, Way
+from proxy.way import COLLECT, HIDE, PASS, Way
 
 if TYPE_CHECKING:
     from proxy.rules import Chain, Rule
@@ -123,9 +123,10 @@ class Requests(Judging):
         tap = self.tap is not None
         if tap and way.frames == 1 and head.client_id:
             self.note = f"client {head.client_id}"
+        secret = tap and not hub.with_secrets and secrets.in_request(key, version)
         if (
-            (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
-            or (tap and not hub.with_secrets and secrets.in_request(key, version))
+            secret
+            or (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
             or (tap and hub.rewriter is not None and hub.rewriter.whole(key))
         ):
             way.mode = COLLECT
@@ -139,8 +140,9 @@ class Requests(Judging):
                 way.mode = COLLECT  # the recording tells what was done to which request
         if way.mode == COLLECT and head.size > MAX_COLLECT:
             hub.once(f"large {key}", f"a request of {head.size} bytes is too large to look at")
-            way.mode = PASS
-        if way.mode == PASS:
+            way.mode = HIDE if secret else PASS
+            way.shown = FIXED_BYTES + len(head.client_id or "")
+        if way.mode != COLLECT:
             self._expect(way)
             if message is not None and rules:
                 self._judge(way, message, iter(rules), None)

@@ -16,7 +16,7 @@ from proxy.requests import MAX_TOKEN
 from proxy.skipping import Unwalkable, Walk
 from proxy.state import API_VERSIONS, MAX_COLLECT, sane
 from proxy.verdicts import Close
-from proxy.way import COLLECT, PASS, TAIL, WALK, Way
+from proxy.way import COLLECT, HIDE, PASS, TAIL, WALK, Way
 
 if TYPE_CHECKING:
     from proxy.rules import Rule
@@ -109,7 +109,8 @@ class Responses(Judging):
             self.hub.once(
                 f"large answer {entry.key}", f"a response of {size} bytes is too large to change"
             )
-            way.mode = PASS
+            way.mode = HIDE if self._secret(entry) else PASS
+            way.shown = _SIZE_AND_ID.size
         if way.mode != COLLECT and message is not None and rules:
             self._judge(way, message, iter(rules), None)
         return 0
@@ -137,7 +138,7 @@ class Responses(Judging):
         key, version = entry.key, entry.version
         if way.mode == COLLECT:
             return
-        if self.tap is not None and not self.hub.with_secrets and secrets.in_response(key, version):
+        if self._secret(entry):
             way.mode = COLLECT
             return
         if rewriter is None:
@@ -165,6 +166,12 @@ class Responses(Judging):
                 way.tail_at = -4  # the walk starts behind the size field
         except Unwalkable:
             self._undecoded(entry)
+
+    def _secret(self, entry: Entry) -> bool:
+        """Whether a response has to be masked for the recording."""
+        if self.tap is None or self.hub.with_secrets:
+            return False
+        return secrets.in_response(entry.key, entry.version)
 
     def _look(self, way: Way, piece: memoryview) -> int | None:
         """Walk on; where the tagged section starts in the piece, when it does."""

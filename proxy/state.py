@@ -70,14 +70,15 @@ class State:
         """Whether a decision may send something, which must not overtake what passes."""
         return self.hub.chain is not None or self._answers > 0
 
-    def _pass(self, way: Way, data: memoryview) -> None:
+    def _pass(self, way: Way, data: memoryview, *, hidden: bool = False) -> None:
         if len(data):
             self._out.append(Send(1 - way.side, data))
             if self.tap is not None:
                 comment = ""
                 if self.note and way.side == CLIENT:
                     comment, self.note = self.note, ""
-                self.tap.client(way.side, data, self._now, comment)
+                seen = _hidden_piece(way, data) if hidden else data
+                self.tap.client(way.side, seen, self._now, comment)
 
     def _rest(self, way: Way, at: int, size: int) -> int:
         """Frames were followed to `at`, which may lie behind the `size` bytes that are here."""
@@ -195,6 +196,13 @@ class State:
             f"{name} v{entry.version} from {self.broker} passes as it is, "
             f"addresses in it are not replaced: {why or 'it cannot be read'}",
         )
+
+
+def _hidden_piece(way: Way, data: memoryview) -> bytes:
+    """The bytes of a frame that has come up to these, its header as it is."""
+    before = way.size - way.left - len(data)
+    shown = min(max(way.shown - before, 0), len(data))
+    return bytes(data[:shown]) + secrets.HIDDEN * (len(data) - shown)
 
 
 def sane(view: memoryview, at: int) -> bool:

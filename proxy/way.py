@@ -21,6 +21,8 @@ WALK: Final = 3
 """Forward as it comes, and look out for the tagged section at its end."""
 TAIL: Final = 4
 """Keep the rest of the frame, the head of which is gone already."""
+HIDE: Final = 5
+"""Forward as it comes, and record asterisks: a secret may be in it, and it is too large to keep."""
 
 
 class Way:
@@ -39,6 +41,7 @@ class Way:
         "mode",
         "opaque",
         "rate",
+        "shown",
         "side",
         "size",
         "stop",
@@ -70,6 +73,8 @@ class Way:
         self.tail_at = 0
         self.rate = 0.0
         """Bytes per second for the current frame; 0: as they come."""
+        self.shown = 0
+        """How many of its first bytes HIDE leaves as they are."""
         self.stop: Stop | None = None
         """Why nothing is taken from this side."""
         self.backlog: list[bytes] = []

@@ -170,6 +170,53 @@ def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: st
     assert b"******" in found
 
 
+@pytest.mark.parametrize("throttled", [False, True])
+def test_frames_that_are_too_large_to_keep_show_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, throttled: bool
+) -> None:
+    """They pass as they come; what is recorded of them is as long, and is paired."""
+    for module in ("requests", "responses"):
+        monkeypatch.setattr(f"proxy.{module}.MAX_COLLECT", 1000)
+    path = tmp_path / "large.pcapng"
+    secret = SECRET * 40_000
+    seen: list[bytes] = []
+
+    def large(key: int, version: int, asked: bytes) -> bytes:
+        if key != 36:
+            return answer(key, version, asked)
+        seen.append(asked)
+        return response(36, 2, {"auth_bytes": secret}, correlation_id=3)
+
+    async def main() -> None:
+        rules = [parse_fault("api == SaslAuthenticate -> throttle 4MB/s")] if throttled else []
+        async with (
+            broker(large) as up,
+            KafkaProxy(str(up), recorder=Recorder(path), rules=rules) as proxy,
+        ):
+            reader, writer = await connect(proxy.bootstrap)
+            writer.write(request(17, 1, {"mechanism": "PLAIN"}, correlation_id=2))
+            await read_frame(reader)
+            asked = request(36, 2, {"auth_bytes": secret}, correlation_id=3)
+            writer.write(asked[:9])
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            writer.write(asked[9:] + request(HEARTBEAT, 4, correlation_id=4))
+            assert secret in await read_frame(reader)
+            await read_frame(reader)
+            assert secret in seen[0]
+            writer.close()
+
+    asyncio.run(main())
+    assert SECRET[:7] not in path.read_bytes()
+    told = exchanges(path)
+    assert [(e.api, e.state) for e in told] == [
+        ("SaslHandshake", "answered"),
+        ("SaslAuthenticate", "answered"),
+        ("Heartbeat", "answered"),
+    ]
+    assert told[1].request_bytes > len(secret) < told[1].response_bytes
+
+
 def test_a_version_of_a_secret_that_is_not_known_is_hidden_whole(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
