@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,6 +27,8 @@ from proxy.relay import Relay
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
 TOPIC_ID = bytes(range(16))
+PATIENCE_S = 60.0
+"""For what has to come: a machine may be ten times as slow, and only a failure takes so long."""
 
 
 def frame(payload: bytes) -> bytes:
@@ -202,19 +205,36 @@ async def sink(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@contextlib.contextmanager
+def nobody() -> Iterator[Address]:
+    """An address where nobody listens, and nobody else can meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield Address(*taken.getsockname())
+
+
+def refused(address: Address) -> bool:
+    """Whether nobody can come there any more."""
+    try:
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 async def connect(bootstrap: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, _, port = bootstrap.rpartition(":")
     return await asyncio.open_connection(host, int(port))
 
 
-async def read_frame(reader: asyncio.StreamReader, seconds: float = 5.0) -> bytes:
+async def read_frame(reader: asyncio.StreamReader, seconds: float = PATIENCE_S) -> bytes:
     """The next whole frame; fails when none comes."""
     async with asyncio.timeout(seconds):
         head = await reader.readexactly(4)
         return head + await reader.readexactly(struct.unpack(">i", head)[0])
 
 
-async def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+async def until(true: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     """Return when something holds; `TimeoutError` when it does not come to hold."""
     async with asyncio.timeout(seconds):
         while not true():

@@ -151,7 +151,7 @@ def test_a_listener_accepts_before_the_response_is_sent() -> None:
     actions = bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
     assert actions
     port = bench.nodes.listeners[2].address.port
-    socket.create_connection(("127.0.0.1", port), 1).close()
+    socket.create_connection(("127.0.0.1", port)).close()
     bench.listening.close()
 
 

@@ -23,12 +23,15 @@ from proxy import KafkaProxy, Recorder
 from proxy.attach import Attached, NoProxy, Refused, find
 from proxy.cli import OPEN_HOOK, proxy
 from proxy.control import Control
+from proxy.directory import parse_address
 from tests.proxy.kit import (
     HEARTBEAT,
+    PATIENCE_S,
     broker,
     connect,
     echo,
     read_frame,
+    refused,
     request,
     response,
     until,
@@ -36,7 +39,7 @@ from tests.proxy.kit import (
 
 
 def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 60))
+    return asyncio.run(asyncio.wait_for(coroutine, 300))
 
 
 @asynccontextmanager
@@ -80,6 +83,11 @@ class Reader(threading.Thread):
         for each in self.what:
             self.seen.append(each)
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """The last state; a notice may have come after it, or come before the next one."""
+        return next(each for each in reversed(self.seen) if each["event"] == "state")
+
 
 def test_a_wish_that_is_no_number_of_seconds_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
@@ -102,8 +110,8 @@ def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path: Path
                 await ask(path, "hold", filter="api == Heartbeat")
                 _, writer = await connect(made.bootstrap)
                 writer.write(request(HEARTBEAT, 4, {"group_id": "orders"}))
-                await until(lambda: bool(reader.seen[-1]["held"]))
-                state = reader.seen[-1]
+                await until(lambda: bool(reader.state["held"]))
+                state = reader.state
                 (held,) = state["held"]
                 assert held["rule"] == "hold request"
                 assert held["summary"] == "orders"
@@ -115,11 +123,11 @@ def test_states_come_at_once_and_when_frames_are_held_and_decided(tmp_path: Path
                 assert connection["stopped"] == ["hold", None]
                 assert connection["held"] == [held["number"]]
                 await ask(path, "release", number=held["number"])
-                await until(lambda: not reader.seen[-1]["held"])
+                await until(lambda: not reader.state["held"])
                 await ask(path, "clear")
-                await until(lambda: not reader.seen[-1]["rules"])
+                await until(lambda: not reader.state["rules"])
                 made.hub.once("key", "something is worth saying")
-                await until(lambda: reader.seen[-1]["status"]["notices"] != [])
+                await until(lambda: reader.state["status"]["notices"] != [])
                 notices = [each for each in reader.seen if each["event"] == "notice"]
                 assert [each["text"] for each in notices] == ["something is worth saying"]
                 await leave(writer)
@@ -311,11 +319,11 @@ def test_proxies_are_found_by_pid_path_or_because_there_is_one(
         with Attached(path) as attached:
             assert attached.ask("status")["pid"] == children[0].pid
             assert attached.ask("stop") == {}
-        assert children[0].wait(20) == 0
+        assert children[0].wait(PATIENCE_S) == 0
         assert find() == find(str(children[1].pid))
         assert children[1].stdin is not None
         children[1].stdin.close()
-        assert children[1].wait(20) == 0
+        assert children[1].wait(PATIENCE_S) == 0
     finally:
         for child in children:
             child.kill()
@@ -340,10 +348,12 @@ def test_a_second_signal_ends_it_whatever_hangs(tmp_path: Path) -> None:
             while not (connections and connections[0]["in_flight"]):
                 connections = (await ask(path, "connections"))["connections"]
             child.send_signal(signal.SIGINT)
+            # It has heard that one: two that come together are one.
+            await until(lambda: refused(parse_address(ready.read_text().strip())))
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(child.wait()), 0.5)
             child.send_signal(signal.SIGINT)
-            await asyncio.wait_for(child.wait(), 20)
+            await asyncio.wait_for(child.wait(), PATIENCE_S)
             assert not path.exists()
             await leave(writer)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.kit import broker, connect, echo, produce, read_frame
+from tests.proxy.kit import broker, connect, echo, produce, read_frame, until
 
 SIZE = 300_000
 COUNT = 40
@@ -47,17 +47,15 @@ def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(tmp_path: Pat
                 stdin=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
-            async with asyncio.timeout(30):
-                while not (ready.exists() and ready.read_text()):
-                    await asyncio.sleep(0.02)
+            await until(lambda: ready.exists() and ready.read_text())
             reader, writer = await connect(ready.read_text().strip())
             for number in range(COUNT):
                 writer.write(produce(size=SIZE, correlation_id=number))
-                await read_frame(reader, 20)
+                await read_frame(reader)
             writer.close()
             return (await process.communicate(b""))[1].decode()
 
-    said = asyncio.run(asyncio.wait_for(main(), 90))
+    said = asyncio.run(asyncio.wait_for(main(), 300))
     assert "No space left on device" in said
     assert "packets were left out" in said
     # What fitted is there and can be read; only its end is cut.

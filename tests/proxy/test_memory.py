@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,7 +116,7 @@ def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
         await writer.drain()
         await asyncio.sleep(0.2)
         writer.write(frame[size // 2 :])
-        await read_frame(reader, 30)
+        await read_frame(reader)
         await leave(writer)
 
     async def main() -> None:
@@ -131,7 +132,9 @@ def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
     run(main())
 
 
-def test_frames_that_are_held_end_at_the_bound() -> None:
+def test_frames_that_are_held_end_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.server.LOOK_S", 0.01)
+
     async def main() -> None:
         async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT) as proxy:
             proxy.rules.add(parse_fault("topic == orders -> hold"))

@@ -48,7 +48,7 @@ def asked(data: bytes, **options: Any) -> tuple[bytes, KafkaProxy]:
         async with broker(answer) as up, KafkaProxy(str(up), **options) as proxy:
             return await ask(proxy.bootstrap, data), proxy
 
-    return asyncio.run(asyncio.wait_for(main(), 30))
+    return asyncio.run(asyncio.wait_for(main(), 300))
 
 
 def brokers(told: bytes) -> dict[int, tuple[str, int]]:

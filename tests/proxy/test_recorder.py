@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from proxy.faults import parse_fault
 from tests.proxy.kit import (
     HEARTBEAT,
     METADATA,
+    PATIENCE_S,
     broker,
     connect,
     echo,
@@ -288,23 +288,20 @@ def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # opened, never read
     recorder = Recorder(pipe)
 
-    async def main() -> float:
+    async def main() -> None:
         async with broker(answer) as upstream:
             proxy = KafkaProxy(str(upstream), recorder=recorder)
             await proxy.start()
             reader, writer = await connect(proxy.bootstrap)
-            began = time.monotonic()
-            for number in range(60):
+            for number in range(60):  # nothing is read from the pipe: who waited for it, hung
                 writer.write(produce(size=1_000_000, correlation_id=number))
                 await read_frame(reader)
-            took = time.monotonic() - began
             writer.close()
             await until(lambda: recorder.dropped + sum(s.dropped for s in recorder.sinks))
             os.set_blocking(reading, False)
             draining = asyncio.create_task(drain())
             await proxy.stop()
             draining.cancel()
-            return took
 
     async def drain() -> None:
         while True:
@@ -314,7 +311,7 @@ def test_a_disk_that_hangs_stops_nobody(tmp_path: Path) -> None:
                 await asyncio.sleep(0.001)
             await asyncio.sleep(0)
 
-    assert asyncio.run(main()) < 20
+    asyncio.run(main())
     os.close(reading)
 
 
@@ -403,7 +400,7 @@ def test_the_command_records_and_a_kill_loses_at_most_the_last_moments(
             )
             try:
                 await through_cli(process, ready, how)
-                return await asyncio.to_thread(process.communicate, None, 20)
+                return await asyncio.to_thread(process.communicate, None, PATIENCE_S)
             finally:
                 process.kill()
                 process.wait()

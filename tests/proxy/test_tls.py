@@ -11,7 +11,17 @@ import pytest
 
 from proxy import ClientTls, KafkaProxy, Recorder, UpstreamTls
 from tests.authority import Authority
-from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, response
+from tests.proxy.kit import (
+    HEARTBEAT,
+    PATIENCE_S,
+    broker,
+    connect,
+    echo,
+    produce,
+    read_frame,
+    request,
+    response,
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +40,7 @@ async def ask(bootstrap: str, data: bytes, context: ssl.SSLContext | None = None
 
 
 def run(coroutine: Any) -> Any:
-    return asyncio.run(asyncio.wait_for(coroutine, 60))
+    return asyncio.run(asyncio.wait_for(coroutine, 300))
 
 
 ANSWER = response(HEARTBEAT, 4)
@@ -122,7 +132,7 @@ def test_a_plain_client_on_a_tls_listener_gets_a_sentence(
             for _ in range(2):
                 reader, writer = await connect(proxy.bootstrap)
                 writer.write(request(HEARTBEAT, 4))
-                assert await asyncio.wait_for(reader.read(), 5) == b""
+                assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
                 writer.close()
         assert caplog.text.count("does not speak TLS") == 1  # however often it comes
 

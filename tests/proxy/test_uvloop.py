@@ -33,7 +33,7 @@ CONVERSATIONS: list[Callable[[], None]] = [
 
 def run(coroutine: Any) -> Any:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(asyncio.wait_for(coroutine, 120))
+        return runner.run(asyncio.wait_for(coroutine, 300))
 
 
 @pytest.fixture(autouse=True)
