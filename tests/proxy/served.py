@@ -80,4 +80,4 @@ async def with_server(
 
 async def peer_of(host: str, port: int, **reach: Any) -> Peer:
     """A client."""
-    return await Peer.open(host, port, Reach(timeout=10, **reach))
+    return await Peer.open(host, port, Reach(timeout=60, **reach))

@@ -14,6 +14,7 @@ from proxy.serve.asked import Code
 from proxy.serve.broker import LOGIN, Broker
 from proxy.serve.fitting import fitted
 from proxy.serve.server import Server
+from tests.proxy.kit import PATIENCE_S
 from tests.proxy.served import batch, library_of, peer_of, read, with_server
 
 
@@ -76,7 +77,7 @@ def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
         good = await peer_of(host, port)
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(sent)
-        assert await asyncio.wait_for(reader.read(), 5) == b""
+        assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
         writer.close()
         assert any(said in line for line in told), told
         versions = await good.ask("ApiVersions", 0, {})

@@ -20,8 +20,8 @@ def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:
         "group_id": group,
         "member_id": member,
         "protocol_type": "consumer",
-        "session_timeout_ms": 6000,
-        "rebalance_timeout_ms": 3000,
+        "session_timeout_ms": 60_000,
+        "rebalance_timeout_ms": 60_000,
         "protocols": protocols,
         **more,
     }
