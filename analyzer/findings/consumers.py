@@ -203,12 +203,12 @@ class Consumers(Detector):
 
     def _at_stable(self, group: str, partitions: list[Partition], view: View) -> Iterator[Finding]:
         for each in partitions:
-            stuck = (each.last_ns or 0) - (each.stable_ns or 0)
-            still = each.stable is not None and each.end is not None and each.stable < each.end
-            if not each.at_stable or not still or stuck < limit("consumer.lso"):
+            since = each.waits_since_ns
+            if since is None or each.end is None or each.stable is None:
                 continue
-            assert each.end is not None
-            assert each.stable is not None
+            stuck = (each.last_ns or since) - since
+            if stuck < limit("consumer.lso"):
+                continue
             place = f"{each.topic}-{each.number}"
             yield view.finding(
                 self.rule("consumer-at-stable"),
@@ -216,7 +216,7 @@ class Consumers(Detector):
                 f"for {duration(stuck)}, with {plural(each.end - each.stable, 'record')} behind it",
                 f"api == Fetch and topic == {quoted(each.topic)}",
                 count=each.at_stable,
-                first_ns=each.stable_ns,
+                first_ns=since,
                 last_ns=each.last_ns,
                 about=[("group", safe(group)), ("partition", safe(place))],
             )

@@ -38,8 +38,10 @@ class Run:
 
     first: Event
     last: Event
-    count: int = 0
-    total: int = 0
+    numbers: set[int] = field(default_factory=set)
+    """Of the exchanges that repeated the first one, when its answer was there."""
+    refused: set[int] = field(default_factory=set)
+    """All exchanges in which the partition was refused, also in shorter runs."""
 
 
 class Leaders(Detector):
@@ -101,14 +103,15 @@ class Leaders(Detector):
             stale: dict[Any, list[tuple[tuple[Any, ...], Run]]] = {}
             calm: list[tuple[tuple[Any, ...], Run]] = []
             for key, run in worst.items():
-                if run.count >= limit("leader.retries"):
+                if len(run.numbers) >= limit("leader.retries"):
                     stale.setdefault(key[0], []).append((key, run))
                 else:
                     calm.append((key, run))
             who = view.client(client_id, host)
             mine = view.of_client(client_id, host)
             for broker, runs in stale.items():
-                count = sum(run.count for _, run in runs)
+                # One request may be for many partitions.
+                count = len(set().union(*(run.numbers for _, run in runs)))
                 places = listed(f"{view.topic(key[1])}-{key[2]}" for key, _ in runs)
                 yield view.finding(
                     self.rule("leader-stale-metadata"),
@@ -125,11 +128,11 @@ class Leaders(Detector):
                 first = min(run.first.time_ns for _, run in calm)
                 last = max(run.last.about["end_ns"] for _, run in calm)
                 places = listed(dict.fromkeys(f"{view.topic(key[1])}-{key[2]}" for key, _ in calm))
-                count = sum(run.total for _, run in calm)
+                count = len(set().union(*(run.refused for _, run in calm)))
                 yield view.finding(
                     self.rule("leader-moved"),
-                    f"{who} met {plural(count, 'error')} of moved leaders for {places} within "
-                    f"{duration(last - first)}",
+                    f"{plural(count, 'request')} of {who} met leaders that had moved, of {places}, "
+                    f"within {duration(last - first)}",
                     all_of(mine, CODES),
                     count=count,
                     first_ns=first,
@@ -141,24 +144,34 @@ class Leaders(Detector):
 
 def _runs(events: Events) -> dict[tuple[Any, ...], Run]:
     """(broker, topic, partition) -> its longest run. What was in flight when the first refusal came
-    is no repetition."""
+    is no repetition, nor what came before a refresh that backed off as it should."""
     found: dict[tuple[Any, ...], Run] = {}
     begun: dict[tuple[Any, ...], Run] = {}
     for event in events:
         if event.kind == "metadata":
+            for key, run in begun.items():
+                if event.time_ns - run.first.about["end_ns"] < limit("leader.refresh"):
+                    run.numbers.clear()
+                _longest(found, key, run)
             begun.clear()
             continue
         about = event.about
         key = (about["broker"], about["topic"], about["partition"])
-        run = begun.get(key)
-        if run is None:
-            run = begun[key] = Run(event, event)
-        elif event.time_ns > run.first.about["end_ns"]:
-            run.count += 1
+        run = begun.setdefault(key, Run(event, event))
+        if event.time_ns > run.first.about["end_ns"]:
+            run.numbers.add(event.number)
         run.last = event
-        known = found.setdefault(key, run)
-        known.total += 1
-        if run.count > known.count:
-            run.total = known.total
-            found[key] = run
+        run.refused.add(event.number)
+    for key, run in begun.items():
+        _longest(found, key, run)
     return found
+
+
+def _longest(found: dict[tuple[Any, ...], Run], key: tuple[Any, ...], run: Run) -> None:
+    known = found.setdefault(key, run)
+    if known is run:
+        return
+    refused = known.refused | run.refused
+    if len(run.numbers) > len(known.numbers):
+        found[key] = known = run
+    known.refused = refused

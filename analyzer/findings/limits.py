@@ -39,6 +39,9 @@ LIMITS: Final[dict[str, Limit]] = {
     "leader.retries": Limit(
         3, "count", "one error should make a client ask for metadata; two may be in flight"
     ),
+    "leader.refresh": Limit(
+        2 * SECOND, "ns", "clients refresh with a backoff of up to a second (retry.backoff.max.ms)"
+    ),
     "rebalances.many": Limit(3, "count", "apart from its forming, a group should hardly rebalance"),
     "rebalances.slow": Limit(
         10 * SECOND, "ns", "members stand still meanwhile (classic protocol, eager assignors)"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
@@ -22,8 +22,15 @@ METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
 MS: Final = 1_000_000
+SPREADING: Final = 5_000_000_000
+"""How long (ns) brokers may go on to say that a topic is not there, when another one has it."""
 STARTING: Final = 3
 """Lookups that each connection of a starting client may need."""
+
+MADE: Final = (
+    "Nothing: a client that waits for a topic asks for it every retry.backoff.ms. Kafka Streams "
+    "does while it makes its internal topics, others while auto.create.topics.enable works."
+)
 
 
 class Lookups(Detector):
@@ -83,16 +90,19 @@ class Lookups(Detector):
             who, told = view.client(client_id, host), error_name(int(str(code)))
             rate = per_second(seen.count, seen.first[0] if seen.first else None, seen.last_ns)
             pace = f", {60 * rate:.0f} times a minute" if rate else ""
+            made = self._made(topic, seen, view)
             yield view.finding(
                 self.rule("unknown-topic"),
                 f"{who} asked for topic {view.topic(topic)} {seen.count:,} times{pace}, and was "
-                f"told {told}",
+                f"told {told}" + (" until the topic was made" if made else ""),
                 all_of(
                     view.of_client(client_id, host),
                     f"api == Metadata and error == {code}",
                     view.of_topic(topic),
                 ),
                 seen,
+                severity="chat" if made else None,
+                advice=MADE if made else "",
                 link=told,
                 about=[("client", who), ("topic", view.topic(topic))],
             )
@@ -147,3 +157,21 @@ class Lookups(Detector):
                     first_ns=first_ns,
                     last_ns=last_ns,
                 )
+
+    def _made(self, topic: Any, seen: Seen, view: View) -> bool:
+        """Whether the topic came to be, and nobody was told for long after that it is not there."""
+        since: dict[str, int] = view.kept("topics since", lambda: _since(view))
+        born = since.get(view.topic(topic))
+        if born is None or seen.first is None or seen.last_ns is None:
+            return False
+        return seen.first[0] < born and seen.last_ns < born + SPREADING
+
+
+def _since(view: View) -> dict[str, int]:
+    """Topic -> when a leader of it was told first."""
+    found: dict[str, int] = {}
+    for line in view.base.cluster.leaders(view.names):
+        if line["since"] is not None:
+            name = view.topic(line["topic"])
+            found[name] = min(line["since"], found.get(name, line["since"]))
+    return found

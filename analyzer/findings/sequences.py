@@ -17,7 +17,14 @@ from dissectors.codes import error_name
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
+    from analyzer.statistics.model import Line
 
+OUT_OF_ORDER: Final = 45
+MENDED: Final = (
+    "Nothing, when it is rare: a batch before was refused for a moment (see the errors of its "
+    "producer; CONCURRENT_TRANSACTIONS is usual at the begin of a transaction), so those behind it "
+    "were out of order; the producer sent them all again, in order."
+)
 RULE_OF: Final = {
     45: "sequence-refused",
     46: "sequence-repeated",
@@ -50,8 +57,8 @@ class Sequences(Detector):
             "sequence-repeated",
             "note",
             "an idempotent producer sent batches again",
-            "The broker drops the copies; see why the first answer did not arrive (timeouts, "
-            "disconnects, retriable errors).",
+            "After an error that is retriable this is usual. Of those that were taken the broker "
+            "drops the copies; see why their first answer did not arrive (timeouts, disconnects).",
             "DUPLICATE_SEQUENCE_NUMBER",
         ),
         Rule(
@@ -100,47 +107,69 @@ class Sequences(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client; by producer id; by transactional id."""
+        lanes = view.base.producers.lanes(view.names)
+        lost = {line["producer"] for line in lanes if line["refused"]}
+        ids = view.base.producers.of_clients()
         for (code, client_id, host, api, named), seen in self.errors.items():
             who, told = view.client(client_id, host), error_name(int(str(code)))
             txn = f" (transactional id {safe(str(named))})" if named else ""
+            mine = ids.get((str(client_id or ""), str(host)), set())
+            mended = code == OUT_OF_ORDER and bool(mine) and not mine & lost
             yield view.finding(
                 self.rule(RULE_OF[int(str(code))]),
-                f"{plural(seen.count, f'{api} request')} of {who}{txn} got {told}",
+                f"{plural(seen.count, f'{api} request')} of {who}{txn} got {told}"
+                + (", and all batches were taken when they were sent again" if mended else ""),
                 all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
                 seen,
+                severity="note" if mended else None,
+                advice=MENDED if mended else "",
                 link=told,
                 about=[("client", who), ("error", told)],
             )
-        yield from self._lanes(view)
+        yield from self._lanes(lanes, view)
         yield from self._transactions(view)
 
-    def _lanes(self, view: View) -> Iterator[Finding]:
+    def _lanes(self, lanes: list[Line], view: View) -> Iterator[Finding]:
         whole = not any(line["gap_bytes"] for line in view.lines())
-        for lane in view.base.producers.lanes(view.names):
-            place = f"{safe(str(lane['topic']))}-{lane['partition']}"
-            where = f"api == Produce and producer.id == {lane['producer']}"
-            about = [("producer", str(lane["producer"])), ("partition", place)]
+        again: dict[int, list[Line]] = {}
+        for lane in lanes:
+            place = _place(lane)
             if lane["missing"] and whole:
                 yield view.finding(
                     self.rule("sequence-gap"),
                     f"{plural(lane['missing'], 'sequence number')} of producer {lane['producer']} "
                     f"(epoch {lane['epoch']}) for {place} are missing between "
                     f"{lane['first_sequence']} and {lane['last_sequence']}",
-                    f"{where} and number >= {lane['gap']}",
+                    f"{_sent_by(lane['producer'])} and number >= {lane['gap']}",
                     count=lane["missing"],
                     number=lane["gap"],
-                    about=about,
+                    about=[("producer", str(lane["producer"])), ("partition", place)],
                 )
             if lane["repeats"]:
-                yield view.finding(
-                    self.rule("sequence-repeated"),
-                    f"producer {lane['producer']} (epoch {lane['epoch']}) sent "
-                    f"{plural(lane['repeats'], 'batch', 'batches')} for {place} again",
-                    f"{where} and number >= {lane['repeated']}",
-                    count=lane["repeats"],
-                    number=lane["repeated"],
-                    about=about,
-                )
+                again.setdefault(lane["producer"], []).append(lane)
+        for producer, here in again.items():
+            yield self._again(producer, here, view)
+
+    def _again(self, producer: int, here: list[Line], view: View) -> Finding:
+        """One finding for all partitions and epochs of a producer: transactions may have hundreds
+        of them."""
+        count = sum(lane["repeats"] for lane in here)
+        retried = sum(lane["retried"] for lane in here)
+        epochs = sorted({lane["epoch"] for lane in here})
+        span = f"epoch {epochs[0]}" if len(epochs) == 1 else f"epochs {epochs[0]} to {epochs[-1]}"
+        places = sorted({_place(lane) for lane in here})
+        after = f", {'all' if retried == count else retried} after an error" if retried else ""
+        number = min(lane["repeated"] for lane in here)
+        return view.finding(
+            self.rule("sequence-repeated"),
+            f"producer {producer} ({span}) sent {plural(count, 'batch', 'batches')} for "
+            f"{listed(places)} again{after}",
+            f"{_sent_by(producer)} and number >= {number}",
+            count=count,
+            number=number,
+            severity="chat" if retried == count else None,
+            about=[("producer", str(producer)), *(("partition", place) for place in places[:4])],
+        )
 
     def _transactions(self, view: View) -> Iterator[Finding]:
         aborted: dict[str, list[dict[str, object]]] = {}
@@ -179,3 +208,11 @@ class Sequences(Detector):
                 number=int(str(found[0]["number"])),
                 about=[("txn", safe(name))],
             )
+
+
+def _place(lane: Line) -> str:
+    return f"{safe(str(lane['topic']))}-{lane['partition']}"
+
+
+def _sent_by(producer: int) -> str:
+    return f"api == Produce and producer.id == {producer}"

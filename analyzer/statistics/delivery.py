@@ -38,10 +38,19 @@ OFFSET_FETCH: Final = 9
 JOIN_GROUP: Final = 11
 SYNC_GROUP: Final = 14
 TXN_COMMIT: Final = 28
-HEARTBEAT: Final = 68
-KEYS: Final = frozenset(
-    {FETCH, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, 12, SYNC_GROUP, TXN_COMMIT, HEARTBEAT}
-)
+HEARTBEAT: Final = 12
+CONSUMER_HEARTBEAT: Final = 68
+STREAMS_HEARTBEAT: Final = 88
+# Those of share groups are not here: their members commit nothing.
+SIGNS_OF_LIFE: Final = frozenset({HEARTBEAT, CONSUMER_HEARTBEAT, STREAMS_HEARTBEAT})
+KEYS: Final = SIGNS_OF_LIFE | {
+    FETCH,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    JOIN_GROUP,
+    SYNC_GROUP,
+    TXN_COMMIT,
+}
 MAX_READS: Final = 5_000
 MAX_COMMITS: Final = 5_000
 MAX_MEMBERS: Final = 5_000
@@ -58,8 +67,8 @@ class Reads(Measures):
     records: int = total()
     at_stable: int = total()
     """Empty answers at the last stable offset, with more behind it."""
-    stable_ns: int | None = least()
-    """When that began."""
+    stuck: tuple[int, int] | None = most()
+    """(the highest of these offsets, minus the time when it was met first)"""
     end: tuple[int, int, int, int] | None = most()
     """(time, high watermark, last stable offset, log start), the latest."""
     events: Events = field(default_factory=Events, metadata=EVENTS)
@@ -112,7 +121,7 @@ class Delivery:
     """Fetches, commits, members and plans."""
 
     NAME: ClassVar[str] = "delivery"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("topic", "Topic"),
@@ -253,8 +262,8 @@ class Delivery:
         if not found:
             if asked_for is not None and 0 <= stable < high and asked_for == stable:
                 reads.at_stable += 1
-                begun = reads.stable_ns
-                reads.stable_ns = time_ns if begun is None else min(begun, time_ns)
+                stuck = stable, -time_ns
+                reads.stuck = stuck if reads.stuck is None else max(reads.stuck, stuck)
             return
         first = found[0].base_offset if asked_for is None else asked_for
         last = found[-1].last_offset + 1

@@ -86,8 +86,8 @@ class Audit:
             place.records += reads.records
             place.dropped += reads.events.dropped
             place.at_stable += reads.at_stable
-            if reads.stable_ns is not None:
-                place.stable_ns = min(place.stable_ns or reads.stable_ns, reads.stable_ns)
+            if reads.stuck is not None:
+                place.stuck = max(place.stuck or reads.stuck, reads.stuck)
             if reads.end is not None and reads.end[0] >= (place.end_ns or 0):
                 place.end_ns, place.end, place.stable = reads.end[:3]
             place.first_ns = min(place.first_ns or reads.first_ns or 0, reads.first_ns or 0)
@@ -385,7 +385,7 @@ def _remarks(place: Partition) -> Iterator[str]:
         yield "had no committed offset" if place.none else "unknown before start"
     if place.fetched is not None and not place.commits:
         yield "no commit"
-    if place.at_stable:
+    if place.waits_since_ns is not None:
         yield "waits at the stable offset"
     if place.dropped:
         yield f"{place.dropped} older events left out"

@@ -117,7 +117,8 @@ class Partition:
     commits: int = 0
     failed: int = 0
     at_stable: int = 0
-    stable_ns: int | None = None
+    stuck: tuple[int, int] | None = None
+    """(the last stable offset that a reader met with more behind it, minus the time)"""
     records: int = 0
     none: bool = False
     """The group had no committed offset when it asked."""
@@ -134,6 +135,13 @@ class Partition:
     def lag(self) -> int | None:
         """Records behind the end: of what is committed, or else of what was fetched."""
         return lag_of(self.end, self.committed, self.fetched)
+
+    @property
+    def waits_since_ns(self) -> int | None:
+        """Since when it waits at the last stable offset; None when that has moved on."""
+        if self.stuck is None or self.end is None or self.stable is None:
+            return None
+        return -self.stuck[1] if self.stuck[0] == self.stable < self.end else None
 
     def lags(self) -> list[tuple[int, int]]:
         """(time, lag) over time."""

@@ -11,6 +11,7 @@ from dissectors.codes import error_name
 
 SEQUENCES: Final = 1 << 31
 """Sequence numbers begin again at 0 after this many."""
+OUT_OF_ORDER: Final = 45
 DUPLICATE: Final = 46
 FENCING: Final = frozenset({47, 49, 90})
 """INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
@@ -32,6 +33,10 @@ class Lane:
     records: int = 0
     repeats: int = 0
     """Batches that were sent before, with the same sequence."""
+    retried: int = 0
+    """Of these, those whose sending before was answered with an error: there is no copy."""
+    refused: int = 0
+    """Batches that were out of order, and that no broker took later."""
     missing: int = 0
     """Sequence numbers between the first and the last that no accepted batch has."""
     failed: int = 0
@@ -61,7 +66,9 @@ def lanes_of(events: Sequence[Event]) -> list[Lane]:
 
 
 def _follow(lane: Lane, events: list[Event]) -> None:
-    seen: set[int] = set()
+    seen: dict[int, int | None] = {}
+    """Sequence -> error of the last time it was sent."""
+    out_of_order: set[int] = set()
     taken: list[tuple[int, int, int]] = []
     """(place, records, number of the exchange) of what was not refused"""
     base = events[0].about["sequence"]
@@ -75,12 +82,17 @@ def _follow(lane: Lane, events: list[Event]) -> None:
             lane.errors.add(error)
         if sequence in seen:
             lane.repeats += 1
+            lane.retried += seen[sequence] not in (None, 0, DUPLICATE)
             lane.repeated = lane.repeated or event.number
-        seen.add(sequence)
+        seen[sequence] = error
+        if error == OUT_OF_ORDER:
+            out_of_order.add(sequence)
         if not error or error == DUPLICATE:
+            out_of_order.discard(sequence)
             # Counted from the first one, so that the wrap at 2^31 is none.
             place = (sequence - base + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
             taken.append((place, count, event.number))
+    lane.refused = len(out_of_order)
     if not taken:
         lane.first = lane.last = base
         return

@@ -236,8 +236,10 @@ class Producers:
                 "batches": lane.batches,
                 "records": lane.records,
                 "repeats": lane.repeats,
+                "retried": lane.retried,
                 "missing": lane.missing,
                 "failed": lane.failed,
+                "refused": lane.refused,
                 "errors": [error_name(code) for code in sorted(lane.errors)],
                 "repeated": lane.repeated,
                 "gap": lane.gap,
@@ -245,6 +247,14 @@ class Producers:
             for _, producer in self._producers.items()
             for lane in lanes_of(list(producer.events))
         ]
+
+    def of_clients(self) -> dict[tuple[str, str], set[int]]:
+        """(client id, host) -> the producer ids that it had."""
+        found: dict[tuple[str, str], set[int]] = {}
+        for key, producer in self._producers.items():
+            for client_id, host in producer.clients:
+                found.setdefault((str(client_id), str(host)), set()).add(int(str(key[0])))
+        return found
 
     def transactions(self, names: TopicNames | None = None) -> list[Line]:
         """One line per transaction, by its begin."""

@@ -27,6 +27,7 @@ from analyzer.statistics.delivery_plans import (
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.mergeable import Keyed
 from captures.model import StreamEvent
+from tests.analyzer.batches import batch
 from tests.analyzer.wire import Wire, request, response, told
 
 HERE = Path(__file__).parents[1] / "captures"
@@ -226,3 +227,23 @@ def test_each_of_many_groups_does_not_look_through_all(monkeypatch: pytest.Monke
         audit.events(name)
         assert groups.story(name) is not None
     assert len(sorts) <= 5
+
+
+def test_members_of_streams_groups_are_known_by_their_heartbeats() -> None:
+    """KIP-1071: no JoinGroup, no OffsetCommit of their own."""
+    wire = Wire()
+    wire.client(request("StreamsGroupHeartbeat", 0, 1, group_id="g", member_id="m"))
+    wire.broker(response("StreamsGroupHeartbeat", 0, 1, error_code=0))
+    part = {"partition": 0, "fetch_offset": 5, "partition_max_bytes": 1000}
+    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    data = {"partition_index": 0, "error_code": 0, "high_watermark": 7, "last_stable_offset": 7}
+    data |= {"log_start_offset": 0, "aborted_transactions": None, "preferred_read_replica": -1}
+    data |= {"records": batch([(None, b"v")] * 2, base_offset=5)}
+    wire.client(request("Fetch", 11, 2, topics=[{"topic": "t", "partitions": [part]}]))
+    answer = [{"topic": "t", "partitions": [data]}]
+    wire.broker(response("Fetch", 11, 2, error_code=0, responses=answer))
+    delivery, context = Delivery(), Context()
+    for exchange in told(wire.events, context):
+        delivery.add(row_of(exchange, context.names), exchange)
+    (line,) = delivery.rows()
+    assert (line["group"], line["topic"], line["fetched"], line["end"]) == ("g", "t", 7, 7)

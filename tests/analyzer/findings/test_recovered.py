@@ -1,0 +1,164 @@
+"""Errors that healthy clients meet and recover from are no trouble: next to the same without the
+recovery."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.analyzer.batches import batch
+from tests.analyzer.findings.test_handmade import SECOND, found
+from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.wire import START, Wire, request, response
+
+NODE = (1, "10.0.1.2", 9092)
+REFUSED = 45
+BUSY = 51
+
+
+def producing(*sent: tuple[int, int]) -> Wire:
+    """Batches of two records: (sequence, error) of each."""
+    wire = Wire()
+    for place, (sequence, error) in enumerate(sent, 1):
+        data = batch([(None, b"v")] * 2, producer=(7, 0, sequence))
+        topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
+        wire.client(request("Produce", 7, place, acks=-1, topic_data=topics))
+        part = {
+            "index": 0,
+            "error_code": error,
+            "base_offset": -1 if error else place,
+            "log_append_time_ms": -1,
+            "log_start_offset": 0,
+        }
+        answer = [{"name": "t", "partition_responses": [part]}]
+        wire.broker(response("Produce", 7, place, responses=answer))
+    return wire
+
+
+def test_batches_behind_a_refused_one_are_out_of_order_for_a_moment() -> None:
+    """A 4.x broker answers CONCURRENT_TRANSACTIONS while it ends the transaction before."""
+    names = found([producing((0, 0), (2, BUSY), (4, REFUSED), (2, 0), (4, 0))])
+    refused, again = names["sequence-refused"], names["sequence-repeated"]
+    assert refused.severity == "note"
+    assert refused.text.endswith("and all batches were taken when they were sent again")
+    assert (again.severity, again.count) == ("chat", 2)
+    assert again.text.endswith("sent 2 batches for t-0 again, all after an error")
+
+
+def test_batches_that_are_out_of_order_for_good_are_lost() -> None:
+    names = found([producing((0, 0), (2, BUSY), (4, REFUSED), (4, REFUSED))])
+    assert names["sequence-refused"].severity == "error"
+
+
+def test_copies_of_what_was_taken_are_a_note() -> None:
+    finding = found([producing((0, 0), (0, 0), (2, BUSY), (2, 0))])["sequence-repeated"]
+    assert finding.severity == "note"
+    assert finding.text.endswith("sent 2 batches for t-0 again, 1 after an error")
+
+
+def test_all_partitions_of_a_producer_are_one_finding() -> None:
+    wire = Wire()
+    for place in range(1, 3):
+        data = batch([(None, b"v")], producer=(7, 0, 0))
+        parts = [{"index": index, "records": data} for index in range(50)]
+        topics = [{"name": "t", "partition_data": parts}]
+        wire.client(request("Produce", 7, place, acks=-1, topic_data=topics))
+    finding = found([wire])["sequence-repeated"]
+    assert finding.count == 50
+    assert "t-0, t-1, t-10, t-11 and 46 more again" in finding.text
+
+
+# --- topics and leaders ---------------------------------------------------------------------------
+
+
+def asking(*answers: dict[str, Any], step: float = 0.1) -> Wire:
+    wire = Wire()
+    asked = [{"topic_id": bytes(16), "name": "orders"}]
+    for number, answer in enumerate(answers, 1):
+        wire.client(request("Metadata", 12, number, topics=asked))
+        wire.broker(response("Metadata", 12, number, **answer))
+        wire.time_ns += int(step * SECOND)
+    return wire
+
+
+def unknown() -> dict[str, Any]:
+    answer = metadata(NODE)
+    answer["topics"][0] |= {"error_code": 3, "partitions": []}
+    return answer
+
+
+def test_a_topic_that_is_made_while_a_client_waits_for_it() -> None:
+    """Kafka Streams makes its internal topics itself."""
+    finding = found([asking(*[unknown()] * 6, metadata(NODE))])["unknown-topic"]
+    assert finding.severity == "chat"
+    assert finding.text.endswith("until the topic was made")
+
+
+@pytest.mark.parametrize("answers", [[unknown()] * 6, [metadata(NODE), *[unknown()] * 6]])
+def test_a_topic_that_never_comes_or_is_gone(answers: list[dict[str, Any]]) -> None:
+    assert found([asking(*answers)])["unknown-topic"].severity == "warning"
+
+
+def fetching(refresh: float) -> Wire:
+    """A reader that is told five times that the broker is no leader, and asks for metadata after
+    so many seconds."""
+    wire = Wire()
+    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    none = {"partition_index": 0, "error_code": 6, "high_watermark": -1, "records": None}
+    none |= {"last_stable_offset": -1, "log_start_offset": -1, "aborted_transactions": None}
+    none |= {"preferred_read_replica": -1}
+    for number in range(1, 6):
+        topics = [{"topic": "orders", "partitions": [part]}]
+        wire.client(request("Fetch", 11, number, topics=topics))
+        answer = [{"topic": "orders", "partitions": [none]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+        wire.time_ns += SECOND // 10
+    wire.time_ns = START + int(refresh * SECOND)
+    wire.client(request("Metadata", 12, 9))
+    wire.broker(response("Metadata", 12, 9, **metadata(NODE)))
+    return wire
+
+
+def test_a_client_may_back_off_before_it_asks_for_metadata() -> None:
+    names = found([fetching(1)])
+    assert "leader-stale-metadata" not in names
+    assert names["leader-moved"].text.startswith("5 requests of app met leaders that had moved")
+
+
+def test_a_client_that_does_not_refresh_its_metadata() -> None:
+    assert found([fetching(5)])["leader-stale-metadata"].count == 4
+
+
+# --- open transactions ----------------------------------------------------------------------------
+
+
+def at_stable(*ends: tuple[float, int, int]) -> list[Wire]:
+    """A reader that gets nothing at the last stable offset: (second, stable, high) of each."""
+    wire, other = Wire(), Wire(number=1)
+    for number, (second, stable, high) in enumerate(ends, 1):
+        wire.time_ns = other.time_ns = START + int(second * SECOND)
+        part = {"partition": 0, "fetch_offset": stable, "partition_max_bytes": 1000}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        data = {"partition_index": 0, "error_code": 0, "high_watermark": high, "records": None}
+        data |= {"last_stable_offset": stable, "log_start_offset": 0, "aborted_transactions": None}
+        data |= {"preferred_read_replica": -1}
+        topics = [{"topic": "t", "partitions": [part]}]
+        wire.client(request("Fetch", 11, number, topics=topics))
+        answer = [{"topic": "t", "partitions": [data]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+        body = {"group_id": "g", "member_id": "m", "generation_id": 1}
+        other.client(request("Heartbeat", 4, number, **body))
+        other.broker(response("Heartbeat", 4, number, error_code=0))
+    return [wire, other]
+
+
+def test_one_transaction_after_the_other_holds_nobody_back() -> None:
+    moving = at_stable((0, 10, 20), (8, 20, 30), (16, 30, 40), (24, 40, 50))
+    assert "consumer-at-stable" not in found(moving)
+
+
+def test_a_transaction_that_stays_open_holds_readers_back() -> None:
+    finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["consumer-at-stable"]
+    assert "stable offset 20 of t-0 for 20 s, with 30 records behind it" in finding.text
