@@ -217,7 +217,11 @@ class _Epochs(Causes):
             if before_ns is None and not gone and epoch <= 2 and came:
                 cause: tuple[Cause, str] = "formed", f"{self.labels(came)} formed the group"
             else:
-                cause = self.cause(came, gone, since, begin, begin) or self._subscribed(since, here)
+                cause = (
+                    self.cause(came, gone, since, begin, begin)
+                    or self._first_plan(found, begin)
+                    or self._subscribed(since, here)
+                )
             departed = self.departures(since, begin)
             if departed:
                 # It began when the first one left.
@@ -245,6 +249,17 @@ class _Epochs(Causes):
             return False
         pace = (member.last_ns - member.first_ns) / (member.beats - 1)
         return until_ns - member.last_ns > 3 * pace
+
+    def _first_plan(self, found: list[Rebalance], begin_ns: int) -> tuple[Cause, str] | None:
+        """The broker waits before it assigns anything: for more members of a new streams group
+        (group.streams.initial.rebalance.delay.ms), for internal topics."""
+        if [each.cause for each in found] != ["formed"]:
+            return None
+        if any(
+            e.about["assigned"] for e in self.events if e.kind == "epoch" and _end(e) < begin_ns
+        ):
+            return None
+        return "formed", "the first assignment: until then the broker had given nothing to anybody"
 
     def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str]:
         """Nobody came or went: a subscription changed, or the broker saw other topics."""

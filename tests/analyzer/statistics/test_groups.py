@@ -208,6 +208,19 @@ def test_epochs_tell_what_happens_without_joins() -> None:
     assert lines["b"]["state"] == "left"
 
 
+def test_the_first_assignment_may_come_late() -> None:
+    """A new streams group waits for more members before it assigns anything."""
+    group = Members()
+    none: dict[str, Any] = {"topic_partitions": []}
+    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=none)
+    group.epoch("b", 0.1, 0, 1, subscribed_topic_names=["orders"], given=none)
+    group.epoch("a", 5, 1, 3, given=given)
+    group.epoch("b", 5.1, 1, 3)
+    group.epoch("a", 9, 3, 4, given=none)
+    assert group.causes() == [(1, "formed"), (3, "formed"), (4, "unknown")]
+
+
 def test_a_fenced_member() -> None:
     group = Members()
     group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"])
