@@ -30,7 +30,7 @@ JVM = (
     "-Djava.net.preferIPv4Stack=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-START_SECONDS = 90.0
+START_SECONDS = 180.0
 PORTS = range(20_000, 32_000)
 SPAN = 400  # how far the nodes behind a base reach
 _given: set[int] = set()
@@ -255,7 +255,7 @@ class Cluster:
     def tool(self, main: str, *arguments: str) -> str:
         """Run a tool of the broker's jars to its end; return what it printed."""
         done = subprocess.run(
-            self.java(main, *arguments), capture_output=True, text=True, timeout=120
+            self.java(main, *arguments), capture_output=True, text=True, timeout=300
         )
         if done.returncode:
             raise RuntimeError(f"{main} ended with {done.returncode}: {done.stdout}{done.stderr}")

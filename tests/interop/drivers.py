@@ -19,7 +19,7 @@ from tests.interop.needs import need
 __all__ = ["CLIENT_LIST", "Client", "Driver", "Story", "java_classes"]
 
 HERE = Path(__file__).parent
-STEP_SECONDS = 120.0
+STEP_SECONDS = 240.0
 OLD = ("Json", "Stores", "Driver", "Known", "Polling", "Produce", "Consume", "Rebalance")
 NEW = (*OLD, "headers/Headers", "Transact", "Administer", "Journey")
 NEWEST = (*NEW, "Sweep", "Tokens", "Share", "Member", "Raw", "AddVoter", "Leader", "Whole")
@@ -108,7 +108,9 @@ def js_folder() -> Path:
     home = CACHE / "kafkajs"
     with locked(home):
         for name in ("package.json", "main.js"):
-            shutil.copy(HERE / "js" / name, home)
+            # At once, or not at all: another process may begin to run it just now.
+            shutil.copy(HERE / "js" / name, home / f"{name}.new")
+            (home / f"{name}.new").replace(home / name)
         if not (home / "node_modules" / "kafkajs").exists():
             _run("npm", "install", "--silent", "--no-audit", "--no-fund", at=home)
     return home

@@ -105,14 +105,14 @@ class Proxied:
         for proxy in self.proxies.values():
             self.run(proxy.stop())
         for watcher in self._watchers.values():
-            watcher.wait(60)
+            watcher.wait(120)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(10)
         self.loop.close()
 
     def run(self, what: Coroutine[Any, Any, Any]) -> Any:
         """Run something in the proxies' loop."""
-        return asyncio.run_coroutine_threadsafe(what, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(what, self.loop).result(120)
 
     def _watch(self, name: str, recorder: Recorder) -> None:
         """Print what passes live, as the command does."""
@@ -175,7 +175,7 @@ def visitors(ports: list[int]) -> Iterator[Visitors]:
         time.sleep(0.5)
     finally:
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=120)
         for found in re.finditer(r" > [\d.]+\.(\d+): ", output):
             seen.ports.add(int(found[1]))
 

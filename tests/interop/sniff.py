@@ -34,7 +34,7 @@ def sniff(path: Path, ports: Iterable[int], interface: str = "lo") -> Iterator[N
         time.sleep(REST_SECONDS)
     finally:
         process.send_signal(signal.SIGINT)
-        said += process.communicate(timeout=30)[1]
+        said += process.communicate(timeout=120)[1]
     dropped = re.search(r"(\d+) packets? dropped by kernel", said)
     if dropped and int(dropped[1]):
         raise RuntimeError(f"the capture is not whole: {dropped[0]}")

@@ -64,7 +64,7 @@ def produce(bootstrap: str, topic: str, codec: str, *, headers: bool, times: boo
         producer.produce(topic, key=key, value=value, headers=named, timestamp=stamp)
         shown = [[name, data and data.decode()] for name, data in named]
         rows.append((key, value, shown, stamp if times else None))
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
     return rows
 
 
@@ -98,7 +98,7 @@ def compacted(bootstrap: str, cluster: Cluster) -> None:
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap})
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     turn = 0
     while time.monotonic() < end:
         for i in range(30):
@@ -135,7 +135,7 @@ def modern(java: None) -> Iterator[Written]:
         transact(bootstrap)
         compacted(bootstrap, cluster)
         for node in cluster.nodes:
-            node.stop()
+            node.stop(seconds=120)  # in order: else files are as after a crash
         yield Written(cluster, rows)
 
 
@@ -154,7 +154,7 @@ def old(java: None) -> Iterator[Written]:
             for name, (magic, codec) in names.items()
         }
         for node in cluster.nodes:
-            node.stop()
+            node.stop(seconds=120)  # in order: else files are as after a crash
         yield Written(cluster, rows)
 
 

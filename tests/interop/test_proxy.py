@@ -100,7 +100,7 @@ def admin_of(cluster: Cluster) -> Any:
     return AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
 
 
-def until_whole(admin: Any, topic: str, seconds: float = 60.0) -> None:
+def until_whole(admin: Any, topic: str, seconds: float = 120.0) -> None:
     """All copies of all partitions have caught up."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -139,7 +139,7 @@ def troubled(cluster: Cluster, topic: str) -> Iterator[list[BaseException]]:
     try:
         yield failures
     finally:
-        thread.join(120)
+        thread.join(300)
 
 
 COUNT = 400

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -61,7 +62,7 @@ class Served:
     def stop(self) -> str:
         """End it; what it said."""
         self.process.send_signal(signal.SIGTERM)
-        self.said = self.process.communicate(timeout=30)[1]
+        self.said = self.process.communicate(timeout=120)[1]
         return self.said
 
     def requests(self) -> int:
@@ -111,7 +112,7 @@ def topics_of(story: Story) -> list[str]:
 
 async def _ask(bootstrap: str, api: str, version: int, **body: object) -> dict[str, Any]:
     host, _, port = bootstrap.rpartition(":")
-    peer = await Peer.open(host, int(port), Reach(timeout=20))
+    peer = await Peer.open(host, int(port), Reach(timeout=60))
     try:
         return await peer.ask(api, version, example(f"{api}Request", version) | body)
     finally:
@@ -200,16 +201,21 @@ def idle(client: str, seconds: int, folder: Path) -> str:
     log = folder / f"{client}.log"
     with served(path) as broker:
         with Driver(CLIENT_LIST[client], log, {"bootstrap": broker.bootstrap}) as driver:
-            wish = {"topic": topic, "group": "idle", "count": count + 1, "seconds": seconds}
-            told = driver.step("Consume", **wish)
+            wish = {"topic": topic, "group": "idle"}
+            begun = time.monotonic()
+            told = driver.step("Consume", **wish, count=count)
+            more = driver.step("Consume", **wish, count=1, seconds=seconds)["consumed"]
+            took_s = time.monotonic() - begun
         broker.stop()
-    rate = broker.requests() / seconds
+    rate = broker.requests() / took_s
     print(f"{client}: {rate:.1f} requests/s")
     lines = [e for e in log.read_text(errors="replace").splitlines() if not NO_TROUBLE.search(e)]
     wrong = [f"{client}: {line}" for line in lines if TROUBLE.search(line)]
     wrong += [f"{client}: {line}" for line in unexpected(broker.said)]
     if len(told["consumed"]) != count:
         wrong.append(f"{client}: {len(told['consumed'])} records, not {count}")
+    if more:
+        wrong.append(f"{client}: behind the end it reads {more}")
     if rate >= MOST_PER_SECOND:
         wrong.append(f"{client}: {rate:.1f} requests/s")
     return "\n".join(wrong)

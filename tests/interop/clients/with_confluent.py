@@ -136,7 +136,7 @@ def consume(a: Arguments) -> dict[str, Any]:
     end = time.monotonic() + float(a.get("seconds", 40))
     while len(rows) < int(a.get("count", 60)) and time.monotonic() < end:
         rows += poll(consumer, 0.5)
-    if "group" in a:
+    if "group" in a and rows:  # else there is nothing to commit, which it calls an error
         consumer.commit(asynchronous=False)
     consumer.close()
     return {"consumed": rows}
