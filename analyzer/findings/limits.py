@@ -36,6 +36,9 @@ LIMITS: Final[dict[str, Limit]] = {
     ),
     "errors.storm": Limit(20, "count", "an error that comes so often is not being recovered from"),
     "errors.storm-rate": Limit(1, "per second", "retries back off; storms do not"),
+    "errors.storm-busy": Limit(
+        10, "per second", "CONCURRENT_TRANSACTIONS: producers ask every 20 ms, then it is over"
+    ),
     "leader.retries": Limit(
         3, "count", "one error should make a client ask for metadata; two may be in flight"
     ),

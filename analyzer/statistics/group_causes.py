@@ -113,6 +113,9 @@ class Causes:
         """Why, from who came and who went between two generations; None when nobody did."""
         left = self.departures(since_ns, end_ns)
         fenced = self.fenced(since_ns, begin_ns)
+        # A static member takes the place of its old id (KIP-345): it neither came nor went.
+        gone = {name for name in gone if name in left or not self._replaced(name, came)}
+        came = {name for name in came if not self._returns(name, left)}
         texts: list[str] = []
         causes: list[Cause] = []
         for name in sorted(gone):
@@ -147,11 +150,35 @@ class Causes:
             new = self.members.get(other)
             if new is None:
                 continue
-            static = gone.instance is not None and gone.instance == new.instance
             same = gone.client_id and (gone.client_id, gone.host) == (new.client_id, new.host)
-            if static or (same and self._follows(gone, new)):
+            if same and self._follows(gone, new):
                 return other
         return None
+
+    def persons(self, names: set[str]) -> int:
+        """How many members these are: a static one that came back has two ids."""
+        found = [self.members.get(name) for name in names]
+        unknown = sum(member is None for member in found)
+        return unknown + len({member.instance or member.id for member in found if member})
+
+    def _replaced(self, name: str, came: set[str]) -> bool:
+        return any(self._same_instance(name, other) for other in came)
+
+    def _returns(self, name: str, left: dict[str, Event]) -> bool:
+        """Whether it is a static member that was there before, under another id."""
+        member = self.members.get(name)
+        return member is not None and any(
+            self._same_instance(name, other)
+            and other not in left
+            and (earlier.first_ns or 0) < (member.first_ns or 0)
+            for other, earlier in self.members.items()
+        )
+
+    def _same_instance(self, name: str, other: str) -> bool:
+        one, two = self.members.get(name), self.members.get(other)
+        if one is None or two is None or one is two:
+            return False
+        return one.instance is not None and one.instance == two.instance
 
     def _follows(self, gone: Member, new: Member) -> bool:
         """Whether a member is the next life of another. Members of one client id that live at the

@@ -99,7 +99,7 @@ class _Classic(Causes):
                     end,
                     cause,
                     text,
-                    len(now),
+                    self.persons(now),
                     self.label(slowest) if len(now) > 1 else "",
                     min(here).number,
                 )
@@ -158,6 +158,9 @@ class _Classic(Causes):
         """The same members: the first to ask tells why. `pause_ns`: since the rebalance before."""
         first = min(here)
         about, who = first.about, self.label(first.about["member"])
+        if about["new"] and about["instance"]:
+            # Else the broker would have answered it without a rebalance.
+            return "rejoined", f"static member {who} came back with another subscription"
         changed = [
             event
             for event in here
@@ -219,7 +222,7 @@ class _Epochs(Causes):
             else:
                 cause = (
                     self.cause(came, gone, since, begin, begin)
-                    or self._first_plan(found, begin)
+                    or self._waited(found, since, begin)
                     or self._subscribed(since, here)
                 )
             departed = self.departures(since, begin)
@@ -235,7 +238,7 @@ class _Epochs(Causes):
                     begin,
                     _end(last),
                     *cause,
-                    len(there),
+                    self.persons(there),
                     self.label(last.about["member"]) if len(there) > 1 else "",
                     number,
                 )
@@ -250,16 +253,25 @@ class _Epochs(Causes):
         pace = (member.last_ns - member.first_ns) / (member.beats - 1)
         return until_ns - member.last_ns > 3 * pace
 
-    def _first_plan(self, found: list[Rebalance], begin_ns: int) -> tuple[Cause, str] | None:
-        """The broker waits before it assigns anything: for more members of a new streams group
-        (group.streams.initial.rebalance.delay.ms), for internal topics."""
-        if [each.cause for each in found] != ["formed"]:
-            return None
-        if any(
-            e.about["assigned"] for e in self.events if e.kind == "epoch" and _end(e) < begin_ns
-        ):
-            return None
-        return "formed", "the first assignment: until then the broker had given nothing to anybody"
+    def _waited(
+        self, found: list[Rebalance], since_ns: int, begin_ns: int
+    ) -> tuple[Cause, str] | None:
+        """Who joined before, in an epoch that gave them nothing: brokers wait for more members
+        (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at intervals."""
+        earlier = [e for e in self.events if e.kind == "epoch" and _end(e) < begin_ns]
+        served = {event.about["member"] for event in earlier if event.about["assigned"]}
+        if [each.cause for each in found] == ["formed"] and not served:
+            return (
+                "formed",
+                "the first assignment: until then the broker had given nothing to anybody",
+            )
+        waiting = {
+            event.about["member"]
+            for event in earlier
+            if event.time_ns > since_ns and event.about["before"] == 0 and not event.about["error"]
+        }
+        waiting -= served | set(self.departures(since_ns, begin_ns))
+        return ("joined", f"{self.labels(waiting)} joined") if waiting else None
 
     def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str]:
         """Nobody came or went: a subscription changed, or the broker saw other topics."""

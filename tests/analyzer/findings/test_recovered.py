@@ -162,3 +162,29 @@ def test_one_transaction_after_the_other_holds_nobody_back() -> None:
 def test_a_transaction_that_stays_open_holds_readers_back() -> None:
     finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["consumer-at-stable"]
     assert "stable offset 20 of t-0 for 20 s, with 30 records behind it" in finding.text
+
+
+def adding(pause: float) -> Wire:
+    """Transactions whose first request is told to wait for the end of the one before."""
+    wire = Wire()
+    for number in range(1, 31):
+        busy = number % 5 > 0
+        topics = [{"name": "t", "partitions": [0]}]
+        who = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0}
+        asked = {f"v3_and_below_{name}": value for name, value in who.items()}
+        wire.client(request("AddPartitionsToTxn", 3, number, **asked, v3_and_below_topics=topics))
+        code = BUSY if busy else 0
+        parts = [{"partition_index": 0, "partition_error_code": code}]
+        results = [{"name": "t", "results_by_partition": parts}]
+        answer = {"results_by_topic_v3_and_below": results}
+        wire.broker(response("AddPartitionsToTxn", 3, number, **answer))
+        wire.time_ns += int((0.02 if busy else pause) * SECOND)
+    return wire
+
+
+def test_producers_wait_for_the_end_of_their_last_transaction() -> None:
+    assert "error-storm" not in found([adding(pause=2)])
+
+
+def test_a_transaction_before_that_does_not_end_is_a_storm() -> None:
+    assert found([adding(pause=0.02)])["error-storm"].count == 24

@@ -152,6 +152,25 @@ def test_a_new_member_joins(group: Members) -> None:
     assert second["slowest"] == "b"
 
 
+def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
+    """KIP-345: it takes the place of its old id; here while another member asks for a rebalance."""
+    group = Members()
+    group.join("a", 0, 1, ("a", "b"))
+    group.join("b", 0.05, 1, group_instance_id="i")
+    again = {"asked_id": "", "group_instance_id": "i"}
+    group.join("a", 5, 2, ("a", "b"), reason="topics changed")
+    group.join("b2", 5.05, 2, **again)
+    group.join("b3", 9, 3, **again)
+    group.join("a", 9.05, 3, ("a", "b3"))
+    found = group.groups().rebalances("g")
+    assert [(each["cause"], each["members"]) for each in found] == [
+        ("formed", 2),
+        ("metadata", 2),
+        ("rejoined", 2),
+    ]
+    assert found[2]["text"] == "static member b3 came back with another subscription"
+
+
 def test_other_topics_are_a_cause(group: Members) -> None:
     group.join("a", 10, 2, ("a", "b"), topics=("orders", "payments"))
     group.join("b", 10.1, 2)
@@ -219,6 +238,19 @@ def test_the_first_assignment_may_come_late() -> None:
     group.epoch("b", 5.1, 1, 3)
     group.epoch("a", 9, 3, 4, given=none)
     assert group.causes() == [(1, "formed"), (3, "formed"), (4, "unknown")]
+
+
+def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
+    """Brokers of 4.3 assign at intervals: who joins between is told the epoch that there is."""
+    group = Members()
+    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+    none: dict[str, Any] = {"topic_partitions": []}
+    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"], given=given)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=none)
+    group.epoch("b", 2, 2, 3)
+    group.epoch("a", 2.1, 2, 3, given=given)
+    group.epoch("b", 3, 3, 4)
+    assert group.causes() == [(2, "formed"), (3, "joined"), (4, "unknown")]
 
 
 def test_a_fenced_member() -> None:
