@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import struct
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from analyzer.model import Cut, Frame, Part
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Read: TypeAlias = Callable[[int, int, int], bytes]
 """(file, offset, size) -> bytes of the input once more; may raise `captures.NotKept`."""
@@ -23,7 +18,30 @@ CUTS: Final[tuple[Cut, ...]] = ("", "gap", "end", "too-large")
 
 _CUT: Final = {cut: number for number, cut in enumerate(CUTS)}
 
-_PART = struct.Struct("<HQIQ")
+_FRAME: Final = struct.Struct("<qqqqBI")
+"""Stream offset, size, times of the first and the last byte, cut, number of parts."""
+_PART: Final = struct.Struct("<HQIQ")
+_WHOLE: Final = struct.Struct("<qqqqBIHQIQ")
+"""A frame of one part, which most are."""
+
+WIDTHS: Final = "bhiq"
+
+
+def grown(column: array[int], values: Sequence[int]) -> array[int]:
+    """A column with more values: the same one, or a wider copy once they do not fit. It starts with
+    a byte for each, which most columns never exceed."""
+    for code in WIDTHS[WIDTHS.index(column.typecode) :]:
+        try:
+            more = array(code, values)
+        except OverflowError:
+            if code == WIDTHS[-1]:
+                raise
+            continue
+        if code != column.typecode:
+            column = array(code, column)
+        column.extend(more)
+        break
+    return column
 
 
 class Table(Generic[T]):
@@ -60,109 +78,106 @@ class _Numbers(dict[T, int]):
         return number
 
 
-class Frames:
-    """Frames without their bytes: where these stand in the input, packed."""
+class Kept(Protocol):
+    """Where bytes go that are read again by their address: a `Heap`, or a `captures.Spool`."""
 
-    __slots__ = (
-        *("_cuts", "_ends", "_first", "_last", "_offsets", "_packed", "_packed_from", "_sizes"),
-        "dropped",
-    )
+    written: int
+    """The address of the next byte."""
+
+    def write(self, data: bytes, /) -> int:
+        """Keep them; their address."""
+
+    def read(self, at: int, size: int, /) -> bytes:
+        """The bytes at an address."""
+
+    def release(self, before: int, /) -> None:
+        """What is before that address is not read any more."""
+
+
+class Heap:
+    """Bytes by address, in memory."""
 
     def __init__(self) -> None:
-        self._offsets = array("q")
-        self._sizes = array("q")
-        self._first = array("q")
-        self._last = array("q")
-        self._cuts = array("B")
-        self._packed = bytearray()
-        self._ends = array("Q", [0])
-        self.dropped = 0
-        """Frames that were here before the first one; numbers go on."""
-        self._packed_from = 0
+        self._data = bytearray()
+        self._from = 0
+        self.written = 0
 
-    def __len__(self) -> int:
-        return len(self._sizes)
+    def write(self, data: bytes) -> int:
+        """Keep them; their address."""
+        at = self.written
+        self._data += data
+        self.written += len(data)
+        return at
 
-    def drop(self, number: int) -> None:
-        """Forget the frames before that one."""
-        count = min(number - self.dropped, len(self))
-        if count <= 0:
-            return
-        for column in (self._offsets, self._sizes, self._first, self._last, self._cuts, self._ends):
-            del column[:count]
-        del self._packed[: self._ends[0] - self._packed_from]
-        self._packed_from = self._ends[0]
-        self.dropped += count
+    def read(self, at: int, size: int) -> bytes:
+        """The bytes at an address; a copy, so that others may be written meanwhile."""
+        return bytes(self._data[at - self._from : at - self._from + size])
 
-    def extend(self, frames: Sequence[Frame | None]) -> array[int]:
-        """Keep frames; their numbers, -1 where there is none."""
-        first = self.dropped + len(self._sizes)
-        known = [frame for frame in frames if frame is not None]
-        if len(known) == len(frames):
-            numbers = array("q", range(first, first + len(known)))
-        else:
-            count = itertools.count(first)
-            numbers = array("q", [-1 if frame is None else next(count) for frame in frames])
-        if not known:
-            return numbers
-        _, offsets, sizes, firsts, lasts, places, cuts = zip(*known, strict=True)
-        self._offsets.extend(array("q", offsets))
-        self._sizes.extend(array("q", sizes))
-        self._first.extend(array("q", firsts))
-        self._last.extend(array("q", lasts))
-        self._cuts.extend([_CUT[cut] for cut in cuts] if any(cuts) else bytes(len(cuts)))
-        begin, width = self._packed_from + len(self._packed), _PART.size
-        flat = [part for parts in places for part in parts]
-        if len(flat) == len(places):
-            ends: Iterable[int] = range(begin + width, begin + width * len(flat) + 1, width)
-        else:
-            counts = [width * len(parts) for parts in places]
-            ends = itertools.accumulate(counts[1:], initial=begin + counts[0])
-        self._ends.extend(array("Q", ends))
-        pack = _PART.pack
-        try:
-            packed = [pack(*part) for part in flat]
-        except struct.error:  # of no file
-            packed = [pack(max(file, 0), at, size, packet) for file, at, size, packet in flat]
-        self._packed += b"".join(packed)
-        return numbers
+    def release(self, before: int) -> None:
+        """What is before that address is not read any more."""
+        if before > self._from:
+            del self._data[: before - self._from]
+            self._from = before
 
-    def parts(self, number: int) -> tuple[Part, ...]:
-        """Where the bytes of a frame stand, size field included."""
-        at, base = number - self.dropped, self._packed_from
-        # A copy: a view would keep the others from growing while another thread reads.
-        packed = bytes(self._packed[self._ends[at] - base : self._ends[at + 1] - base])
-        return tuple(Part._make(part) for part in _PART.iter_unpack(packed))
 
-    def first_packet(self, number: int) -> int:
-        """The packet with the first byte of a frame."""
-        at = self._ends[number - self.dropped] - self._packed_from
-        packet: int = _PART.unpack_from(self._packed, at)[3]
-        return packet
+class Frames:
+    """Frames without their bytes: where these stand in the input, packed, in the order of rows: of
+    each row the request, then the response, as far as there are any."""
 
-    def first_packets(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """As `first_packet`, of many frames."""
-        import numpy as np
+    def __init__(self, kept: Kept | None = None) -> None:
+        self._kept: Kept = Heap() if kept is None else kept
 
-        kinds = [("file", "<u2"), ("at", "<u8"), ("size", "<u4"), ("packet", "<u8")]
-        # Views must be gone before the columns grow: what is returned is a copy.
-        ends = np.frombuffer(self._ends, dtype=np.uint64)[numbers - self.dropped]
-        places = (ends - np.uint64(self._packed_from)) // np.uint64(_PART.size)
-        packets: NDArray[np.int64] = np.frombuffer(self._packed, dtype=kinds)["packet"][places]
-        return packets.astype(np.int64)
+    @property
+    def end(self) -> int:
+        """The address of the next frame."""
+        return self._kept.written
 
-    def get(self, number: int, read: Read) -> Frame:
-        """The frame with its bytes, read again."""
-        parts = self.parts(number)
-        at = number - self.dropped
-        size = self._sizes[at]
-        data = b"".join(read(part.file, part.at, part.size) for part in parts)
-        return Frame(
-            data[4 : 4 + size],
-            self._offsets[at],
-            size,
-            self._first[at],
-            self._last[at],
-            parts,
-            CUTS[self._cuts[at]],
-        )
+    def extend(self, pairs: Iterable[tuple[Frame | None, Frame | None]]) -> list[int]:
+        """Keep the frames of rows; the address of each row's."""
+        found, packed, at = [], [], self.end
+        for pair in pairs:
+            found.append(at)
+            for frame in pair:
+                if frame is not None:
+                    data = _packed(frame)
+                    packed.append(data)
+                    at += len(data)
+        self._kept.write(b"".join(packed))
+        return found
+
+    def since(self, at: int) -> bytes:
+        """All that is packed from an address on: for `append` elsewhere."""
+        return self._kept.read(at, self.end - at)
+
+    def append(self, packed: bytes) -> None:
+        """Keep what `since` gave."""
+        self._kept.write(packed)
+
+    def release(self, before: int) -> None:
+        """Forget what stands before an address; addresses stay."""
+        self._kept.release(before)
+
+    def get(self, at: int, upto: int, count: int, read: Read) -> list[Frame]:
+        """So many frames of a row with their bytes, read again. `upto`: where the row's end."""
+        packed, place, found = self._kept.read(at, upto - at), 0, []
+        for _ in range(count):
+            offset, size, first_ns, last_ns, cut, parts = _FRAME.unpack_from(packed, place)
+            begin = place + _FRAME.size
+            place = begin + parts * _PART.size
+            places = tuple(map(Part._make, _PART.iter_unpack(packed[begin:place])))
+            data = b"".join([read(part.file, part.at, part.size) for part in places])
+            payload = data[4 : 4 + size]
+            found.append(Frame(payload, offset, size, first_ns, last_ns, places, CUTS[cut]))
+        return found
+
+
+def _packed(frame: Frame) -> bytes:
+    _, offset, size, first_ns, last_ns, parts, cut = frame
+    if len(parts) == 1:
+        ((file, at, length, packet),) = parts
+        # A part of no file has a negative one.
+        numbers = (file if file > 0 else 0, at, length, packet)
+        return _WHOLE.pack(offset, size, first_ns, last_ns, _CUT[cut], 1, *numbers)
+    head = _FRAME.pack(offset, size, first_ns, last_ns, _CUT[cut], len(parts))
+    packed = [_PART.pack(max(file, 0), at, length, packet) for file, at, length, packet in parts]
+    return b"".join((head, *packed))

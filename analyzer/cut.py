@@ -95,6 +95,8 @@ class Cutting:
 
     def __init__(self) -> None:
         self._frames = Frames()
+        self._places = array("q")
+        """Their addresses."""
         self._times = array("q")
         self._sides = array("B")
         self._keys = array("h")
@@ -137,7 +139,7 @@ class Cutting:
     def _note(
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
     ) -> None:
-        self._frames.extend((frame,))
+        self._places.extend(self._frames.extend([(frame, None)]))
         self._times.append(frame.first_ns)
         self._sides.append(side)
         self._keys.append(key)
@@ -243,7 +245,9 @@ class _Writing:
         side = cut._sides[number]
         if exchange in self._dropped:
             return
-        frame = cut._frames.get(number, self._read)
+        at, behind = cut._places[number], cut._places[number + 1 : number + 2]
+        upto = behind[0] if behind else cut._frames.end
+        (frame,) = cut._frames.get(at, upto, 1, self._read)
         payload = self._rewrite.frame(frame.payload, side, cut._keys[number], cut._versions[number])
         if payload is None:
             self._dropped.add(exchange)

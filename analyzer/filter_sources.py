@@ -188,15 +188,8 @@ NUMBERS: Final[dict[str, NumberSource]] = {
 
 def packets(rows: Slice) -> list[tuple[Numbers, Bools]]:
     """`frame`, which has up to two: the packets with the first byte of request and response."""
-    first = rows.session.first_packets
-    found = []
-    for name in ("_request", "_response"):
-        frames = rows.numbers(name)
-        there = frames != NONE
-        numbers = np.zeros(len(rows), dtype=np.int64)
-        numbers[there] = first(frames[there])
-        found.append((numbers, there))
-    return found
+    both = (rows.numbers("request_packets"), rows.numbers("response_packets"))
+    return [(numbers, numbers != NONE) for numbers in both]
 
 
 # --- values of a table --------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.columns import Frames, Read, Table
+from analyzer.columns import Frames, Kept, Read, Table
 from analyzer.dissection import cut_of, dissect_request, dissect_response, header_of_cut
-from analyzer.model import Exchange, Note, Request, Response, Undecoded
+from analyzer.model import Exchange, Frame, Note, Request, Response, Undecoded
 from analyzer.rows import Row, row_of
 from analyzer.session_packing import (
     NO_ID,
@@ -28,9 +28,6 @@ from dissectors.registry import RequestHeader, read_request_header
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from analyzer.context import Context
     from analyzer.fetch_sessions import FetchSession
     from captures.model import Connection
@@ -41,72 +38,76 @@ _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 class Session:
     """Rows by index, in the order of completion; `index_of` finds them by number."""
 
-    def __init__(self, context: Context, read: Read) -> None:
+    def __init__(self, context: Context, read: Read, places: Kept | None = None) -> None:
+        """`places` keeps where the bytes of frames are; in memory without it."""
         self.context = context
         self._read = read
-        self.numbers = array("Q")
-        self.times = array("q")
-        self.states = array("B")
+        self.numbers = array("b")
+        self.times = array("b")
+        self.states = array("b")
         """Index in `STATES`."""
         self.connections: list[Connection] = []
-        self.connection = array("I")
+        self.connection = array("b")
         """Index in `connections`."""
-        self.client_side = array("B")
-        self.api_keys = array("i")
-        self.versions = array("i")
-        self.correlation_ids = array("q")
+        self.client_side = array("b")
+        self.api_keys = array("b")
+        self.versions = array("b")
+        self.correlation_ids = array("b")
         self.apis: Table[str] = Table()
-        self.api = array("I")
+        self.api = array("b")
         self.client_ids: Table[str | None] = Table()
-        self.client_id = array("I")
+        self.client_id = array("b")
         self.softwares: Table[str] = Table()
-        self.software = array("I")
+        self.software = array("b")
         self.users: Table[str] = Table()
-        self.user = array("I")
+        self.user = array("b")
         self.mechanisms: Table[str] = Table()
-        self.mechanism = array("I")
+        self.mechanism = array("b")
         self.reasons: Table[str] = Table()
-        self.reason = array("I")
+        self.reason = array("b")
         self.topic_lists: Table[tuple[str, ...]] = Table()
-        self.topics = array("I")
+        self.topics = array("b")
         self.group_lists: Table[tuple[str, ...]] = Table()
-        self.groups = array("I")
+        self.groups = array("b")
         self.error_lists: Table[tuple[int, ...]] = Table()
-        self.errors = array("I")
+        self.errors = array("b")
         self.top_lists: Table[tuple[int, ...]] = Table()
-        self.tops = array("I")
+        self.tops = array("b")
         """Errors of the response itself."""
         self.implied_lists: Table[tuple[str, ...]] = Table()
-        self.implied = array("I")
+        self.implied = array("b")
         self.topic_id_lists: Table[tuple[bytes, ...]] = Table()
-        self.topic_ids = array("I")
+        self.topic_ids = array("b")
         self.partition_lists: Table[tuple[int, ...]] = Table()
-        self.partitions = array("I")
+        self.partitions = array("b")
         self.member_lists: Table[tuple[str, ...]] = Table()
-        self.members = array("I")
+        self.members = array("b")
         self.generation_lists: Table[tuple[int, ...]] = Table()
-        self.generations = array("I")
+        self.generations = array("b")
         self.producer_id_lists: Table[tuple[int, ...]] = Table()
-        self.producer_ids = array("I")
+        self.producer_ids = array("b")
         self.producer_epoch_lists: Table[tuple[int, ...]] = Table()
-        self.producer_epochs = array("I")
+        self.producer_epochs = array("b")
         self.txn_lists: Table[tuple[str, ...]] = Table()
-        self.txns = array("I")
+        self.txns = array("b")
         self.codec_lists: Table[tuple[str, ...]] = Table()
-        self.codecs = array("I")
-        self.acks = array("i")
+        self.codecs = array("b")
+        self.acks = array("b")
         """`NO_ACKS` where there are none: -1 means all replicas."""
-        self.batches = array("i")
-        self.request_bytes = array("q")
-        self.response_bytes = array("q")
-        self.latencies = array("q")
-        self.waits = array("q")
-        self.throttles = array("q")
-        self.records = array("q")
+        self.batches = array("b")
+        self.request_bytes = array("b")
+        self.response_bytes = array("b")
+        self.latencies = array("b")
+        self.waits = array("b")
+        self.throttles = array("b")
+        self.records = array("b")
         self._ids = bytearray()
-        self._frames = Frames()
-        self._request = array("q")
-        self._response = array("q")
+        self._frames = Frames(places)
+        self._places = array("b")
+        """Addresses in `_frames`."""
+        self.request_packets = array("b")
+        """Packets with the first byte; `NONE` where there is no such frame."""
+        self.response_packets = array("b")
         self._remarks: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Most exchanges have none."""
         self._hints: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
@@ -197,8 +198,7 @@ class Session:
             for key in [key for key in remarks if key < self.dropped]:
                 del remarks[key]
         self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
-        kept = [n for column in (self._request, self._response) for n in column if n != NONE]
-        self._frames.drop(min(kept, default=len(self._frames) + self._frames.dropped))
+        self._frames.release(self._places[0] if self._places else self._frames.end)
         first = min(self.numbers, default=len(self._index) + self._index_from)
         del self._index[: max(0, first - self._index_from)]
         self._index_from = max(self._index_from, first)
@@ -211,7 +211,7 @@ class Session:
         self._ids.clear()
         for remarks in (self._remarks, self._hints, self._fetch_sessions, self._ended):
             remarks.clear()
-        self._frames.drop(len(self._frames) + self._frames.dropped)
+        self._frames.release(self._frames.end)
 
     def _compact(self, column: str, table: str) -> None:
         rows: array[int] = getattr(self, column)
@@ -266,8 +266,9 @@ class Session:
         key, version = self.api_keys[index], self.versions[index]
         id_ = self.correlation_ids[index]
         undecoded, notes = self._remarked(index)
-        header, request, left = self._request_of(index)
-        response, more = self._response_of(index, header)
+        asking, answering = self._frames_of(index)
+        header, request, left = self._request_of(index, asking)
+        response, more = self._response_of(index, answering, header)
         if index >= self.filled:
             undecoded = undecoded or left + more
         return Exchange(
@@ -296,8 +297,8 @@ class Session:
 
     def frames(self, index: int) -> tuple[int, ...]:
         """Packets with the first byte of request and response."""
-        sides = (self._request[index], self._response[index])
-        return tuple(self._frames.first_packet(side) for side in sides if side != NONE)
+        both = (self.request_packets[index], self.response_packets[index])
+        return tuple([packet for packet in both if packet != NONE])
 
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
         """Bytes of it that could not be decoded."""
@@ -312,21 +313,24 @@ class Session:
         """The indexes of exchanges with undecoded bytes or notes."""
         return [key - self.dropped for key in self._remarks]
 
-    def first_packets(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The packets with the first bytes of frames, by their numbers."""
-        return self._frames.first_packets(frames)
-
     def row(self, index: int) -> Row:
         """The row of an exchange, with the topic names that are known by now."""
         return row_of(self.exchange(index), self.context.names)
 
+    def _frames_of(self, index: int) -> tuple[Frame | None, Frame | None]:
+        """Request and response with their bytes, as far as there are any."""
+        asked = self.request_packets[index] != NONE
+        answered = self.response_packets[index] != NONE
+        at, behind = self._places[index], self._places[index + 1 : index + 2]
+        upto = behind[0] if behind else self._frames.end
+        found = self._frames.get(at, upto, asked + answered, self._read)
+        return (found[0] if asked else None), (found[-1] if answered else None)
+
     def _request_of(
-        self, index: int
+        self, index: int, frame: Frame | None
     ) -> tuple[RequestHeader | None, Request | None, tuple[Undecoded, ...]]:
-        number = self._request[index]
-        if number == NONE:
+        if frame is None:
             return None, None, ()
-        frame = self._frames.get(number, self._read)
         if self.api_keys[index] == NONE:
             return None, Request(frame, None, None), ()
         try:
@@ -339,12 +343,10 @@ class Session:
         return header, Request(frame, header, decoded), left
 
     def _response_of(
-        self, index: int, header: RequestHeader | None
+        self, index: int, frame: Frame | None, header: RequestHeader | None
     ) -> tuple[Response | None, tuple[Undecoded, ...]]:
-        number = self._response[index]
-        if number == NONE:
+        if frame is None:
             return None, ()
-        frame = self._frames.get(number, self._read)
         id_ = self.correlation_ids[index]
         if header is None:
             return Response(frame, None if id_ == NO_ID else id_, None), ()

@@ -1,6 +1,6 @@
 """What a `Session` has grown by: so that one process reads and another one shows.
 
-A delta is plain data (bytes of columns, new values of tables) that pickles fast; applying all of
+A delta is plain data (arrays of columns, new values of tables) that pickles fast; applying all of
 them in order makes a session equal to the one they were taken from.
 """
 
@@ -10,7 +10,7 @@ from array import array
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from analyzer.columns import Frames, Table
+from analyzer.columns import Frames, Table, grown
 from analyzer.session import Session
 
 Delta: TypeAlias = dict[str, Any]
@@ -44,7 +44,7 @@ class Growth:
         if self._forget:
             self._session.forget()
             for name in [*self._taken]:
-                if not isinstance(getattr(self._session, name, None), Table | list):
+                if not isinstance(getattr(self._session, name), Table | list | Frames):
                     del self._taken[name]
         if limit and len(self._session) > limit:
             self._dropped = max(1, limit // SHARE)
@@ -62,29 +62,24 @@ class Growth:
         for name, value in vars(self._session).items():
             if name in _DERIVED:
                 continue
-            if isinstance(value, Frames):
-                for part in Frames.__slots__:
-                    self._add(out, f"{name}.{part}", getattr(value, part))
-            else:
-                self._add(out, name, value)
+            self._add(out, name, value)
 
     def _add(self, out: Delta, name: str, value: Any) -> None:
         if isinstance(value, Table):
             value = value.values
-        if not isinstance(value, array | bytearray | list | dict):
+        if not isinstance(value, array | bytearray | list | dict | Frames):
             return
-        # `Frames` has one end before the first frame; every session has it.
-        since = self._taken.get(name, 1 if name == "_frames._ends" else 0)
-        size = len(value)
+        since = self._taken.get(name, 0)
+        size = value.end if isinstance(value, Frames) else len(value)
         if size == since:
             return
         self._taken[name] = size
-        if isinstance(value, array):
-            out[name] = value[since:].tobytes()
+        if isinstance(value, Frames):
+            out[name] = value.since(since)
         elif isinstance(value, dict):
             out[name] = _tail(value, size - since)
         else:
-            out[name] = bytes(value[since:]) if isinstance(value, bytearray) else value[since:]
+            out[name] = value[since:]
 
 
 def _tail(entries: dict[Any, Any], count: int) -> list[tuple[Any, Any]]:
@@ -98,18 +93,17 @@ def apply(delta: Delta, session: Session) -> None:
     begun, filled = len(session), session.filled
     for topic_id, topic in delta["names"]:
         session.context.names.learn(topic_id, topic)
+    # First, for threads that look at new rows meanwhile.
+    session._frames.append(delta.get("_frames", b""))
     for name, new in delta.items():
-        if name in ("names", "drop"):
+        if name in ("names", "drop", "_frames"):
             continue
-        owner, _, part = name.partition(".")
-        column = getattr(session, owner)
-        if part:
-            column = getattr(column, part)
+        column = getattr(session, name)
         if isinstance(column, Table):
             for value in new:
                 column.number(value)
         elif isinstance(column, array):
-            column.frombytes(new)
+            setattr(session, name, grown(column, new))
         elif isinstance(column, dict):
             column.update(new)
         else:

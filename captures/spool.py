@@ -89,6 +89,10 @@ class Spool:
         self.written, kept_from = state
         self._kept_from = max(kept_from, self.written - self.capacity + margin)
 
+    def release(self, before: int) -> None:
+        """What is before that address is not read any more."""
+        self._kept_from = max(self._kept_from, before)
+
     def close(self) -> None:
         """Free the disk."""
         self._file.close()

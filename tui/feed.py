@@ -18,6 +18,7 @@ from tui.tuning import grow_in_place
 
 if TYPE_CHECKING:
     from captures.model import Packet
+    from captures.spool import Spool
     from tui.store import Store
 
 MARGIN: Final = 64 << 20
@@ -26,6 +27,11 @@ LIVE_ROWS: Final = 1_000_000
 """Of input that has no end; then the oldest quarter goes."""
 QUEUE: Final = 8
 """Batches in hand; more of them stay in the pipe, and the reader waits."""
+
+PLACES: Final = 1 << 29
+"""Bytes for where frames of endless input are: each takes 37, and 22 for each of its packets."""
+ENDLESS: Final = 1 << 62
+"""Files are not longer."""
 
 
 class Feed(Protocol):
@@ -114,6 +120,7 @@ class ProcessFeed:
         self._closing = False
         threading.Thread(target=self._receive, daemon=True).start()
         self._store: Store | None = None
+        self._places: Spool | None = None
         self._source: Any = None
 
     @property
@@ -121,9 +128,12 @@ class ProcessFeed:
         """Where the rows are."""
         if self._store is None:
             # Not before the reader was started: it reads while this process loads.
+            from captures.spool import Spool
             from tui.store import Store
 
-            self._store = Store(self._read, None, self._find)
+            # On disk: the places of a million frames would be half of this process.
+            self._places = Spool(PLACES if self._ring else ENDLESS)
+            self._store = Store(self._read, None, self._find, self._places)
             self._store.progress.ring = self._ring
         return self._store
 
@@ -235,4 +245,6 @@ class ProcessFeed:
             pass
         if self._source is not None:
             self._source.close()
+        if self._places is not None:
+            self._places.close()
         self._spool_file.close()

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from analyzer.columns import grown
 from analyzer.context import Context
 from analyzer.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analyzer.columns import Read
+    from analyzer.columns import Kept, Read
     from analyzer.model import Exchange
     from captures.model import Packet
 
@@ -42,7 +43,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._ends = array("Q", [0])
+        self._ends = array("b", [0])
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -69,13 +70,15 @@ class Texts:
         """Forget the first ones."""
         gone = self._ends[min(count, len(self))]
         del self._data[:gone], self._ends[:count]
-        self._ends = array("Q", [end - gone for end in self._ends])
+        self._ends = array(self._ends.typecode, [end - gone for end in self._ends])
 
     def extend(self, texts: Sequence[str]) -> None:
         """Append."""
+        ends = []
         for text in texts:
             self._data += text.encode("utf-8", "surrogatepass")
-            self._ends.append(len(self._data))
+            ends.append(len(self._data))
+        self._ends = grown(self._ends, ends)
 
 
 @dataclass
@@ -156,9 +159,11 @@ class Store:
         read: Read | None = None,
         context: Context | None = None,
         find: Callable[[set[int]], list[Packet]] | None = None,
+        places: Kept | None = None,
     ) -> None:
-        """`read` gives bytes of the input once more, `find` packets by their numbers."""
-        self.session = Session(context or Context(), read or _nothing)
+        """`read` gives bytes of the input once more, `find` packets by their numbers; `places` is
+        as in `Session`."""
+        self.session = Session(context or Context(), read or _nothing, places)
         self.texts = Texts()
         """As far as bodies were read."""
         self._looked: dict[int, str] = {}

@@ -57,3 +57,15 @@ def test_a_full_disk_costs_the_bytes_only(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(NotKept):
         spool.read(0, 6)
     spool.close()
+
+
+def test_what_was_released_is_not_read_any_more() -> None:
+    spool = Spool(100)
+    spool.write(b"before")
+    spool.write(b"after")
+    spool.release(6)
+    spool.release(2)
+    assert spool.read(6, 5) == b"after"
+    with pytest.raises(NotKept):
+        spool.read(0, 6)
+    spool.close()

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from analyzer.offline import open_capture
+from captures import NotKept
 from captures.model import Closed, Opened
 from tui.exports import Job
 from tui.feed import ProcessFeed
@@ -21,9 +24,11 @@ from tui.notes import Notes
 from tui.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+LONG = 60.0
+"""Seconds: a reading process loads much before it says anything."""
 
 
-def read_all(feed: ProcessFeed, seconds: float = 20.0) -> Store:
+def read_all(feed: ProcessFeed, seconds: float = LONG) -> Store:
     until = time.monotonic() + seconds
     while not feed.store.progress.done:
         assert time.monotonic() < until
@@ -83,6 +88,23 @@ def test_compressed_files_can_be_looked_into() -> None:
         feed.close()
 
 
+def test_where_frames_are_is_on_disk_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    try:
+        store = read_all(feed)
+        assert list(tmp_path.iterdir()) == []
+        assert store.session.exchange(0).request is not None
+        assert feed._places is not None
+        os.ftruncate(feed._places.fileno(), 0)
+        with pytest.raises(NotKept):
+            store.session.exchange(0)
+    finally:
+        feed.close()
+
+
 def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
     path.write_text("hello")
@@ -114,7 +136,7 @@ def test_a_reader_that_waits_for_packets_stops_when_told() -> None:
     os.close(ours)
     try:
         os.write(theirs, (SAMPLES / "demo.pcap").read_bytes()[:60_000])
-        until = time.monotonic() + 15
+        until = time.monotonic() + LONG
         while len(feed.store) < 20:
             assert time.monotonic() < until
             feed.poll(0.1)
@@ -134,7 +156,7 @@ def test_a_reader_that_dies_leaves_its_rows() -> None:
     os.close(ours)
     try:
         os.write(theirs, (SAMPLES / "demo.pcap").read_bytes()[:60_000])
-        until = time.monotonic() + 15
+        until = time.monotonic() + LONG
         while len(feed.store) < 20:
             assert time.monotonic() < until
             feed.poll(0.1)
@@ -170,7 +192,7 @@ def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_pat
         feed.close()
 
 
-def _told(feed: ProcessFeed, what: Callable[[Store], bool], seconds: float = 15.0) -> Store:
+def _told(feed: ProcessFeed, what: Callable[[Store], bool], seconds: float = LONG) -> Store:
     until = time.monotonic() + seconds
     while not what(feed.store):
         assert time.monotonic() < until, feed.store.progress
@@ -273,7 +295,7 @@ def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
         indexer = Quiet(options)
         indexer.second = open_capture([SAMPLES / "aiokafka.pcap"])
         indexer.run()
-        receiver.join(10)
+        receiver.join(LONG)
         indexer.capture.close()
         indexer.second.close()
         os.close(theirs)
@@ -290,7 +312,7 @@ def test_a_failure_is_not_told_in_the_middle_of_rows() -> None:
             failing.start()
             assert not select.select([ours], [], [], 0.1)[0]
             os.write(theirs, b"the rest of a batch")
-        failing.join(10)
+        failing.join(LONG)
         indexer.capture.close()
         assert indexer.second is not None
         indexer.second.close()
