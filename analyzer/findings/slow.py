@@ -23,6 +23,7 @@ FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})
 IN_FLIGHT: Final = 8
 """Long polls that may be under way on a connection: clients have one."""
+MS: Final = 1_000_000
 LONG_POLL: Final = 400_000_000
 FORMING: Final = (
     "Nothing: the broker answers when all members of the group have joined. How long groups stand "
@@ -42,7 +43,8 @@ class Slow(Measures):
 
 @dataclass(slots=True)
 class Polls(Measures):
-    """Long polls of a connection: a broker takes up the next request when they are answered."""
+    """Until when a connection was not read: a broker takes up the next request when a long poll is
+    answered, and when the pause is over that it told with an answer (KIP-219)."""
 
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
@@ -85,11 +87,13 @@ class Slowness(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Slow ones only."""
         latency, excess = row.latency_ns, row.excess_ns
-        if latency is None or excess is None or latency < limit("slow.excess"):
+        if latency is None or excess is None:
+            return
+        if latency < limit("slow.excess") and not row.throttle_ms:
             return
         connection = [row.connection, exchange.connection.first_ns]
-        if row.api_key in FETCHES:
-            end = {"end_ns": row.time_ns + latency}
+        if row.api_key in FETCHES or row.throttle_ms:
+            end = {"end_ns": row.time_ns + latency + (row.throttle_ms or 0) * MS}
             event = Event(row.time_ns, row.id, 0, row.number, "poll", end)
             self.polls[tuple(connection)].events.add(event)
         if excess < limit("slow.excess"):
@@ -191,7 +195,7 @@ class Slowness(Detector):
 
 def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
     """Whether a request waited for the answer to a long poll that was sent before it on the same
-    connection, and for little else."""
+    connection, or for the end of a quota's pause, and for little else."""
     sent = polls.get(tuple(event.about["connection"]), ())
     end = event.time_ns + event.about["latency"]
     at = bisect_left(sent, event.time_ns, key=lambda poll: poll.time_ns)

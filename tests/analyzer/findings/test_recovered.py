@@ -188,3 +188,17 @@ def test_producers_wait_for_the_end_of_their_last_transaction() -> None:
 
 def test_a_transaction_before_that_does_not_end_is_a_storm() -> None:
     assert found([adding(pause=0.02)])["error-storm"].count == 24
+
+
+@pytest.mark.parametrize(("throttle_ms", "slow"), [(3000, False), (0, True), (500, True)])
+def test_requests_in_flight_wait_for_the_end_of_a_quota(throttle_ms: int, slow: bool) -> None:
+    """A broker answers at once with the pause, and reads the connection when it is over."""
+    wire = Wire()
+    for turn in range(3):
+        first, second = 2 * turn + 1, 2 * turn + 2
+        for number in (first, second):
+            wire.client(request("Produce", 7, number, acks=-1, topic_data=[]))
+        wire.broker(response("Produce", 7, first, responses=[], throttle_time_ms=throttle_ms))
+        wire.time_ns += 3 * SECOND
+        wire.broker(response("Produce", 7, second, responses=[], throttle_time_ms=0))
+    assert ("slow-answers" in found([wire])) == slow
