@@ -453,7 +453,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bytes", type=float, default=5e8)
-    parser.add_argument("--only", help="comma separated variants")
+    parser.add_argument("--only", help="variants, with ; between them")
     parser.add_argument("--no-rivals", action="store_true", help="only nothing, the relay, ours")
     parser.add_argument("--soak", action="store_true")
     parser.add_argument("--soak-bytes", type=float, default=1e10)
