@@ -4,6 +4,7 @@ keyboard."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -21,6 +22,15 @@ def text_of(app: ScopeApp) -> str:
     strips = app.screen._compositor.render_strips()
     lines = ["".join(segment.text for segment in strip).rstrip() for strip in strips]
     return "\n".join(lines).rstrip() + "\n"
+
+
+async def drained() -> None:
+    """Until the event loop has nothing to do but to wait for timers, threads and sockets."""
+    loop = asyncio.get_running_loop()
+    until, alone = loop.time() + 60, 0
+    while alone < 3 and loop.time() < until:
+        await asyncio.sleep(0)
+        alone = 0 if loop._ready else alone + 1  # type: ignore[attr-defined]
 
 
 async def idle(app: ScopeApp, pilot: Any) -> None:
@@ -56,9 +66,19 @@ def run(
     asyncio.run(main())
 
 
+async def counted(app: ScopeApp, pilot: Any) -> None:
+    """Wait until all numbers are there."""
+    end = time.monotonic() + 60
+    while app.host.counting() and time.monotonic() < end:
+        app.host.tick()
+        await pilot.pause(0.01)
+    app.host.tick()
+    await pilot.pause()
+
+
 async def found(app: ScopeApp, pilot: Any, words: str) -> None:
     """Until the palette's search, which runs beside the keyboard, has the words at its top."""
-    for _ in range(500):
+    for _ in range(3000):
         await pilot.pause(0.02)
         for hits in app.screen.query(CommandList):
             if hits.option_count and words in str(hits.get_option_at_index(0).prompt):

@@ -112,7 +112,7 @@ def test_a_filter_that_reads_messages_waits_for_enter(store: Store) -> None:
         await pilot.pause(0.4)
         assert len(app.view_) == len(store)
         await pilot.press("enter")
-        await pilot.pause(0.6)
+        await idle(app, pilot)
         assert 0 < len(app.view_) < len(store)
         assert app.list.has_focus
 
@@ -159,6 +159,7 @@ def test_trees_fold_and_tabs_change(store: Store) -> None:
         await pilot.press("r")
         assert "[Request]" in text_of(app)
         await pilot.press("R", "R", "R")
+        await idle(app, pilot)
         assert "[Context]" in text_of(app)
         assert "exchange 1: ApiVersions" in text_of(app)
 

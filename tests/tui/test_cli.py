@@ -52,17 +52,19 @@ def test_fields_loads_no_message() -> None:
 
 
 def test_help_takes_no_more_than_the_limit() -> None:
-    def spent() -> float:
-        told = os.times()
-        return told.children_user + told.children_system
+    def spent(*command: str) -> float:
+        """CPU time, because usually something else runs, too: the least of three."""
+        found = []
+        for _ in range(3):
+            before = os.times()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+            after = os.times()
+            found.append(after.children_user - before.children_user)
+            found[-1] += after.children_system - before.children_system
+        return min(found)
 
-    best = 9.0
-    for _ in range(3):
-        before = spent()
-        assert run("--help")[0] == 0
-        best = min(best, spent() - before)
-    # 0.07 s when nothing else runs. CPU time, because usually something does.
-    assert best < 0.4
+    # 0.07 s where Python alone takes 0.015 s: machines differ, their share does not.
+    assert spent(*RUN, "--help") < 40 * max(spent(sys.executable, "-c", "pass"), 0.01)
 
 
 def test_every_command_has_help_that_begins_as_the_list_says() -> None:

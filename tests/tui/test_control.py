@@ -269,11 +269,10 @@ def test_states_come_until_the_proxy_ends(tmp_path: Path) -> None:
 def test_a_proxy_that_hangs_is_no_old_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui.control.PATIENCE", 0.05)
-
     async def ask(control: SocketControl) -> None:
         async with aclosing(control.states()) as states:
             assert (await anext(states))["held"] == []
+            monkeypatch.setattr("tui.control.PATIENCE", 0.05)  # what comes in time came by now
             with pytest.raises(ControlError, match="no answer"):
                 await asyncio.wait_for(anext(states), 20)
 

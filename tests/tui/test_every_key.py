@@ -62,7 +62,9 @@ def test_panes_back_and_their_sizes(store: Store) -> None:
 
 def test_other_bytes(store: Store) -> None:
     async def steps(app, pilot):
-        await pilot.press("slash", *"api == Produce and codec == zstd", "enter", "r", "enter", "Z")
+        await pilot.press("slash", *"api == Produce and codec == zstd", "enter", "r", "enter")
+        await idle(app, pilot)
+        await pilot.press("Z")
         await idle(app, pilot)
         assert {space.name for space in app.detail.tree_.spaces} == {"Wire", "Decompressed"}
         first = app.hex.space.name

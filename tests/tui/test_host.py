@@ -14,7 +14,7 @@ from analyzer.findings import accumulators
 from analyzer.offline import open_capture
 from analyzer.statistics import Connections
 from tests.tui.boards import ReadScene, text_of
-from tests.tui.pilots import found
+from tests.tui.pilots import counted, found
 from tui.app import ScopeApp
 from tui.config import Config, remember
 from tui.feed import StillFeed
@@ -39,16 +39,6 @@ def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options
 
     asyncio.run(main())
     return app
-
-
-async def counted(app: ScopeApp, pilot: Any) -> None:
-    """Wait until all numbers are there."""
-    end = time.monotonic() + 30
-    while app.host.counting() and time.monotonic() < end:
-        app.host.tick()
-        await pilot.pause(0.01)
-    app.host.tick()
-    await pilot.pause()
 
 
 def test_digits_choose_screens_and_q_goes_back(store: Store) -> None:
@@ -154,8 +144,8 @@ def test_help_of_a_screen_can_be_searched(store: Store) -> None:
 
 
 async def until(pilot: Any, there: Callable[[], bool]) -> None:
-    """Until something is so, or for ten seconds."""
-    for _ in range(500):
+    """Until something is so, or for a minute."""
+    for _ in range(3000):
         if there():
             return
         await pilot.pause(0.02)

@@ -127,7 +127,7 @@ def test_a_row_that_is_read_while_others_go_is_the_right_one(
             reading.join(0.1)
             assert not told
             session.drop(5)
-        reading.join(10)
+        reading.join(60)
         assert [each.number for each in told] == [wanted]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.tui.pilots import idle, run
+from tests.tui.pilots import counted, idle, run
 from tui.store import Store
 
 
@@ -40,9 +40,7 @@ def test_lines_between_panes_are_dragged(store: Store) -> None:
 def test_the_table_of_a_board_is_dragged(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("2")
-        for _ in range(50):
-            app.tick()
-            await pilot.pause()
+        await counted(app, pilot)
         board = app.host.board
         high = board.upper.size.height
         await drag(pilot, ".board-tabs", (0, -5))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+
+import pytest
 
 from tests.tui.pilots import idle, run
 from tui.store import Store
 from tui.tree import HEAVY, Item, Space, Tree
 
 
-def heavy(gate: threading.Event) -> Tree:
+def heavy(gate: threading.Event, begun: threading.Event | None = None) -> Tree:
     def make() -> list[Item]:
-        assert gate.wait(30)
+        if begun is not None:
+            begun.set()
+        assert gate.wait(120)
         return [Item("record[0]", "offset 0", 0, 9)]
 
     item = Item("records", "5000 bytes", 0, HEAVY + 1, make=make)
@@ -36,13 +41,16 @@ def test_keys_work_while_a_batch_is_opened(store: Store) -> None:
     run(store, steps)
 
 
-def test_another_exchange_does_not_wait_for_a_batch(store: Store) -> None:
+def test_another_exchange_does_not_wait_for_a_batch(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def steps(app, pilot):
-        gate = threading.Event()
+        gate, begun = threading.Event(), threading.Event()
         await pilot.press("enter")
-        app.detail.show(heavy(gate))
-        await pilot.press("Z", "escape", "down")
-        await pilot.pause(0.6)
+        app.detail.show(heavy(gate, begun))
+        await pilot.press("Z", "escape")
+        assert await asyncio.to_thread(begun.wait, 60)
+        monkeypatch.setattr("tui.decoding.PATIENCE", 0.0)
         await pilot.press("down")
         await idle(app, pilot)
         assert app.document.exchange.number == app.list.number
