@@ -46,7 +46,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(

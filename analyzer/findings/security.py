@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 MOST_BROKERS: Final = 50
+SEVERAL: Final = 3
+"""Connections that ended alike: one may be an accident."""
 ALERT: Final = range(5, 32)
 """Bytes of a TLS alert, and of two."""
 
@@ -218,6 +220,11 @@ class Security(Detector):
         """Connections that brokers closed at the first request that is work."""
         sasl = {line["broker_address"] for line in lines if line["phase"] in ("sasl",)}
         sasl |= {line["broker_address"] for line in lines if line["user"]}
+        served = {
+            line["broker_address"]
+            for line in lines
+            if not line["user"] and line["requests"] - line["unanswered"] > 1
+        }
         found: dict[tuple[str, str, str, str], list[Line]] = {}
         for line in lines:
             ended = line["end"] in ("broker fin", "broker rst")
@@ -230,21 +237,31 @@ class Security(Detector):
                 found.setdefault(("plain-to-tls", client, host, broker), []).append(line)
             elif broker in sasl and not line["user"] and answered <= 1 and line["phase"] == "work":
                 found.setdefault(("sasl-missing", client, host, broker), []).append(line)
+            elif broker not in sasl | served and answered == 1 and line["phase"] == "work":
+                # It answers ApiVersions, and nothing else, to whoever does not say who it is.
+                found.setdefault(("", client, host, broker), []).append(line)
         for (name, client, host, broker), seen in sorted(found.items()):
             who, what = view.client(client, host), plural(len(seen), "connection")
+            if not name and len(seen) < SEVERAL:
+                continue
             if name == "plain-to-tls":
                 text = (
                     f"{broker} answered {what} of {who} with {seen[0]['broker_bytes']} bytes that "
                     "are no Kafka answer (a TLS alert has 7) and closed"
                 )
-            else:
+            elif name:
                 text = (
                     f"{broker} closed {what} of {who} at the first request; others authenticate "
                     "with SASL there"
                 )
+            else:
+                text = (
+                    f"{broker} answered ApiVersions to {who}, closed {what} at the next request, "
+                    "and served nobody else who did not authenticate"
+                )
             conns = among("conn", [line["connection"] for line in seen[:50]])
             yield view.finding(
-                self.rule(name),
+                self.rule(name or "sasl-missing"),
                 text,
                 f"{conns} and lost",
                 count=len(seen),

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import most
+from analyzer.statistics.mergeable import Measures, most, total
 from analyzer.statistics.model import per_second, topic_key
 from dissectors.codes import error_name
 
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 TOO_LARGE: Final = frozenset({10, 18})
 PRODUCE: Final = 0
+FETCH: Final = 1
+MS: Final = 1_000_000
+LEAST_WAIT: Final = 100
+"""Milliseconds of a wait; who asks for less wants quick answers."""
+UNDER_WAY: Final = (
+    "The client does ask to wait, and the broker answers at once: records are there that readers "
+    "may not see yet. Look for followers that are down or behind (min.insync.replicas not met: "
+    "NOT_ENOUGH_REPLICAS and REQUEST_TIMED_OUT of producers)."
+)
 
 
 @dataclass(slots=True)
@@ -28,6 +38,14 @@ class Large(Seen):
     """Requests that were too large."""
 
     bytes: int | None = most()
+
+
+@dataclass(slots=True)
+class Early(Measures):
+    """Fetches that got nothing, long before the time that they allowed."""
+
+    count: int = total()
+    wait_ms: int | None = most()
 
 
 class Sizes(Detector):
@@ -78,15 +96,27 @@ class Sizes(Detector):
     def prepare(self) -> None:
         """By client and topic."""
         self.large = self.table(Large, 2_000)
+        self.early = self.table(Early, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Refused sizes."""
+        """Refused sizes; fetches that the broker did not let wait."""
+        if row.wait_ns and row.api_key == FETCH and not row.records:
+            self._see_early(row, exchange)
         if row.errors and row.api_key == PRODUCE:
             for error in row.errors:
                 if error.code in TOO_LARGE:
                     self._see(row, error.code, topic_key(error.topic, error.topic_id))
         elif row.state == "lost" and (row.request_bytes or 0) > limit("large.frame"):
             self._see(row, 0, None)
+
+    def _see_early(self, row: Row, exchange: Exchange) -> None:
+        asked = exchange.request.body if exchange.request is not None else None
+        wait_ms = 0 if asked is None else asked["max_wait_ms"]
+        if wait_ms >= LEAST_WAIT and (row.latency_ns or 0) * 2 < wait_ms * MS:
+            key = row.client_id, host_of(row.client_address), row.broker_address
+            early = self.early[key]
+            early.count += 1
+            early.wait_ms = max(early.wait_ms or 0, wait_ms)
 
     def _see(self, row: Row, code: int, topic: str | None) -> None:
         large = self.large[(row.client_id, host_of(row.client_address), row.api, code, topic)]
@@ -172,14 +202,22 @@ class Sizes(Detector):
             rate = per_second(traffic.count, traffic.first_ns, traffic.last_ns) or 0
             if rate >= limit("fetches.rate") and traffic.records * 10 < traffic.count:
                 who = view.client(key["client_id"], key["host"])
+                early = self.early.get((key["client_id"], key["host"], key["broker"]))
+                broker = early is not None and early.count * 2 > traffic.count
+                asked = f", asking to wait up to {early.wait_ms} ms" if early and broker else ""
                 yield view.finding(
                     self.rule("eager-fetches"),
                     f"{who} fetches {rate:.0f} times a second from {key['broker']} and got "
-                    f"{plural(traffic.records, 'record')} for {plural(traffic.count, 'request')}",
-                    all_of(view.of_client(key["client_id"], key["host"]), "api == Fetch"),
+                    f"{plural(traffic.records, 'record')} for {plural(traffic.count, 'request')}"
+                    f"{asked}",
+                    all_of(
+                        view.of_client(key["client_id"], key["host"]),
+                        f"api == Fetch and broker == {quoted(str(key['broker']))}",
+                    ),
                     count=traffic.count,
                     first_ns=traffic.first_ns,
                     last_ns=traffic.last_ns,
+                    advice=UNDER_WAY if broker else "",
                     about=[("client", who), ("broker", str(key["broker"]))],
                 )
 

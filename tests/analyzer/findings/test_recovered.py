@@ -202,3 +202,57 @@ def test_requests_in_flight_wait_for_the_end_of_a_quota(throttle_ms: int, slow: 
         wire.time_ns += 3 * SECOND
         wire.broker(response("Produce", 7, second, responses=[], throttle_time_ms=0))
     assert ("slow-answers" in found([wire])) == slow
+
+
+# --- what the cause is ----------------------------------------------------------------------------
+
+
+def test_a_storm_of_what_healthy_clusters_do_not_have_is_an_error_with_its_causes() -> None:
+    wire = Wire()
+    for number in range(1, 31):
+        topics = [{"name": "t", "partition_data": [{"index": 0, "records": None}]}]
+        wire.client(request("Produce", 7, number, acks=-1, topic_data=topics))
+        part = {"index": 0, "error_code": 19, "base_offset": -1}
+        part |= {"log_append_time_ms": -1, "log_start_offset": -1}
+        answer = [{"name": "t", "partition_responses": [part]}]
+        wire.broker(response("Produce", 7, number, responses=answer))
+    finding = found([wire])["error-storm"]
+    assert finding.severity == "error"
+    assert "min.insync.replicas" in finding.advice
+
+
+@pytest.mark.parametrize(("max_wait_ms", "at_once"), [(500, True), (0, False)])
+def test_fetches_that_a_broker_does_not_let_wait(max_wait_ms: int, at_once: bool) -> None:
+    """Records above the high watermark end a long poll, though nobody may read them yet."""
+    wire = Wire()
+    for number in range(1, 401):
+        asked = {"max_wait_ms": max_wait_ms, "min_bytes": 1, "topics": []}
+        wire.client(request("Fetch", 11, number, **asked))
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=[]))
+    finding = found([wire])["eager-fetches"]
+    assert ("the broker answers at once" in finding.advice) == at_once
+    assert finding.text.endswith(", asking to wait up to 500 ms") == at_once
+
+
+def closing(times: int, served: bool = False) -> list[Wire]:
+    """Connections that a broker closes at the first request behind ApiVersions."""
+    wires = [Wire(number=number) for number in range(times)]
+    for wire in wires:
+        wire.client(request("ApiVersions", 3, 1)).broker(response("ApiVersions", 3, 1))
+        wire.client(request("Metadata", 12, 2)).close("broker")
+    if served:
+        wires.append(asking(metadata(NODE), metadata(NODE)))
+        wires[-1].connection.number = times
+    return wires
+
+
+def test_a_broker_that_serves_nobody_who_does_not_authenticate() -> None:
+    finding = found(closing(3))["sasl-missing"]
+    assert finding.text.startswith("10.0.1.2:9092 answered ApiVersions to app, closed 3 connec")
+
+
+@pytest.mark.parametrize("wires", [closing(2), closing(3, served=True)])
+def test_a_broker_that_closes_connections_for_another_reason(wires: list[Wire]) -> None:
+    names = found(wires)
+    assert "sasl-missing" not in names
+    assert "unanswered" in names
