@@ -20,6 +20,15 @@ MAX_COLLECT: Final = 100 * 1024 * 1024
 SLICE_S: Final = 0.05
 """A throttled frame goes in pieces of so much time."""
 
+SIGN: Final = 16
+"""Bytes at the start that tell what a connection speaks."""
+OTHERS: Final = {
+    "TLS": "TLS, which this listener does not speak (--tls)",
+    "HTTP": "HTTP, not Kafka",
+    "SSH": "SSH, not Kafka",
+}
+"""Protocols of which a broker could make nothing, and what to say of them."""
+
 PRODUCE: Final = 0
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18
@@ -106,18 +115,26 @@ class State:
     def _opaque(self, way: Way, view: memoryview, at: int, what: str = "") -> int:
         """Framing is lost: everything passes from here on, and we say so."""
         who = ("client", "broker")[way.side]
-        text = what or describe(bytes(view[at : at + 16]))
+        head = bytes(view[at : at + SIGN])
+        text = what or describe(head)
         self.hub.metrics.add("opaque_total")
         endpoint = self.client if way.side == CLIENT else self.broker
-        self.hub.once(
-            f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes pass as they are"
-        )
-        if way.side == CLIENT and way.frames == 0 and text.startswith(("TLS", "HTTP", "SSH")):
+        word = text.partition(":")[0].partition(",")[0]
+        if way.side == CLIENT and way.frames == 0 and word in OTHERS:
             # The broker could only misunderstand it; the client learns more from a closed door.
+            said = f"{who} {endpoint}: {OTHERS[word]}: its connection is closed"
+            self.hub.once(f"opaque {who} {text}", said)
+            if self.tap is not None:
+                # Enough to see what it was. What comes behind may be secret.
+                sign = head.partition(b" ")[0] + b" " if word == "HTTP" else head
+                self.tap.client(CLIENT, sign, self._now)
             self.over = True
             self.cause = "not Kafka"
             self._out += [End(CLIENT, "fin"), End(BROKER, "fin")]
             return 0
+        self.hub.once(
+            f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes pass as they are"
+        )
         for each in self.ways:
             each.opaque = True
         return 0

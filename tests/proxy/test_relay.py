@@ -29,6 +29,7 @@ from tests.proxy.kit import (
     request,
     response,
 )
+from tests.proxy.test_quick import Tape
 
 
 class Always:
@@ -173,22 +174,26 @@ def test_damaged_traffic_never_raises(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "word"),
+    ("start", "word", "kept"),
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP"),
-        (b"SSH-2.0-OpenSSH_9.0\r\n", "SSH"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "--tls", 11),
+        (b"GET /?token=1 HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP", 4),
+        (b"SSH-2.0-OpenSSH_9.0\r\n", "SSH", 16),
     ],
 )
 def test_another_protocol_gets_a_sentence_and_a_closed_door(
-    start: bytes, word: str, caplog: pytest.LogCaptureFixture
+    start: bytes, word: str, kept: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The recording gets what tells the protocol, and nothing that may be secret."""
     bench = Bench()
+    bench.relay.tap = tape = Tape()
     bench.feed(CLIENT, start)
     assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
     assert bench.sent(BROKER) == b""
     assert word in caplog.text
+    assert "its connection is closed" in caplog.text
     assert len(caplog.records) == 1
+    assert bytes(tape.told[CLIENT]) == start[:kept]
 
 
 def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
