@@ -203,7 +203,11 @@ class Rebalances(Detector):
         )
 
     def _many(self, story: Story, view: View) -> Iterator[Finding]:
-        found = [r for r in story.rebalances if r.cause not in ("formed", "handover", "unknown")]
+        usual = {"formed", "handover", "unknown"}
+        if story.type == "connect":
+            # Each connector that is made or changed is one; workers keep their other tasks.
+            usual.add("metadata")
+        found = [r for r in story.rebalances if r.cause not in usual]
         odd = [r for r in found if r.cause not in QUIET]
         if len(found) < limit("rebalances.many") or (
             len(odd) < limit("rebalances.many") and len(found) < 2 * len(story.members) + 2

@@ -180,6 +180,8 @@ class _Classic(Causes):
             text = f"{who} rejoined: {reason}"
             known = any(word in reason for word in ("metadata", "topic", "partition"))
             return ("metadata" if known else "rejoined"), text
+        if about["leads"] and about["type"] == "connect":
+            return "metadata", f"the leader {who} rejoined, as it does when connectors change"
         if about["leads"]:
             return "metadata", f"the leader {who} rejoined, as it does when its topics change"
         return "rejoined", f"{who} rejoined"

@@ -10,6 +10,7 @@ import pytest
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_handmade import SECOND, found
 from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.statistics.test_groups import Members
 from tests.analyzer.wire import START, Wire, request, response
 
 NODE = (1, "10.0.1.2", 9092)
@@ -202,6 +203,21 @@ def test_requests_in_flight_wait_for_the_end_of_a_quota(throttle_ms: int, slow: 
         wire.time_ns += 3 * SECOND
         wire.broker(response("Produce", 7, second, responses=[], throttle_time_ms=0))
     assert ("slow-answers" in found([wire])) == slow
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "often"), [("connect", False), ("consumer", True)])
+def test_each_connector_that_is_made_is_a_rebalance_of_its_workers(kind: str, often: bool) -> None:
+    group = Members()
+    for generation in range(1, 6):
+        at = generation * 2.0
+        group.join("a", at, generation, ("a", "b"), protocol_type=kind)
+        group.join("b", at + 0.05, generation, protocol_type=kind)
+    assert ("rebalance-often" in found(group.wires.values())) == often
+    last = group.groups().rebalances("g")[-1]["text"]
+    assert last.endswith("when its topics change" if often else "when connectors change")
 
 
 # --- what the cause is ----------------------------------------------------------------------------
