@@ -22,6 +22,9 @@ from captures.spool import Spool
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144
+_LAST_WORDS: Final = 10.0
+"""Seconds for what a program that ended has said: it is there, but a busy machine may be slow to
+read it."""
 
 
 def open_interface(
@@ -86,7 +89,7 @@ class _Program:
         size = os.readv(self._descriptor, [buffer])
         if not size:
             code = self._process.wait()
-            self._listener.join(1)
+            self._listener.join(_LAST_WORDS)
             if code > 0 or not self._any:
                 raise refusal(self._interface, self._program, "".join(self._said))
         self._any = True
@@ -101,7 +104,7 @@ class _Program:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._listener.join(1)
+        self._listener.join(_LAST_WORDS)
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()

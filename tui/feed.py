@@ -159,7 +159,10 @@ class ProcessFeed:
                 head = pipe.read(SIZE.size)
                 if len(head) < SIZE.size:
                     break
-                data = pipe.read(SIZE.unpack(head)[0])
+                size = SIZE.unpack(head)[0]
+                data = pipe.read(size)
+                if len(data) < size:
+                    break  # it ended in the middle
                 self._queue.put(data)
         self._queue.put(None)
 

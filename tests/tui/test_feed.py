@@ -170,6 +170,24 @@ def test_a_reader_that_dies_leaves_its_rows() -> None:
         feed.close()
 
 
+def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reader = tmp_path / "tui" / "indexer.py"
+    reader.parent.mkdir()
+    (reader.parent / "__init__.py").touch()
+    reader.write_text(
+        "import json, os, sys\n"
+        f"os.write(json.loads(sys.argv[1])['results'], {SIZE.pack(1000) + b'half of it'!r})\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    try:
+        assert "ended early (exit code 0)" in read_all(feed).progress.failure
+    finally:
+        feed.close()
+
+
 def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_path: Path) -> None:
     sample = (SAMPLES / "demo.pcap").read_bytes()
     path = tmp_path / "kept.pcap"
