@@ -228,7 +228,7 @@ def test_a_pipe_delivers_each_packet_as_it_comes(tmp_path: Path) -> None:
             pipe.write(blob[:24])
             for begin, end in pairwise(cuts):
                 pipe.write(blob[begin:end])
-                assert ready.wait(10), "the packet was not delivered while the pipe stayed open"
+                assert ready.wait(60), "the packet was not delivered while the pipe stayed open"
                 ready.clear()
 
     writer = threading.Thread(target=write)
@@ -263,12 +263,12 @@ SEEDS = [WHOLE.pcap(), conversation(5).pcap(order=">", nano=False), conversation
 
 
 def everything(data: bytes) -> None:
-    """Read to the end: events or a CaptureError, in time."""
-    begun = time.monotonic()
+    """Read to the end: events or a CaptureError, in time (of the CPU: others may use it, too)."""
+    begun = time.process_time()
     for bulk in (False, True):
         with suppress(CaptureError):
             read(data, bulk=bulk)
-    assert time.monotonic() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 @given(st.sampled_from([b"", *(seed[:28] for seed in SEEDS)]), st.binary(max_size=300))

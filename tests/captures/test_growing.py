@@ -62,14 +62,14 @@ def test_a_file_that_is_written_is_followed_to_its_end(tmp_path: Path) -> None:
         reader.start()
         again = threading.Thread(target=lambda: counts.append(_count(second)), daemon=True)
         again.start()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while not pace.following:
             assert time.monotonic() < until
             time.sleep(0.01)
         file.write(data[50_001:])
-    reader.join(20)
+    reader.join(60)
     pace.through()
-    again.join(20)
+    again.join(60)
     assert counts[0] == counts[1] == _count(Source([str(SAMPLE)]))
     assert not first.statistics.damage
 

@@ -50,22 +50,22 @@ def children(pid: int) -> list[int]:
     return found + [each for child in found for each in children(child)]
 
 
-def gone(pids: list[int], seconds: float = 60) -> bool:
-    """All of them end soon."""
+def gone(mark: str, seconds: float = 60) -> bool:
+    """All processes with that in their environment end soon: a list of children made before the
+    kill would miss those that were started meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        alive = [pid for pid in pids if Path(f"/proc/{pid}").exists() and not _dead(pid)]
-        if not alive:
+        if not any(_has(path, mark.encode()) for path in Path("/proc").glob("[0-9]*/environ")):
             return True
         time.sleep(0.2)
     return False
 
 
-def _dead(pid: int) -> bool:
+def _has(environ: Path, mark: bytes) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return mark in environ.read_bytes()  # nothing is there when it is dead
     except OSError:
-        return True
+        return False
 
 
 def kill_and_run_again(tmp_path: Path, engine: str, moments: list[float]) -> None:
@@ -73,7 +73,8 @@ def kill_and_run_again(tmp_path: Path, engine: str, moments: list[float]) -> Non
     out, temporary = tmp_path / "out", tmp_path / "temporary"
     temporary.mkdir()
     here = stand(tmp_path / "stand")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    mark = f"{tmp_path}/mark"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "STARTED_BY": mark}
     line = command(out, temporary, engine)
     for moment in moments:
         run = subprocess.Popen(
@@ -82,10 +83,9 @@ def kill_and_run_again(tmp_path: Path, engine: str, moments: list[float]) -> Non
         try:
             run.wait(moment)
         except subprocess.TimeoutExpired:
-            below = children(run.pid)
             run.send_signal(signal.SIGKILL)
             run.wait()
-            assert gone(below)
+            assert gone(mark)
         if run.stdout is not None:
             run.stdout.close()
     done = subprocess.run(line, cwd=here, env=environment, capture_output=True, text=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,20 +23,23 @@ NAMES = ("demo.pcap", "cluster.pcap.gz", "sasl.pcap")
 
 
 @pytest.fixture(scope="module")
-def bucket() -> Iterator[str]:
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A bucket `traces` with samples; its endpoint as the query of a URI."""
     from pyarrow import fs
 
     python = environment("moto", "moto[s3]>=5", "flask", "flask-cors")
     line = [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    server = subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    assert server.stderr is not None
-    port = 0
-    for text in server.stderr:
-        if "Running on http://127.0.0.1:" in text:
-            port = int(text.rpartition(":")[2])
-            break
-    assert port
+    # A file: a pipe would be full after some hundred requests, and the server would wait.
+    log = tmp_path_factory.mktemp("moto") / "log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(line, stderr=out, stdout=subprocess.DEVNULL)
+    found, end = None, time.monotonic() + 120
+    while found is None:
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < end, log.read_text()
+        time.sleep(0.05)
+        found = re.search(r"Running on http://127\.0\.0\.1:(\d+)\s", log.read_text())
+    port = int(found[1])
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         os.environ.setdefault(name, "test")
     query = f"endpoint_override=http://127.0.0.1:{port}&scheme=http&region=us-east-1"
@@ -51,8 +55,6 @@ def bucket() -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
-        server.stderr.close()
-        time.sleep(0)
 
 
 def test_objects_are_read_as_files_are(spark: Any, bucket: str, tmp_path: Path) -> None:
