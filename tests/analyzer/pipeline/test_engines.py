@@ -39,6 +39,7 @@ def test_samples(path: Path, tmp_path: Path) -> None:
 @example(seed=116, size=12_252, tasks=5, spread=0, few=flows.FEW)  # a SYN behind its connection
 @example(seed=1292, size=10_000, tasks=1, spread=0, few=flows.FEW)  # an orphan inside a request
 @example(seed=2464, size=10_000, tasks=1, spread=0, few=flows.FEW)  # holes in both directions
+@example(seed=2960, size=300, tasks=1, spread=0, few=2)  # a client id that is no UTF-8
 @settings(max_examples=settings().max_examples // 8)
 def test_whatever_happens_on_the_network(
     seed: int, size: int, tasks: int, spread: int, few: int
