@@ -118,7 +118,8 @@ class Lookups(Detector):
                 yield view.finding(
                     self.rule("lookup-storm"),
                     f"{who} sent {plural(traffic.count, f'{api} request')} within "
-                    f"{duration(span)}, {rate:.1f} per second",
+                    f"{duration(span)}, {rate:.1f} per second"
+                    + (f", and {traffic.failed:,} got an error" if traffic.failed else ""),
                     all_of(mine, f"api == {api}"),
                     count=traffic.count,
                     about=[("client", who), ("api", str(api))],

@@ -23,6 +23,8 @@ FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 OFFSET_FETCH: Final = 9
 OUT_OF_RANGE: Final = 1
+SOON: Final = 1_000_000_000
+"""Within this time (ns) a client that resets its position reads on."""
 WORDS: Final = {-1: "latest", -2: "earliest"}
 
 
@@ -165,6 +167,10 @@ class Resets(Detector):
                     else f"{plural(-skipped, 'offset')} back"
                 )
                 text += f"; it went on at {reset['offset']:,} ({word}): {told}"
+            elif outside.first is not None and self._stopped(
+                (topic, number, client_id or "", host), outside.first[0], view
+            ):
+                text += "; it did not read on, as with auto.offset.reset=none"
             yield view.finding(
                 self.rule("offset-out-of-range"),
                 text,
@@ -188,6 +194,13 @@ class Resets(Detector):
                 without,
                 about=[("group", safe(str(group))), ("topic", view.topic(topic))],
             )
+
+    def _stopped(self, key: tuple[Any, ...], time_ns: int, view: View) -> bool:
+        """Whether it got nothing of the partition any more, though there was time for it."""
+        reads = view.base.delivery.reads.get(key)
+        if reads is not None and (reads.last_ns or 0) > time_ns:
+            return False
+        return (view.last_ns or 0) - time_ns > SOON
 
     def _next(
         self, client_id: Any, host: Any, topic: str, number: Any, time_ns: int

@@ -272,3 +272,22 @@ def test_a_broker_that_closes_connections_for_another_reason(wires: list[Wire]) 
     names = found(wires)
     assert "sasl-missing" not in names
     assert "unanswered" in names
+
+
+@pytest.mark.parametrize("reads_on", [False, True])
+def test_a_reader_that_may_not_reset_its_position_stops(reads_on: bool) -> None:
+    wire = Wire()
+    for number, refused in enumerate([True, not reads_on], 1):
+        part = {"partition": 0, "fetch_offset": 10, "partition_max_bytes": 1000}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        data = {"partition_index": 0, "error_code": 1 if refused else 0, "records": None}
+        data |= {"high_watermark": -1 if refused else 500, "last_stable_offset": -1}
+        data |= {"log_start_offset": -1, "aborted_transactions": None}
+        data |= {"preferred_read_replica": -1}
+        topics = [{"topic": "t", "partitions": [part]}]
+        wire.client(request("Fetch", 11, number, topics=topics))
+        answer = [{"topic": "t", "partitions": [data]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+        wire.time_ns += 2 * SECOND
+    text = found([wire])["offset-out-of-range"].text
+    assert text.endswith("did not read on, as with auto.offset.reset=none") != reads_on
