@@ -61,6 +61,7 @@ class FrameBuffer:
         "_offset",
         "_parts",
         "_passed",
+        "_sized_by",
         "_total",
         "sense",
     )
@@ -77,6 +78,8 @@ class FrameBuffer:
         self._total = 0
         """The same when the frame is whole; 0 while the size field is incomplete."""
         self._parts: list[Part] = []
+        self._sized_by: list[Piece] = []
+        """Where the size field stands, when it came in several chunks."""
         self._offset = 0
         self._first_ns = 0
         self._last_ns = 0
@@ -203,6 +206,7 @@ class FrameBuffer:
     def _reset(self) -> None:
         self._blocks = []
         self._parts = []
+        self._sized_by = []
         self._kept = self._passed = self._total = 0
         self._cut = ""
 
@@ -274,6 +278,7 @@ class FrameBuffer:
             else:
                 take = min(self._total - self._passed, size - at)
             end = at + take
+            begun = index
             if not self._cut:
                 self._blocks.append(data if take == size else data[at:end])
                 self._kept += take
@@ -285,6 +290,8 @@ class FrameBuffer:
             else:
                 while index + 1 < len(pieces) and pieces[index + 1].start < end:
                     index += 1
+            if not self._total:
+                self._sized_by += pieces[begun : index + 1]
             self._last_ns = pieces[index].time_ns
             self._passed += take
             at = end
@@ -308,13 +315,13 @@ class FrameBuffer:
     def _lost_head(self, head: bytes, rest: bytes, offset: int, pieces: list[Piece]) -> None:
         """As `_lost`, when the size came in several chunks."""
         parts, start = self._parts, self._offset
-        first_ns, last_ns = self._first_ns, self._last_ns
+        times = {(piece.file, piece.packet): piece.time_ns for piece in self._sized_by}
         self._reset()
         self._hunt = Hunt(self.sense)
         held: list[Piece] = []
         at = 0
         for part in parts:
-            time_ns = first_ns if at == 0 else last_ns
+            time_ns = times[part.file, part.packet]
             held.append(Piece(at, time_ns, part.packet, part.file, part.at))
             at += part.size
         self._hunt.add(head, start, held)

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analyzer.conversations import MAX_UNDECIDED_EVENTS
@@ -121,6 +121,7 @@ def places(exchanges: list[Exchange]) -> list[Any]:
 
 
 @given(seed=st.integers(0, 1 << 32), gaps=st.booleans(), mid=st.booleans(), noise=st.booleans())
+@example(seed=4787747432, gaps=True, mid=False, noise=True)  # no size, in three packets
 def test_how_many_packets_come_at_once_does_not_show(
     seed: int, gaps: bool, mid: bool, noise: bool
 ) -> None:
