@@ -60,6 +60,16 @@ and dark grounds and told apart by everybody. Letters and signs in front of resu
 ground has no colours. What is wrong in the file is said in one line, and the other rules hold. In
 the palette (`:`) "read the colour rules again" takes over a change.
 """
+BROWSER: Final = """
+`kafkascope open INPUT --web` (extra `web`) prints an address for a browser on this machine, until
+ctrl+c. Each tab is a UI with a reader of its own, with the same keys, mouse and clipboard; it ends
+when the tab is closed. The address ends with a token that no other user of the machine knows, in
+place of a login; pages of other sites are refused, and nothing is loaded from the network.
+Exports and marks are written where kafkascope runs. A file that grows is followed; stdin, `-i` and
+`--attach` are for terminals. On another machine: `--web --web-port 8000` there, `ssh -L
+8000:127.0.0.1:8000 MACHINE` here, and the printed address in the browser here. ctrl+w, ctrl+t and
+ctrl+n stay the browser's; no key needs them.
+"""
 LAST: Final = """
 What cannot be followed (an unknown id, theme or setting) is said when the program starts.
 `NO_COLOR` turns colours off; nothing is told by colour alone. ctrl+o lists the files that were
@@ -80,7 +90,20 @@ def markdown() -> str:
         if kind.KEYS:
             out += ["", *_table(kind.KEYS)]
     return "\n".join(
-        [*out, "", SETTINGS, fill(LAST.strip(), WIDTH), "", COLOURS, fill(PAINT.strip(), WIDTH), ""]
+        [
+            *out,
+            "",
+            "## In a browser",
+            "",
+            fill(BROWSER.strip(), WIDTH),
+            "",
+            SETTINGS,
+            fill(LAST.strip(), WIDTH),
+            "",
+            COLOURS,
+            fill(PAINT.strip(), WIDTH),
+            "",
+        ]
     )
 
 

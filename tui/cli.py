@@ -211,6 +211,8 @@ tenth of the time and more."""
 
 LOOKING: Final = frozenset({"-Y", "--filter", "-d", "-t", "--plain", "--legs"})
 """Options that say nothing about printing."""
+BROWSER: Final = frozenset({"--web", "--web-port"})
+"""Options that only the UI has."""
 
 
 def to_look_at(args: list[str]) -> bool:
@@ -219,6 +221,8 @@ def to_look_at(args: list[str]) -> bool:
     if args[0].startswith("-") and args[0] != "-":
         return False
     options = {arg.partition("=")[0] for arg in args if arg.startswith("-") and arg != "-"}
+    if options & BROWSER:
+        return True
     if not options <= LOOKING or os.environ.get("TERM", "") in ("", "dumb"):
         return False
     if not (sys.stdout.isatty() and sys.stderr.isatty()):

@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 TTY = "/dev/tty"
 
 
-def _attach(context: click.Context, parameter: click.Parameter, which: str | None) -> None:
+def _attached(which: str) -> int:
     """Instead of an input: the proxy itself."""
-    if which is None or context.resilient_parsing:
-        return
     from analyzer.commands.failures import INPUT
     from proxy.attach import NoProxy, find
     from tui.attach import open_proxy
@@ -33,8 +31,8 @@ def _attach(context: click.Context, parameter: click.Parameter, which: str | Non
         path = find(which or None)
     except NoProxy as error:
         click.echo(f"kafkascope: {error}", err=True)
-        context.exit(INPUT)
-    context.exit(open_proxy(path))
+        return INPUT
+    return open_proxy(path)
 
 
 def _input_or_interface(function: Any) -> Any:
@@ -51,23 +49,27 @@ def _input_or_interface(function: Any) -> Any:
     metavar="[PID|PATH]",
     is_flag=False,
     flag_value="",
-    is_eager=True,
-    expose_value=False,
-    callback=_attach,
     help="Instead of an input: a proxy of yours that is running.",
 )
 @click.option("-i", "interface", metavar="IFACE", help="Instead of an input: capture there.")
 @click.option("-f", "capture_filter", metavar="BPF", default="", help="With -i: capture filter.")
 @click.option("-w", "save", metavar="FILE", help="With -i or -: keep the capture in FILE, too.")
+@click.option("--web", is_flag=True, help="In a browser on this machine; every tab is one UI.")
+@click.option("--web-port", metavar="PORT", help="With --web: PORT or HOST:PORT of this machine.")
+@click.option("--tab", is_flag=True, hidden=True)
 @click.option("--tour", is_flag=True, hidden=True)
 @click.option("--hello", default="", hidden=True)
 @_input_or_interface
 @input_options
 def open_(
     wish: Wish,
+    attach: str | None,
     interface: str | None,
     capture_filter: str,
     save: str | None,
+    web: bool,
+    web_port: str | None,
+    tab: bool,
     tour: bool,
     hello: str,
 ) -> int:
@@ -82,7 +84,14 @@ def open_(
       kafkascope open -i eth0 -f 'port 9092' -w kept.pcapng
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope open -
       kafkascope open --attach
+      kafkascope open capture.pcapng --web
     """
+    if web_port is not None and not web:
+        raise click.UsageError("--web-port belongs to --web")
+    if attach is not None:
+        if web:
+            raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
+        return _attached(attach)
     if wish.filter_text:
         from analyzer.filter import compile_filter
 
@@ -100,14 +109,18 @@ def open_(
             from captures.errors import NotACapture
 
             raise NotACapture(f"{name}: no such file or folder")
-    check_terminal()
-    data = _keyboard(wish.inputs)
     live = Live(interface or "", capture_filter, save)
+    if web:
+        return _in_browser(wish, live, web_port)
+    data = None
+    if not tab:
+        check_terminal()
+        data = _keyboard(wish.inputs)
     while True:
         # Before Textual loads: the reader reads meanwhile.
         feed = _feed(wish, live, data)
         try:
-            shown, hello = _show(feed, wish, live, tour=tour, hello=hello), ""
+            shown, hello = _show(feed, wish, live, tour=tour, hello=hello, tab=tab), ""
         finally:
             feed.close()
         if save:
@@ -120,6 +133,43 @@ def open_(
             wish = replace(wish, filter_text=shown.filter_text)
         if shown.ports is not None:
             wish = replace(wish, ports=wish.ports | shown.ports)
+
+
+def _in_browser(wish: Wish, live: Live, port: str | None) -> int:
+    """Serve the UI; every tab reads for itself."""
+    from analyzer.commands.failures import RIGHTS
+    from tui.web.address import NotHere, address_of
+
+    if live.interface or not all(map(_can_be_read_twice, wish.inputs)):
+        raise click.UsageError(
+            "every tab of --web reads for itself, so it wants files: keep the capture in one "
+            "(-w FILE of tcpdump or kafkascope capture) and open that while it grows"
+        )
+    try:
+        address = address_of(port or "0")
+    except NotHere as error:
+        raise click.BadParameter(str(error), param_hint="--web-port") from None
+    try:
+        from tui.web.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("aiohttp", "textual_serve"):
+            raise
+        click.echo('kafkascope: --web needs an extra: pip install "kafkascope[web]"', err=True)
+        return RIGHTS
+    words = tab_words(click.get_current_context().params)
+    return serve([sys.executable, "-P", "-m", "tui.cli", *words], _title(wish, live), address)
+
+
+def tab_words(told: dict[str, Any]) -> list[str]:
+    """The command line of a tab, from the options of `open --web`."""
+    words = ["open", "--tab", "-t", told["time_format"], "--legs", told["legs"]]
+    if told["plain"]:
+        words.append("--plain")
+    if told["filter_text"]:
+        words += ["-Y", told["filter_text"]]
+    for text in told["decode_as"]:
+        words += ["-d", text]
+    return [*words, "--", *told["inputs"]]
 
 
 class Live(NamedTuple):
@@ -186,7 +236,7 @@ def _title(wish: Wish, live: Live) -> str:
     return "stdin" if name == "-" else Path(name).name or name
 
 
-def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False, hello: str = "") -> Shown:
+def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
     from analyzer.marks import notes_path
     from tui.config import remember
     from tui.notes import Notes
@@ -212,4 +262,5 @@ def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool = False, hello: str 
         tour=tour,
         hello=hello,
         once=_once(wish, live),
+        tab=tab,
     )

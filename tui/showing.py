@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -56,11 +57,12 @@ def show(
     tour: bool = False,
     hello: str = "",
     once: str = "",
+    tab: bool = False,
 ) -> Shown:
     """Show it until the user leaves; `tour`: with the guide of the demo; `hello`: what is said
-    first; `once`: why it cannot be shown again."""
+    first; `once`: why it cannot be shown again; `tab`: in a browser, where stderr is for words."""
     try:
-        with curtain(title):
+        with nullcontext() if tab else curtain(title):
             app = _app(tour)(
                 feed,
                 title,

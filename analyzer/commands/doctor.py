@@ -37,6 +37,7 @@ class Check(NamedTuple):
 
 EXTRAS: Final = (
     ("tui", "textual", "the terminal UI"),
+    ("web", "textual_serve", "kafkascope open --web"),
     ("proxy", "mitmproxy", "kafkascope proxy"),
     ("parquet", "pyarrow", "Parquet export"),
     ("spark", "pyspark", "the batch pipeline"),

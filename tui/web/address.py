@@ -1,0 +1,37 @@
+"""Where the page may be served. Loads nothing of the extra."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Final
+
+from proxy.directory import Address, whole_address
+
+HERE: Final = "127.0.0.1"
+
+
+class NotHere(ValueError):
+    """A sentence about an address that will not do."""
+
+
+def address_of(text: str) -> Address:
+    """`PORT` or `HOST:PORT`, of loopback alone; `NotHere`."""
+    found = whole_address(f"{HERE}:{text}" if text.isdigit() else text)
+    if found is None:
+        raise NotHere(f'"{text}": write PORT or HOST:PORT')
+    if found.host == "localhost":
+        return found._replace(host=HERE)
+    try:
+        near = ipaddress.ip_address(found.host).is_loopback
+    except ValueError:
+        near = False
+    if not near:
+        raise NotHere(
+            f'"{text}": without a login the UI is for this machine alone; from another one: '
+            f"ssh -L {found.port or 8000}:{HERE}:{found.port or 8000} and --web-port "
+            f"{found.port or 8000}"
+        )
+    return found
+
+
+__all__ = ["NotHere", "address_of"]

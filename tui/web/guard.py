@@ -1,0 +1,29 @@
+"""Who may come in: programs on this machine that know the token. No sockets here.
+
+The UI writes files, so a page of another site must not reach it through the user's browser: neither
+under a name that its owner turned into a loopback address (DNS rebinding), nor by a websocket,
+which browsers let any page open.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from typing import Final
+
+HOST: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?\Z", re.IGNORECASE)
+"""A `Host` of this machine. The port may be another one than ours: ssh -L."""
+
+
+def refusal(
+    token: str, given: str, host: str | None, origin: str | None, *, websocket: bool
+) -> str | None:
+    """Why a request is not answered; None when it is. `given` is the token in its path."""
+    if host is None or not HOST.match(host):
+        return "this is not the address that kafkascope printed"
+    # Pages name their origin in what they load, and always when they open a websocket.
+    if origin != f"http://{host}" and (websocket or origin is not None):
+        return "pages of other sites may not use kafkascope"
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
+        return "the address that kafkascope printed ends with a token: open that one"
+    return None

@@ -1,0 +1,142 @@
+"""Serves the page and its tabs on a loopback address, until ctrl+c.
+
+All that is served lies below a token, which is in the printed address: there is no cookie that
+pages of other ports would get, and no login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+import click
+from aiohttp import WSCloseCode, web
+
+from proxy.directory import Address, open_socket
+from tui.web.guard import refusal
+from tui.web.session import GRACE, Session, measure
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
+OURS: Final = Path(str(files("tui.web")))
+THEIRS: Final = Path(str(files("textual_serve"))) / "static"
+FILES: Final = {
+    "page.css": OURS / "page.css",
+    "page.js": OURS / "page.js",
+    "textual.js": THEIRS / "js" / "textual.js",
+    "xterm.css": THEIRS / "css" / "xterm.css",
+    "mono.ttf": THEIRS / "fonts" / "RobotoMono-VariableFont_wght.ttf",
+}
+# xterm.js puts style elements into the page; 'self' is no websocket to older browsers.
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
+    "img-src data:; connect-src 'self' ws://{host}; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Site:
+    """The page of one command line; every tab runs it in a process of its own."""
+
+    def __init__(self, command: Sequence[str], title: str) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self._command = command
+        self._title = title
+        self._tabs: set[web.WebSocketResponse] = set()
+
+    def application(self) -> web.Application:
+        """What aiohttp runs."""
+        made = web.Application(middlewares=[self._guarded])
+        made.router.add_get("/{token}/", self._page)
+        made.router.add_get("/{token}/ws", self._serve_tab)
+        made.router.add_get("/{token}/{name}", self._file)
+        made.on_response_prepare.append(_add_headers)
+        made.on_shutdown.append(self._close_tabs)
+        return made
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        why = refusal(
+            self.token,
+            request.path.lstrip("/").partition("/")[0],
+            request.headers.get("Host"),
+            request.headers.get("Origin"),
+            websocket="Upgrade" in request.headers,
+        )
+        if why is not None:
+            return web.Response(status=403, text=f"kafkascope: {why}\n")
+        return await handler(request)
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        text = Template((OURS / "page.html").read_text("utf-8")).substitute(
+            title=escape(self._title),
+            socket=escape(f"ws://{request.headers['Host']}/{self.token}/ws"),
+        )
+        policy = {"Content-Security-Policy": POLICY.format(host=request.headers["Host"])}
+        return web.Response(text=text, content_type="text/html", headers=policy)
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        path = FILES.get(request.match_info["name"])
+        if path is None:
+            raise web.HTTPNotFound
+        return web.FileResponse(path)
+
+    async def _serve_tab(self, request: web.Request) -> web.StreamResponse:
+        # Nobody is far away: without pings a closed connection is noticed, and a slow page kept.
+        tab = web.WebSocketResponse(compress=False)
+        await tab.prepare(request)
+        told = request.query
+        size = measure(told.get("width"), 80), measure(told.get("height"), 24)
+        self._tabs.add(tab)
+        try:
+            await Session(self._command, tab).run(size)
+        finally:
+            self._tabs.discard(tab)
+        return tab
+
+    async def _close_tabs(self, _: web.Application) -> None:
+        closing = (tab.close(code=WSCloseCode.GOING_AWAY) for tab in list(self._tabs))
+        await asyncio.gather(*closing)
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
+
+
+def serve(command: Sequence[str], title: str, address: Address) -> int:
+    """Serve until ctrl+c; `OSError` names the address that cannot be had."""
+    return asyncio.run(_serve(Site(command, title), address))
+
+
+async def _serve(site: Site, address: Address) -> int:
+    listening = open_socket(address)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(each, stop.set)
+    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=GRACE + 1)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listening).start()
+        here = Address(address.host, listening.getsockname()[1])
+        click.echo(f"http://{here}/{site.token}/")
+        click.echo("kafkascope: open it in a browser on this machine; ctrl+c ends it", err=True)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+    return 0

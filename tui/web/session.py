@@ -1,0 +1,160 @@
+"""A tab and its UI: a process of its own, which speaks to Textual's web driver's packets.
+
+process -> server   "D" size(4) screen    "M" size(4) JSON    a line, when a UI begins
+server -> process   "D" size(4) keys      "M" size(4) JSON
+page    -> server   ["stdin", text]  ["resize", {"width", "height"}]  ["focus"]  ["blur"]
+server  -> page     binary: screen
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import WSMsgType, web
+
+from analyzer.render_list import safe
+
+GRACE: Final = 5.0
+"""Seconds that a UI has for leaving."""
+MOST: Final = 1_000
+"""Columns and lines of a screen."""
+KEPT: Final = 8_192
+"""Bytes of stderr, the last ones."""
+UI_BEGINS: Final = b"_"
+"""The first letter of the line that Textual's driver writes when it begins."""
+LEAVE: Final = "\x1b[?1049l\x1b[H\x1b[2J"
+
+
+def environment(size: tuple[int, int]) -> dict[str, str]:
+    """Of a UI's process."""
+    width, height = size
+    return {
+        **{name: value for name, value in os.environ.items() if name != "LINES"},
+        "TEXTUAL_DRIVER": "tui.web.driver:TabDriver",
+        "TEXTUAL_COLOR_SYSTEM": "truecolor",
+        "TERM": "xterm-256color",
+        "PYTHONUTF8": "1",
+        "COLUMNS": str(width),
+        "ROWS": str(height),
+    }
+
+
+def measure(value: object, usual: int) -> int:
+    """A width or height as a page tells it, within reason."""
+    try:
+        return max(1, min(MOST, int(str(value))))
+    except ValueError:
+        return usual
+
+
+def packet(text: str) -> bytes | None:
+    """What a page says, as the driver wants it; None for what is nothing to it."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    match told:
+        case ["stdin", str(keys)]:
+            return _framed(b"D", keys.encode("utf-8", "replace"))
+        case ["resize", {"width": width, "height": height}]:
+            size = {"width": measure(width, 80), "height": measure(height, 24)}
+            return _framed(b"M", json.dumps({"type": "resize", **size}).encode())
+        case ["focus" | "blur" as what]:
+            return _framed(b"M", json.dumps({"type": what}).encode())
+    return None
+
+
+def _framed(kind: bytes, payload: bytes) -> bytes:
+    return kind + len(payload).to_bytes(4, "big") + payload
+
+
+class Session:
+    """Runs until the tab is closed or the user leaves."""
+
+    def __init__(self, command: Sequence[str], tab: web.WebSocketResponse) -> None:
+        self._command = command
+        self._tab = tab
+        self._said = b""
+
+    async def run(self, size: tuple[int, int]) -> None:
+        """Start the UI, and leave nothing of it."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=environment(size),
+            # Apart from the terminal's ctrl+c; with its readers it can be ended as one.
+            start_new_session=True,
+        )
+        showing = asyncio.create_task(self._show(process))
+        try:
+            await self._type(process)
+        finally:
+            await self._end(process)
+            await showing
+
+    async def _type(self, process: Process) -> None:
+        assert process.stdin is not None
+        async for message in self._tab:
+            if message.type is not WSMsgType.TEXT:
+                continue
+            data = packet(message.data)
+            if data is None:
+                continue
+            process.stdin.write(data)
+            try:
+                await process.stdin.drain()
+            except ConnectionError:
+                return  # it has ended; its last words are on the way
+
+    async def _end(self, process: Process) -> None:
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(GRACE):
+                await process.wait()
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # nothing is left of it
+
+    async def _show(self, process: Process) -> None:
+        """What the UI draws goes to the tab; when it ends, so does the tab's connection."""
+        assert process.stdout is not None
+        assert process.stderr is not None
+        complaining = asyncio.create_task(self._listen(process.stderr))
+        try:
+            while True:
+                kind = await process.stdout.readexactly(1)
+                if kind == UI_BEGINS:
+                    await process.stdout.readline()
+                    continue
+                size = int.from_bytes(await process.stdout.readexactly(4), "big")
+                payload = await process.stdout.readexactly(size)
+                if kind == b"D":
+                    await self._send(payload)
+        except asyncio.IncompleteReadError:
+            pass
+        await complaining
+        if self._said:
+            lines = self._said.decode("utf-8", "replace").splitlines()
+            await self._send((LEAVE + "\r\n".join(map(safe, lines))).encode())
+        await self._tab.close()
+
+    async def _send(self, data: bytes) -> None:
+        try:
+            await self._tab.send_bytes(data)
+        except ConnectionError:
+            pass  # the tab is gone: the UI's last screens are for nobody
+
+    async def _listen(self, stderr: asyncio.StreamReader) -> None:
+        while data := await stderr.read(KEPT):
+            self._said = (self._said + data)[-KEPT:]
