@@ -20,6 +20,7 @@ QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 CAUSES: Final = {
     "joined": "members joined",
     "left": "members left",
+    "poll": "members did not poll in time",
     "expired": "members fell silent",
     "replaced": "members restarted",
     "fenced": "members were fenced",
@@ -106,11 +107,7 @@ class Rebalances(Detector):
                 yield from self._slow(story, view)
 
     def _causes(self, story: Story, view: View) -> Iterator[Finding]:
-        polls = [
-            each
-            for each in story.rebalances
-            if each.cause == "left" and "poll" in each.text.lower()
-        ]
+        polls = [each for each in story.rebalances if _word(each) == "poll"]
         by_cause = {
             "rebalance-poll": polls,
             "rebalance-expired": [r for r in story.rebalances if r.cause == "expired"],
@@ -216,8 +213,9 @@ class Rebalances(Detector):
         span = found[-1].begin_ns - found[0].begin_ns
         causes: dict[str, int] = {}
         for each in found:
-            causes[each.cause] = causes.get(each.cause, 0) + 1
-        why = listed(f"{CAUSES[cause]} ({count})" for cause, count in causes.items())
+            word = _word(each)
+            causes[word] = causes.get(word, 0) + 1
+        why = listed(f"{CAUSES[word]} ({count})" for word, count in causes.items())
         yield self._finding(
             "rebalance-often",
             story,
@@ -263,3 +261,8 @@ class Rebalances(Detector):
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def _word(each: Rebalance) -> str:
+    """Its cause; `poll` where members left because they did not poll in time."""
+    return "poll" if each.cause == "left" and "poll" in each.text.lower() else each.cause

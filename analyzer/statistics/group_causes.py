@@ -17,6 +17,8 @@ SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000
 """Nanoseconds for each millisecond of a timeout: who waited less long did not wait it out."""
 
+BACK: Final = "left and came back as the same member, as after max.poll.interval.ms"
+
 
 class Causes:
     """What both kinds of groups share: who came, who went, and the sentence about it."""
@@ -121,7 +123,11 @@ class Causes:
         for name in sorted(gone):
             if name in left:
                 causes.append("left")
-                texts.append(f"{self.label(name)} {left_text(left[name].about)}")
+                if self._back(left[name]):
+                    texts.append(f"{self.label(name)} {BACK}")
+                    came = came - {name}
+                else:
+                    texts.append(f"{self.label(name)} {left_text(left[name].about)}")
             elif name in fenced:
                 causes.append("fenced")
                 texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
@@ -142,6 +148,17 @@ class Causes:
         # What went wrong is said before what goes on every day.
         order: tuple[Cause, ...] = ("expired", "fenced", "replaced", "left", "joined")
         return min(causes, key=order.index), "; ".join(texts[:4])
+
+    def _back(self, event: Event) -> bool:
+        """Whether a member of a group without JoinGroup left and joined again under its id, which
+        lives as long as its consumer does."""
+        return event.kind == "epoch" and any(
+            other.kind == "epoch"
+            and other.about["member"] == event.about["member"]
+            and other.about["before"] == 0
+            and other.time_ns > event.time_ns
+            for other in self.events
+        )
 
     def _heir(self, name: str, came: set[str]) -> str | None:
         """The new member that is the same client, after a restart."""

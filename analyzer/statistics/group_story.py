@@ -261,18 +261,20 @@ class _Epochs(Causes):
         """Who joined before, in an epoch that gave them nothing: brokers wait for more members
         (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at intervals."""
         earlier = [e for e in self.events if e.kind == "epoch" and _end(e) < begin_ns]
-        served = {event.about["member"] for event in earlier if event.about["assigned"]}
-        if [each.cause for each in found] == ["formed"] and not served:
+        if [each.cause for each in found] == ["formed"] and not any(
+            event.about["assigned"] for event in earlier
+        ):
             return (
                 "formed",
                 "the first assignment: until then the broker had given nothing to anybody",
             )
-        waiting = {
-            event.about["member"]
-            for event in earlier
-            if event.time_ns > since_ns and event.about["before"] == 0 and not event.about["error"]
-        }
-        waiting -= served | set(self.departures(since_ns, begin_ns))
+        waiting: set[str] = set()
+        for event in earlier:
+            about = event.about
+            waiting.discard(about["member"])
+            joins = about["before"] == 0 and not about["error"] and not about["assigned"]
+            if joins and event.time_ns > since_ns:
+                waiting.add(about["member"])
         return ("joined", f"{self.labels(waiting)} joined") if waiting else None
 
     def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str]:

@@ -253,6 +253,25 @@ def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
     assert group.causes() == [(2, "formed"), (3, "joined"), (4, "unknown")]
 
 
+def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None:
+    group = Members()
+    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+    none: dict[str, Any] = {"topic_partitions": []}
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=given)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=none)
+    group.epoch("a", 2, 1, 2)
+    group.epoch("a", 9, -1, -1)
+    group.epoch("b", 9.5, 2, 3, given=given)
+    group.epoch("a", 11, 0, 3, subscribed_topic_names=["orders"], given=none)
+    group.epoch("a", 12, 3, 4)
+    group.epoch("b", 20, -1, -1)
+    group.epoch("a", 20.5, 4, 5, given=given)
+    assert group.causes()[2:] == [(3, "left"), (4, "joined"), (5, "left")]
+    texts = [each["text"] for each in group.groups().rebalances("g")]
+    assert texts[2].startswith("a left and came back as the same member, as after max.poll")
+    assert texts[4] == "b left"
+
+
 def test_a_fenced_member() -> None:
     group = Members()
     group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"])
