@@ -19,7 +19,18 @@ ADVERTISED: Final = (
     "listener for each."
 )
 TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
-ONLY_LOOKS: Final = frozenset({"ApiVersions", "Metadata", "SaslHandshake", "SaslAuthenticate"})
+ONLY_LOOKS: Final = frozenset(
+    {
+        "ApiVersions",
+        "Metadata",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "FindCoordinator",
+        "InitProducerId",
+        "GetTelemetrySubscriptions",
+    }
+)
+"""What clients ask a broker that they were started with; all else goes to those they are told."""
 
 
 class Addresses(Detector):
@@ -117,7 +128,8 @@ class Addresses(Detector):
             place.add((host.strip("[]"), port))
         for usage in view.base.clients.usages():
             asked = sum(usage.versions.get("Metadata", {}).values())
-            if asked < MANY_LOOKS or not usage.versions.keys() <= ONLY_LOOKS:
+            looks = asked + sum(usage.versions.get("FindCoordinator", {}).values())
+            if not asked or looks < MANY_LOOKS or not usage.versions.keys() <= ONLY_LOOKS:
                 continue
             identity = usage.identity
             addresses = _told_to(identity.client_id, identity.host, view)

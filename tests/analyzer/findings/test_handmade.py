@@ -72,6 +72,16 @@ def test_addresses_that_a_client_never_used() -> None:
     assert "asked for metadata 4 times, was told kafka-1:9192" in finding.text
 
 
+def test_a_producer_that_only_reaches_the_address_it_was_started_with() -> None:
+    """It gets its producer id there, and no further."""
+    wire = asking((1, "kafka-1", 9192), times=3)
+    wire.client(request("InitProducerId", 4, 9)).broker(response("InitProducerId", 4, 9))
+    assert "address-never-used" in found([wire])
+    wire.client(request("Produce", 7, 10, topic_data=[]))
+    wire.broker(response("Produce", 7, 10, responses=[]))
+    assert "address-never-used" not in found([wire])
+
+
 def test_good_addresses_are_no_finding() -> None:
     assert not any(name.startswith("address") for name in found([asking((1, "10.0.1.2", 9092))]))
 
