@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.targets import refuse_inputs
 from captures.build import MAX_MSS, MSS
 
 
 @click.command()
-@input_options
+@reading_options("output")
 @click.option(
     "--anonymize",
     is_flag=True,
@@ -77,6 +77,4 @@ def _target(wish: Wish) -> Path:
     if wish.output in (None, "-"):
         raise click.UsageError("where to? -o FILE.pcapng")
     assert wish.output is not None
-    if wish.form != "table" or wish.columns or wish.fields or wish.sort or wish.top:
-        raise click.UsageError("cut writes pcapng; formats, columns and sorting belong to ls")
     return Path(wish.output)

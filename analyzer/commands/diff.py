@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
 from analyzer.render_list import safe
 
@@ -42,7 +42,7 @@ class Side(NamedTuple):
 
 
 @click.command()
-@input_options
+@reading_options("output", "form", "as_json")
 @click.option("--api", metavar="NAME", help="Only this API (captures).")
 @click.option(
     "--side",

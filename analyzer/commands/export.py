@@ -8,14 +8,14 @@ from typing import BinaryIO
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
 from analyzer.commands.targets import refuse_inputs
 from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
 
 
 @click.command()
-@input_options
+@reading_options("output", "form", "as_json")
 @click.option(
     "--full", is_flag=True, help="With the bodies of requests and responses (jsonl, parquet)."
 )
@@ -34,8 +34,6 @@ def export(wish: Wish, full: bool, table: Table) -> int:
       kafkascope export capture.pcapng -o - --format jsonl | jq .
     """
     form = _form(wish)
-    if wish.columns or wish.fields or wish.sort or wish.top:
-        raise click.UsageError("--columns, -T, --sort and -n belong to ls")
     if full and (form not in ("jsonl", "parquet") or table == "records"):
         what = "records" if table == "records" else form
         raise click.UsageError(f"{what} cannot hold whole bodies: --full goes with jsonl, parquet")

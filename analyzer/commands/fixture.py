@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 
 if TYPE_CHECKING:
     from analyzer.fixtures import Fixture
@@ -42,7 +42,7 @@ def fixture() -> None:
 
 
 @fixture.command(FROM, hidden=True)
-@input_options
+@reading_options("output")
 @click.option(
     "--per-version",
     type=click.IntRange(min=1),
@@ -64,8 +64,6 @@ def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
     from analyzer.redaction import Redaction
 
     target = _target(wish.output)
-    if wish.form != "table" or wish.columns or wish.fields or wish.sort or wish.top:
-        raise click.UsageError("formats, columns and sorting belong to ls")
     redaction = Redaction(redact, Pseudonyms(same_length=True))
     with Reading(wish) as reading:
         names = reading.capture.source.names

@@ -55,24 +55,27 @@ class Wish:
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
     """INPUT... and all common options, given to the command as `wish`."""
-    return _with(function, _OPTIONS)
+    return _with(function, frozenset(_OPTIONS))
 
 
-def input_options_but_to(function: Callable[..., int]) -> Callable[..., int]:
-    """The same for commands whose --to is a place and not a time."""
-    rest = tuple(option for option in _OPTIONS if option is not _TO)
-    return _with(function, rest, end=None)
+def reading_options(
+    *more: str, without: str = ""
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """INPUT..., what is read of it and how much is said; `more` are those of the other common
+    options that the command has a use for (names as in `_OPTIONS`): none is taken and ignored.
+    `without`: the command has one of that name that means something else."""
+    return lambda function: _with(function, frozenset(_OPTIONS) - _SHOWING - {without} | {*more})
 
 
-def _with(function: Callable[..., int], chosen: tuple[Any, ...], **rest: Any) -> Callable[..., int]:
+def _with(function: Callable[..., int], chosen: frozenset[str]) -> Callable[..., int]:
     @functools.wraps(function)
     def command(**options: Any) -> int:
-        names = _NAMES & options.keys()
-        common = {name: options.pop(name) for name in names}
-        return function(wish=_wish(**common, **rest), **options)
+        common = {name: options.pop(name) for name in chosen}
+        return function(wish=_wish(**_ABSENT | common), **options)
 
-    for option in reversed(chosen):
-        command = option(command)
+    for name in reversed(_OPTIONS):
+        if name in chosen:
+            command = _OPTIONS[name](command)
     return command
 
 
@@ -142,9 +145,6 @@ def ports_of(text: str) -> range:
     return range(low, high + 1)
 
 
-_TO: Final = click.option("--to", "end", metavar="TIME", help="The same.")
-
-
 def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """For shells: the filter as it would be with each word that fits its end."""
     from analyzer.filter import complete
@@ -166,9 +166,9 @@ def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete.lower())]
 
 
-_OPTIONS: Final = (
-    click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
-    click.option(
+_OPTIONS: Final = {
+    "inputs": click.argument("inputs", metavar="INPUT...", nargs=-1, required=True),
+    "filter_text": click.option(
         "-Y",
         "--filter",
         "filter_text",
@@ -176,38 +176,40 @@ _OPTIONS: Final = (
         help="Display filter.",
         shell_complete=_filters,
     ),
-    click.option(
+    "count": click.option(
         "-c", "count", type=click.IntRange(min=1), metavar="N", help="Stop after N exchanges."
     ),
-    click.option(
+    "begin": click.option(
         "--from", "begin", metavar="TIME", help="Clock, date, seconds, or -5m (of the end)."
     ),
-    _TO,
-    click.option(
+    "end": click.option("--to", "end", metavar="TIME", help="The same."),
+    "time_format": click.option(
         "-t",
         "time_format",
         type=click.Choice(list(render_times.TIME_FORMATS)),
         default="a",
         help="Time: a clock, d since before, r since start, e epoch, u UTC; with date ad, ud.",
     ),
-    click.option(
+    "decode_as": click.option(
         "-d",
         "decode_as",
         multiple=True,
         metavar="tcp.port==N,kafka",
         help="Decode a port as Kafka.",
     ),
-    click.option("--keylog", metavar="FILE", help="TLS keys (not available).", hidden=True),
-    click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
-    click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
-    click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),
-    click.option(
+    "keylog": click.option(
+        "--keylog", metavar="FILE", help="TLS keys (not available).", hidden=True
+    ),
+    "output": click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
+    "form": click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
+    "as_json": click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),
+    "columns": click.option(
         "--columns", metavar="A,B,C", help="Columns, or any fields of `kafkascope fields`."
     ),
-    click.option(
+    "type_": click.option(
         "-T", "type_", type=click.Choice(["fields", *FORMATS]), help="As tshark: with -e FIELD..."
     ),
-    click.option(
+    "fields": click.option(
         "-e",
         "fields",
         multiple=True,
@@ -215,28 +217,42 @@ _OPTIONS: Final = (
         help="A field of -T fields.",
         shell_complete=_fields,
     ),
-    click.option(
+    "field_options": click.option(
         "-E",
         "field_options",
         multiple=True,
         metavar="X=Y",
         help="header, separator, occurrence, ...",
     ),
-    click.option(
+    "sort": click.option(
         "--sort",
         metavar="COLUMN",
         help="Sort; sizes and times largest first.",
         shell_complete=_fields,
     ),
-    click.option("-n", "top", type=click.IntRange(min=1), metavar="N", help="The first N rows."),
-    click.option("--legs", type=click.Choice(["client", "both"]), default="client", hidden=True),
-    click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr."),
-    click.option("-v", "--verbose", is_flag=True, help="More remarks on stderr."),
-    click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto"),
-    click.option("--plain", is_flag=True, help="ASCII only."),
-    click.option("--no-progress", is_flag=True, help="No progress on stderr."),
-)
-_NAMES: Final = frozenset(option_name for option_name in Wish.__dataclass_fields__) | {
-    *("decode_as", "keylog", "as_json", "type_", "legs", "no_progress"),
+    "top": click.option(
+        "-n", "top", type=click.IntRange(min=1), metavar="N", help="The first N rows."
+    ),
+    "legs": click.option(
+        "--legs", type=click.Choice(["client", "both"]), default="client", hidden=True
+    ),
+    "quiet": click.option("-q", "--quiet", is_flag=True, help="No remarks on stderr."),
+    "verbose": click.option("-v", "--verbose", is_flag=True, help="More remarks on stderr."),
+    "color": click.option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto"
+    ),
+    "plain": click.option("--plain", is_flag=True, help="ASCII only."),
+    "no_progress": click.option("--no-progress", is_flag=True, help="No progress on stderr."),
 }
-"""Parameters of the common options; a command's own ones have other names."""
+_SHOWING: Final = frozenset(
+    ("time_format", "output", "form", "as_json", "columns", "type_", "fields", "field_options")
+) | {"sort", "top"}
+"""How rows are shown, and where."""
+_ABSENT: Final[dict[str, Any]] = {
+    **dict.fromkeys(("end", "output", "form", "columns", "type_", "sort", "top")),
+    "time_format": "a",
+    "as_json": False,
+    "fields": (),
+    "field_options": (),
+}
+"""What the command was not asked for: see `reading_options`."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.reading import Reading
 from analyzer.commands.targets import refuse_inputs
 from dissectors.releases import release_key
@@ -47,7 +47,7 @@ def _release(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     show_default=True,
     help="What is hidden; `all` gives clients, topics, groups and addresses other names.",
 )
-@input_options
+@reading_options("output")
 def report(wish: Wish, release: str, redact: str) -> int:
     """A report in one file: findings, clients and what breaks, latency, errors, groups, topics.
 
@@ -86,6 +86,4 @@ def _target(wish: Wish) -> Path:
     path = Path(wish.output)
     if path.suffix.lower() not in SUFFIXES:
         raise click.UsageError(f"{path.name}: a report is .html or .md")
-    if wish.form != "table" or wish.columns or wish.fields or wish.sort or wish.top:
-        raise click.UsageError("a report has one form; formats and columns belong to the commands")
     return path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from analyzer.commands.atrest import kafka_files, show_files
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MAX_NUMBERS: Final = 1_000_000
 
 
 @click.command()
-@input_options
+@reading_options("output", "form", "as_json")
 @click.option("--hex", "show_hex", is_flag=True, help="The tree with the bytes of each field.")
 @click.option("--tree", is_flag=True, help="The tree alone (the default).")
 @click.option("--packets", is_flag=True, help="The packets that carried it, dissected down to TCP.")

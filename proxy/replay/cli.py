@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, input_options_but_to
+from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
 from analyzer.render_list import safe
 from proxy.directory import Address, whole_address
@@ -46,7 +46,7 @@ class Options(NamedTuple):
 
 
 @click.command()
-@input_options_but_to
+@reading_options("output", "form", "as_json", without="end")
 @click.option("--to", required=True, metavar="HOST:PORT[,...]", help="Brokers of the target.")
 @click.option(
     "--speed",

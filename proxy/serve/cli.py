@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from proxy.directory import whole_address
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Options(NamedTuple):
 
 
 @click.command()
-@input_options
+@reading_options()
 @click.option(
     "--listen",
     default="127.0.0.1:0",

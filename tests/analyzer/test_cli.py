@@ -377,7 +377,7 @@ def test_export_writes_files(tmp_path: Path, exchanges: list[dict[str, Any]]) ->
     [
         ([], "-o FILE"),
         (["-o", "x.orc"], "jsonl, csv"),
-        (["-o", "x.jsonl", "--sort", "number"], "belong to ls"),
+        (["-o", "x.jsonl", "--sort", "number"], "No such option"),
     ],
 )
 def test_wrong_exports_are_exit_code_2(args: list[str], word: str) -> None:
