@@ -28,10 +28,12 @@ import pytest
 
 __all__ = ["Capture", "KafkascopeError", "Proxy", "ReplayBroker"]
 
-START_S = 30.0
-ANSWER_S = 15.0
-READ_S = 120.0
-END_S = 10.0
+START_S = 90.0
+"""This and the others are for machines that are ten times as slow as ours."""
+ANSWER_S = 60.0
+REMARK_S = 15.0
+READ_S = 300.0
+END_S = 30.0
 SEVERITIES = ("error", "warning", "note", "chat")
 _FAILED = pytest.StashKey[bool]()
 _CAPTURES = pytest.StashKey[list["Proxy"]]()
@@ -356,7 +358,7 @@ class Proxy(Capture):
         """Hold what matches the filter until it is released."""
         self.ask("hold", filter=where)
 
-    def held(self, count: int = 1, timeout: float = 10.0) -> list[dict[str, Any]]:
+    def held(self, count: int = 1, timeout: float = 30.0) -> list[dict[str, Any]]:
         """What is held, oldest first, as soon as there are `count`."""
         end = time.monotonic() + timeout
         while True:
@@ -398,7 +400,7 @@ class ReplayBroker:
         after the answer that it is about."""
         return self._child.said
 
-    def assert_said(self, text: str, timeout: float = ANSWER_S) -> None:
+    def assert_said(self, text: str, timeout: float = REMARK_S) -> None:
         """It said so, or does in the next seconds."""
         __tracebackhide__ = True
         end = time.monotonic() + timeout

@@ -24,7 +24,7 @@ import socket
 def api_versions(bootstrap, client=b"raw"):
     """An ApiVersions request, version 0, and its answer."""
     host, _, port = bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), 10) as link:
+    with socket.create_connection((host, int(port)), 60) as link:
         request = bytes([0, 18, 0, 0, 0, 0, 0, 7, 0, len(client)]) + client
         link.sendall(len(request).to_bytes(4, "big") + request)
         answer = b""
@@ -69,7 +69,7 @@ def test_passes(kafka_proxy, kafka_replay_broker):
 def wrong_password(bootstrap):
     """SaslHandshake 1 and SaslAuthenticate 0 with PLAIN."""
     host, _, port = bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), 10) as link:
+    with socket.create_connection((host, int(port)), 60) as link:
         for request in (
             bytes([0, 17, 0, 1, 0, 0, 0, 1, 0, 3]) + b"raw" + bytes([0, 5]) + b"PLAIN",
             bytes([0, 36, 0, 0, 0, 0, 0, 2, 0, 3]) + b"raw" + bytes([0, 0, 0, 12])
@@ -124,7 +124,7 @@ def test_clients_of_other_languages(kafka_proxy, kafka_replay_broker):
     place = "/".join(proxy.bootstrap.rsplit(":", 1))
     octal = "".join(f"\\\\{byte:03o}" for byte in REQUEST)
     script = f"exec 3<>/dev/tcp/{place}; printf '{octal}' >&3; head -c 8 <&3 | tail -c 4"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=30)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=120)
     assert done.stdout == bytes([0, 0, 0, 7]), done.stderr
     proxy.assert_request(api="ApiVersions", client="bash")
 """
@@ -138,7 +138,7 @@ def run(
     command += ["--rootdir", str(tests.parent), str(tests), *arguments]
     env = {**os.environ, **environment}
     return subprocess.run(
-        command, cwd=tests.parent, env=env, capture_output=True, text=True, timeout=240
+        command, cwd=tests.parent, env=env, capture_output=True, text=True, timeout=500
     )
 
 
@@ -149,7 +149,9 @@ def written(folder: Path) -> Path:
 
 
 def listed(path: Path) -> str:
-    done = subprocess.run([KAFKASCOPE, "ls", str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [KAFKASCOPE, "ls", str(path)], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -238,12 +240,12 @@ def test_its_wheel_and_pytest_are_enough(tmp_path: Path) -> None:
     """In an environment with nothing else, it drives kafkascope in this one."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     wheel = ["wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path / "dist")]
-    subprocess.run([*pip, *wheel, str(PLUGIN)], check=True, timeout=120)
+    subprocess.run([*pip, *wheel, str(PLUGIN)], check=True, timeout=300)
     (built,) = (tmp_path / "dist").iterdir()
     venv.create(tmp_path / "bare", with_pip=False)
     python = str(tmp_path / "bare" / "bin" / "python")
     install = ["--python", python, "install", str(built)]
-    subprocess.run([*pip, *install], check=True, timeout=180)
+    subprocess.run([*pip, *install], check=True, timeout=300)
     probe = "import importlib.util as u; print([u.find_spec(n) for n in ('analyzer', 'proxy')])"
     seen = subprocess.run([python, "-I", "-c", probe], cwd=tmp_path, capture_output=True, text=True)
     assert seen.stdout.strip() == "[None, None]"
