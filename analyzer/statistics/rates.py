@@ -67,8 +67,8 @@ class Rates:
                 row.request_bytes or 0,
                 row.response_bytes or 0,
                 row.records or 0,
-                bool(row.errors),
-                not answered,
+                int(bool(row.errors)),
+                int(not answered),
                 row.excess_ns or 0,
             ),
         )

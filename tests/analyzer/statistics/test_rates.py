@@ -1,0 +1,18 @@
+"""Requests over time."""
+
+from __future__ import annotations
+
+from analyzer.context import Context
+from analyzer.rows import row_of
+from analyzer.statistics.rates import Rates
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
+
+
+def test_a_slice_of_one_exchange_counts_as_others_do() -> None:
+    """Counts are numbers: a report had False where one exchange was alone in its second."""
+    rates, context = Rates(1000 * MS, 10), Context()
+    wire = Wire().client(heartbeat(1)).broker(beat(1))
+    for exchange in told(wire.events, context):
+        rates.add(row_of(exchange, context.names), exchange)
+    (line,) = rates.rows()
+    assert [type(line[name]) for name in ("count", "failed", "unanswered")] == [int] * 3
