@@ -33,8 +33,9 @@ class Versions(Detector):
             "breaks-on-upgrade",
             "warning",
             "a client uses API versions that a newer Kafka release removed",
-            "Upgrade the client library before the brokers; `kafkascope clients --for RELEASE` "
-            "lists all reasons.",
+            "Upgrade the client library before the brokers, or the Kafka release that it is set to "
+            "(sarama: Config.Version; kafka-python: api_version); `kafkascope clients --for "
+            "RELEASE` lists all reasons.",
         ),
         Rule(
             "version-refused",
