@@ -7,12 +7,14 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,6 +41,7 @@ DEMO = ROOT / "captures" / "samples" / "demo.pcap"
 LONG = 90.0
 """Seconds: a busy machine is slow, and nothing is lost by waiting for what comes."""
 TOKEN = "right"
+OPEN = [sys.executable, "-P", "-m", "tui.cli", "open"]
 BEGINS = "<begins>"
 """In place of what a UI asks a terminal for first: another screen."""
 
@@ -265,14 +268,50 @@ def test_all_of_our_page_is_there() -> None:
     assert (OURS / "page.html").is_file()
 
 
+def test_a_process_that_cannot_be_started_is_told_in_the_tab(tmp_path: Path) -> None:
+    async def go() -> None:
+        site = Site([str(tmp_path / "none")], "")
+        async with TestClient(TestServer(site.application())) as client:
+            origin = str(client.make_url("/")).rstrip("/")
+            async with client.ws_connect(f"/{site.token}/ws", origin=origin) as tab:
+                assert b"no process can be started" in (await tab.receive()).data
+                assert (await tab.receive()).type is aiohttp.WSMsgType.CLOSE
+
+    asyncio.run(go())
+
+
+def test_a_ui_that_is_stuck_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.web.session.GRACE", 0.1)
+    # With a process of its own, which holds what it draws on.
+    stuck = (
+        "import subprocess, sys, time\n"
+        "rest = 'import time; time.sleep(600)'\n"
+        "subprocess.Popen([sys.executable, '-c', rest, *sys.argv[1:]])\n"
+        "time.sleep(600)\n"
+    )
+
+    async def go() -> None:
+        site = Site([sys.executable, "-c", stuck, str(tmp_path)], "")
+        async with TestClient(TestServer(site.application())) as client:
+            origin = str(client.make_url("/")).rstrip("/")
+            async with client.ws_connect(f"/{site.token}/ws", origin=origin):
+                while len(processes(tmp_path)) < 2:
+                    await asyncio.sleep(0.02)
+            while processes(tmp_path):
+                await asyncio.sleep(0.02)
+
+    asyncio.run(asyncio.wait_for(go(), LONG))
+
+
 # --- from begin to end --------------------------------------------------------------------------
 
 
 @contextmanager
 def served(capture: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The program and the address that it printed."""
-    command = [sys.executable, "-P", "-m", "tui.cli", "open", str(capture), "--web"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as program:
+    with subprocess.Popen(
+        [*OPEN, str(capture), "--web"], stdout=PIPE, text=True, cwd=ROOT
+    ) as program:
         assert program.stdout is not None
         try:
             yield program, program.stdout.readline().strip()
@@ -388,6 +427,21 @@ def test_a_closed_tab_and_a_killed_server_leave_nothing_behind(capture: Path) ->
         asyncio.run(asyncio.wait_for(use(address, program), LONG))
         program.wait(LONG)
         wait_until_nothing_is_left(capture)
+
+
+def test_what_is_no_http_makes_no_noise(capture: Path) -> None:
+    command = [*OPEN, str(capture), "--web"]
+    with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True, cwd=ROOT) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        host = urlsplit(program.stdout.readline()).netloc.rpartition(":")
+        with socket.create_connection((host[0], int(host[2])), LONG) as client:
+            client.sendall(b"GET \x1b]0;x\x07 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b" 400 " in client.recv(1000)
+        program.send_signal(signal.SIGINT)
+        said = program.stderr.read()
+        assert said == "kafkascope: open it in a browser on this machine; ctrl+c ends it\n"
+        assert program.wait(LONG) == 0
 
 
 def test_a_ui_that_cannot_begin_says_why_in_its_tab(capture: Path) -> None:

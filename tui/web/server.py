@@ -7,6 +7,7 @@ pages of other ports would get, and no login.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import signal
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 from aiohttp import WSCloseCode, web
+from aiohttp.http import HttpProcessingError
 
 from proxy.directory import Address, open_socket
 from tui.web.guard import refusal
@@ -118,6 +120,11 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
     response.headers.update(HEADERS)
 
 
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether an error is a mistake of ours, and not of who sent what is no HTTP."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
 def serve(command: Sequence[str], title: str, address: Address) -> int:
     """Serve until ctrl+c; `OSError` names the address that cannot be had."""
     return asyncio.run(_serve(Site(command, title), address))
@@ -127,8 +134,9 @@ async def _serve(site: Site, address: Address) -> int:
     listening = open_socket(address)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
+    logging.getLogger("aiohttp.server").addFilter(_is_ours)
     runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=GRACE + 1)
     await runner.setup()
     try:

@@ -84,21 +84,27 @@ class Session:
 
     async def run(self, size: tuple[int, int]) -> None:
         """Start the UI, and leave nothing of it."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=environment(size),
-            # Apart from the terminal's ctrl+c; with its readers it can be ended as one.
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=environment(size),
+                # Apart from the terminal's ctrl+c; with its readers it can be ended as one.
+                start_new_session=True,
+            )
+        except OSError as error:
+            await self._last(f"kafkascope: no process can be started: {error.strerror}")
+            return
         showing = asyncio.create_task(self._show(process))
         try:
             await self._type(process)
         finally:
-            await self._end(process)
-            await showing
+            try:
+                await self._end(process)
+            finally:
+                await showing
 
     async def _type(self, process: Process) -> None:
         assert process.stdin is not None
@@ -120,6 +126,8 @@ class Session:
         try:
             async with asyncio.timeout(GRACE):
                 await process.wait()
+        except TimeoutError:
+            pass  # it is stuck
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -144,9 +152,12 @@ class Session:
         except asyncio.IncompleteReadError:
             pass
         await complaining
-        if self._said:
-            lines = self._said.decode("utf-8", "replace").splitlines()
-            await self._send((LEAVE + "\r\n".join(map(safe, lines))).encode())
+        await self._last(self._said.decode("utf-8", "replace"))
+
+    async def _last(self, words: str) -> None:
+        """Say why there is no UI any longer, if there is more to it than that the user left."""
+        if words:
+            await self._send((LEAVE + "\r\n".join(map(safe, words.splitlines()))).encode())
         await self._tab.close()
 
     async def _send(self, data: bytes) -> None:
