@@ -199,14 +199,15 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
     server.broker = Broker(
         model, library, places, original_pace=options.original_pace, login=accounts.required
     )
-    first = _written(places[min(places)])
-    topics = sum(1 for topic in model.topics.values() if topic.partitions)
-    click.echo(first)
-    told(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
+    # Who reads this may end us at once.
+    first = _written(places[min(places)])
+    topics = sum(1 for topic in model.topics.values() if topic.partitions)
+    click.echo(first)
+    told(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
     if options.until_eof:
         # Whoever started us holds our stdin: when it is gone, we go.
         try:

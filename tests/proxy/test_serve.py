@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -15,7 +17,7 @@ from proxy.serve.broker import LOGIN, Broker
 from proxy.serve.fitting import fitted
 from proxy.serve.server import Server
 from tests.proxy.kit import PATIENCE_S
-from tests.proxy.served import batch, library_of, peer_of, read, with_server
+from tests.proxy.served import SAMPLES, batch, library_of, peer_of, read, with_server
 
 
 def test_error_codes_have_the_names_of_the_protocol():
@@ -226,6 +228,28 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
         assert slept[0] == library.latency_s(3)
     finally:
         capture.close()
+
+
+HASTY = """
+import os, signal, click
+from tui.cli import main
+
+echo = click.echo
+
+def told(*args, **more):
+    echo(*args, **more)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+click.echo = told
+main()
+"""
+
+
+def test_whoever_has_the_address_may_end_it_at_once():
+    command = [sys.executable, "-c", HASTY, "serve", SAMPLES / "demo.pcap"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "0 requests answered" in done.stderr
 
 
 def test_lines_for_people_hold_nothing_that_moves_a_cursor():
