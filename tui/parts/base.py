@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.style import Style
+from rich.text import Text
 from textual import on
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -202,8 +203,12 @@ class Base(App[None]):
         self.notify(self.glyphs.text(text), severity=severity, markup=False)
 
     def _static(self, name: str, text: str, style: Style = NORMAL) -> None:
+        new = self.glyphs.rich(text, style)
         for widget in self.screen_stack[0].query(f"#{name}").results(Static):
-            widget.update(self.glyphs.rich(text, style))
+            old = widget.content
+            if not isinstance(old, Text) or (old.plain, old.style) != (new.plain, style):
+                # Another layout is for those that are as wide as their text.
+                widget.update(new, layout=bool(widget.styles.is_auto_width))
 
     def put_on_clipboard(self, text: str, what: str = "") -> None:
         """Through the terminal (OSC 52): works over ssh and in tmux."""

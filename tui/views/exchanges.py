@@ -177,7 +177,7 @@ class ExchangeList(Lines):
         sign = signs[y]
         last = Segment(self.glyphs.text("▐") if sign != " " else " ", STYLES.get(sign, NORMAL))
         head = strip.crop(0, strip.cell_length - 1)
-        return Strip([*head, *Strip([last]).apply_style(self.rich_style)], strip.cell_length)
+        return Strip([*head, *Strip([last]).apply_style(self.behind)], strip.cell_length)
 
     def overview(self) -> str:
         """For each line of the screen the worst that is in its share of the view; empty when all
