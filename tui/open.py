@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, reading_options
 from tui.showing import check_terminal
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _input_or_interface(function: Any) -> Any:
 @click.option("--tour", is_flag=True, hidden=True)
 @click.option("--hello", default="", hidden=True)
 @_input_or_interface
-@input_options
+@reading_options("time_format", without=["count", "begin", "end"])
 def open_(
     wish: Wish,
     attach: str | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -59,12 +59,13 @@ def input_options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def reading_options(
-    *more: str, without: str = ""
+    *more: str, without: Collection[str] = ()
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """INPUT..., what is read of it and how much is said; `more` are those of the other common
     options that the command has a use for (names as in `_OPTIONS`): none is taken and ignored.
-    `without`: the command has one of that name that means something else."""
-    return lambda function: _with(function, frozenset(_OPTIONS) - _SHOWING - {without} | {*more})
+    `without`: those that it has none for, or one of the same name that means something else."""
+    chosen = frozenset(_OPTIONS) - _SHOWING - {*without} | {*more}
+    return lambda function: _with(function, chosen)
 
 
 def _with(function: Callable[..., int], chosen: frozenset[str]) -> Callable[..., int]:
@@ -249,7 +250,7 @@ _SHOWING: Final = frozenset(
 ) | {"sort", "top"}
 """How rows are shown, and where."""
 _ABSENT: Final[dict[str, Any]] = {
-    **dict.fromkeys(("end", "output", "form", "columns", "type_", "sort", "top")),
+    **dict.fromkeys(("count", "begin", "end", "output", "form", "columns", "type_", "sort", "top")),
     "time_format": "a",
     "as_json": False,
     "fields": (),

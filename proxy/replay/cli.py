@@ -46,7 +46,7 @@ class Options(NamedTuple):
 
 
 @click.command()
-@reading_options("output", "form", "as_json", without="end")
+@reading_options("output", "form", "as_json", without=["end"])
 @click.option("--to", required=True, metavar="HOST:PORT[,...]", help="Brokers of the target.")
 @click.option(
     "--speed",
