@@ -19,7 +19,7 @@ from captures.errors import CaptureError
 if TYPE_CHECKING:
     from analyzer.context import Context
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class OtherState(CaptureError):
