@@ -154,7 +154,10 @@ class Consumers(Detector):
             if len(lags) < 2 or each.lag is None:
                 continue
             first, last = lags[0][1], lags[-1][1]
-            if last >= limit("consumer.lag") and last > 2 * first:
+            # Not only since a burst at the end, or the last commit: then it was near 0 before.
+            middle = (lags[0][0] + lags[-1][0]) // 2
+            lowest = min(lag for time_ns, lag in lags if time_ns >= middle)
+            if last >= limit("consumer.lag") and last > 2 * first and 4 * lowest >= last:
                 growing.append((each, first, last))
         if not growing:
             return

@@ -275,7 +275,9 @@ class _Epochs(Causes):
             joins = about["before"] == 0 and not about["error"] and not about["assigned"]
             if joins and event.time_ns > since_ns:
                 waiting.add(about["member"])
-        return ("joined", f"{self.labels(waiting)} joined") if waiting else None
+        if not waiting:
+            return None
+        return "joined", f"{self.labels(waiting)} had joined, and waited for partitions"
 
     def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str]:
         """Nobody came or went: a subscription changed, or the broker saw other topics."""

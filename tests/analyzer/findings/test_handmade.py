@@ -310,6 +310,11 @@ def test_a_group_that_falls_behind() -> None:
     assert "t-0" in behind.text
 
 
+@pytest.mark.parametrize("ends", [[20, 30, 40, 50, 60, 9_000], [20, 2_000, 30, 40, 50, 3_000]])
+def test_a_burst_is_not_falling_behind(ends: list[int]) -> None:
+    assert "consumer-behind" not in found(reading(ends, 1, commits=True))
+
+
 def test_a_group_that_keeps_up_is_no_trouble() -> None:
     names = found(reading([10, 20, 30, 40], 1, commits=True))
     assert not any(name.startswith(("consumer", "commit")) for name in names)
