@@ -61,15 +61,17 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def _rows(store: Store, here: int, by: int) -> Iterator[int]:
+    # Ask before taking columns: one that becomes wider is another array from then on.
     end = here + by * LOOKED_AT
     return iter(range(here + by, max(-1, end) if by < 0 else min(len(store), end), by))
 
 
 def _neighbours(store: Store, here: int, by: int) -> list[int]:
+    rows = _rows(store, here, by)
     column = store.session.connection
     mine = column[here]
     found: list[int] = []
-    for index in _rows(store, here, by):
+    for index in rows:
         if column[index] == mine:
             found.append(index)
             if len(found) == NEIGHBOURS:
@@ -78,10 +80,10 @@ def _neighbours(store: Store, here: int, by: int) -> list[int]:
 
 
 def _same_kind(store: Store, here: int, by: int) -> int | None:
-    session = store.session
-    api, client = session.api[here], session.client_id[here]
+    rows, session = _rows(store, here, by), store.session
     apis, clients = session.api, session.client_id
-    for index in _rows(store, here, by):
+    api, client = apis[here], clients[here]
+    for index in rows:
         if apis[index] == api and clients[index] == client:
             return index
     return None
