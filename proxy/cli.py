@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
-WATCH_S: Final = 5.0
-"""For the lines that are still to be printed at the end."""
+WATCH_S: Final = 20.0
+"""For the lines that are still to be printed at the end; a busy machine takes seconds."""
 LAST_S: Final = 1.0
 """For the recording after the second signal; then the process ends whatever hangs."""
 FAILED: Final = 3
@@ -164,7 +164,7 @@ class Running:
             task.cancel()
         await control.close()
         await exposition.close()
-        self._end_watch()
+        await asyncio.to_thread(self._end_watch)  # a second signal is heard meanwhile
         self._farewell(made)
         return 0
 

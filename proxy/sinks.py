@@ -27,7 +27,7 @@ MAX_QUEUED: Final = 16 * 1024 * 1024
 PIPE_QUEUED: Final = 4 * 1024 * 1024
 WAIT_MS: Final = 500
 """Until a pipe that is full is tried again: then it may be over."""
-LAST_MS: Final = 2000
+LAST_MS: Final = 5000
 """For a reader that takes nothing when it is over; what is left then is for nobody."""
 VECTOR: Final = 512
 """Parts in one write; the system allows 1024."""
