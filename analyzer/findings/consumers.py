@@ -148,7 +148,7 @@ class Consumers(Detector):
         )
 
     def _behind(self, group: str, partitions: list[Partition], view: View) -> Iterator[Finding]:
-        growing = []
+        growing, lasting = [], False
         for each in partitions:
             lags = each.lags()
             if len(lags) < 2 or each.lag is None:
@@ -157,9 +157,10 @@ class Consumers(Detector):
             # Not only since a burst at the end, or the last commit: then it was near 0 before.
             middle = (lags[0][0] + lags[-1][0]) // 2
             lowest = min(lag for time_ns, lag in lags if time_ns >= middle)
-            if last >= limit("consumer.lag") and last > 2 * first and 4 * lowest >= last:
+            if last >= limit("consumer.lag") and last > 2 * first:
                 growing.append((each, first, last))
-        if not growing:
+                lasting |= 4 * lowest >= last
+        if not lasting:
             return
         now = sum(last for _, _, last in growing)
         before = sum(first for _, first, _ in growing)
