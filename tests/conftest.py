@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # Timing is no property of the code: machines differ, and a deadline makes a slow one red.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
-settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
+settings.register_profile(
+    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "soak", settings.get_profile("default"), derandomize=False, max_examples=2000
+)
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+settings.load_profile(PROFILE)
+if PROFILE == "default":
+    # The same examples each time, whatever runs before in this process: else Hypothesis tries
+    # numbers and texts that it finds in our modules that are loaded by then.
+    vars(providers)["_get_local_constants"] = providers.Constants
 
 
 @pytest.hookimpl(optionalhook=True)
