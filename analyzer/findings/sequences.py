@@ -110,13 +110,23 @@ class Sequences(Detector):
         lanes = view.base.producers.lanes(view.names)
         lost = {line["producer"] for line in lanes if line["refused"]}
         ids = view.base.producers.of_clients()
+        users: dict[str, set[str]] = {}
+        if any(
+            RULE_OF[int(str(code))] == "producer-fenced" for (code, *_), _ in self.errors.items()
+        ):
+            for line in view.base.producers.rows(view.names):
+                users.setdefault(line["transactional_id"] or "", set()).update(line["clients"])
         for (code, client_id, host, api, named), seen in self.errors.items():
             who, told = view.client(client_id, host), error_name(int(str(code)))
             txn = f" (transactional id {safe(str(named))})" if named else ""
             mine = ids.get((str(client_id or ""), str(host)), set())
+            rule = self.rule(RULE_OF[int(str(code))])
+            others = sorted(users.get(str(named), set()) - {who}) if named else []
+            if others and rule.name == "producer-fenced":
+                txn = f" (transactional id {safe(str(named))}, which {listed(others)} has, too)"
             mended = code == OUT_OF_ORDER and bool(mine) and not mine & lost
             yield view.finding(
-                self.rule(RULE_OF[int(str(code))]),
+                rule,
                 f"{plural(seen.count, f'{api} request')} of {who}{txn} got {told}"
                 + (", and all batches were taken when they were sent again" if mended else ""),
                 all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),

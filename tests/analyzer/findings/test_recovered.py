@@ -291,3 +291,17 @@ def test_a_reader_that_may_not_reset_its_position_stops(reads_on: bool) -> None:
         wire.time_ns += 2 * SECOND
     text = found([wire])["offset-out-of-range"].text
     assert text.endswith("did not read on, as with auto.offset.reset=none") != reads_on
+
+
+@pytest.mark.parametrize(("other", "named"), [("new", ", which new has, too)"), ("old", "(t")])
+def test_a_fenced_producer_is_told_who_has_its_transactional_id(other: str, named: str) -> None:
+    wire = Wire()
+    who = {"transactional_id": "x", "transaction_timeout_ms": 60_000}
+    for number, name in enumerate(("old", other), 1):
+        wire.client(request("InitProducerId", 4, number, name, **who))
+        given = {"error_code": 0, "producer_id": 7, "producer_epoch": number}
+        wire.broker(response("InitProducerId", 4, number, **given))
+    ended = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 1, "committed": True}
+    wire.client(request("EndTxn", 3, 3, "old", **ended))
+    wire.broker(response("EndTxn", 3, 3, error_code=90))
+    assert named in found([wire])["producer-fenced"].text
