@@ -73,7 +73,9 @@ def _connections(capture: Path, ports: Container[int]) -> Iterator[tuple[bytes, 
             starts[key] = sequence + 1
         if data:
             start = starts.setdefault(key, sequence)  # older than the capture: it was at rest
-            parts[key][(sequence - start) & 0xFFFFFFFF] = data
+            at = (sequence - start) & 0xFFFFFFFF
+            if len(data) > len(parts[key].get(at, b"")):  # sent again, there may be less of it
+                parts[key][at] = data
     for client, broker, turn, from_client in starts:
         if from_client:
             two = [parts[client, broker, turn, side] for side in (True, False)]
