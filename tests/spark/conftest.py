@@ -13,6 +13,8 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "768m",
+    # Python and the JVM find each other late on a busy machine; 15 s are usual.
+    "spark.python.authenticate.socketTimeout": "300s",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 """Short code paths of the JVM: what is tested is Python."""
