@@ -224,8 +224,9 @@ class _Epochs(Causes):
             else:
                 cause = (
                     self.cause(came, gone, since, begin, begin)
-                    or self._waited(found, since, begin)
                     or self._subscribed(since, here)
+                    or self._waited(found, since, begin)
+                    or ("unknown", "nobody came or went in the capture; topics may have changed")
                 )
             departed = self.departures(since, begin)
             if departed:
@@ -271,23 +272,30 @@ class _Epochs(Causes):
         waiting: set[str] = set()
         for event in earlier:
             about = event.about
-            waiting.discard(about["member"])
+            if about["assigned"] or about["before"] <= 0:
+                waiting.discard(about["member"])
             joins = about["before"] == 0 and not about["error"] and not about["assigned"]
-            if joins and event.time_ns > since_ns:
+            if joins and event.time_ns >= since_ns:
                 waiting.add(about["member"])
         if not waiting:
             return None
         return "joined", f"{self.labels(waiting)} had joined, and waited for partitions"
 
-    def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str]:
-        """Nobody came or went: a subscription changed, or the broker saw other topics."""
+    def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str] | None:
+        """Nobody came or went: a subscription changed."""
         end = _end(here[-1])
+        wanted: dict[str, object] = {}
         for event in self.events:
-            if event.kind == "epoch" and since_ns < event.time_ns <= end:
-                about = event.about
-                if about["before"] > 0 and (about["topics"] is not None or about["pattern"]):
-                    return "metadata", f"{self.label(about['member'])} subscribed anew"
-        return "unknown", "nobody came or went in the capture; topics may have changed"
+            about = event.about
+            if event.kind != "epoch" or (about["topics"] is None and not about["pattern"]):
+                continue
+            # Some clients say it with each heartbeat until they are given partitions.
+            member, here_too = about["member"], (about["topics"], about["pattern"])
+            changed = wanted.get(member, here_too) != here_too
+            wanted[member] = here_too
+            if changed and about["before"] > 0 and since_ns < event.time_ns <= end:
+                return "metadata", f"{self.label(member)} subscribed anew"
+        return None
 
 
 def _end(event: Event) -> int:

@@ -253,6 +253,19 @@ def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
     assert group.causes() == [(2, "formed"), (3, "joined"), (4, "unknown")]
 
 
+def test_a_subscription_that_is_said_again_is_no_other_one() -> None:
+    """librdkafka says it with each heartbeat until it is given partitions."""
+    group = Members()
+    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"])
+    group.epoch("b", 0.1, 0, 2, subscribed_topic_names=["orders"], given=given)
+    group.epoch("a", 0.5, 2, 2, subscribed_topic_names=["orders"])
+    group.epoch("b", 1, 2, 3)
+    group.epoch("a", 1.1, 2, 3, subscribed_topic_names=["orders"], given=given)
+    _, second = group.groups().rebalances("g")
+    assert second["text"] == "a had joined, and waited for partitions"
+
+
 def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None:
     group = Members()
     given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
