@@ -10,7 +10,8 @@ from analyzer.offline import Capture
 
 TLS_WAYS = (
     "capture a plain listener, "
-    "or let the client connect through `kafkascope proxy`, which ends TLS on its side"
+    "or let the client connect through `kafkascope proxy`, which ends TLS on its side; if the "
+    "listener is a plain one, name its port with -d tcp.port==PORT,kafka for `kafkascope check`"
 )
 
 
