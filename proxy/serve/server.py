@@ -69,7 +69,18 @@ class Server:
         self._tasks: set[asyncio.Task[None]] = set()
         self._buffered = 0
         self.requests = 0
-        self.broker: Broker | None = None
+        self._broker: Broker | None = None
+        self._serves = asyncio.Event()
+
+    @property
+    def broker(self) -> Broker | None:
+        """What answers. It knows where all listeners are: clients that come earlier wait for it."""
+        return self._broker
+
+    @broker.setter
+    def broker(self, broker: Broker) -> None:
+        self._broker = broker
+        self._serves.set()
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
         """Open a listener, port 0 for any; where it is. `OSError` when that is not possible."""
@@ -126,6 +137,7 @@ class Server:
             if len(self._tasks) > MAX_CONNECTIONS:
                 self.tell(who, f"more than {MAX_CONNECTIONS} connections; closed")
                 return
+            await self._serves.wait()
             if self._tls is not None:
                 await writer.start_tls(self._tls, ssl_handshake_timeout=FRAME_S)
             await _Connection(self, self._accounts, reader, writer, who).serve()

@@ -230,6 +230,31 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
         capture.close()
 
 
+def test_a_client_that_comes_before_all_listeners_are_there_waits_for_its_answer():
+    model, library, capture = library_of("cluster.pcap.gz")
+    told: list[str] = []
+
+    async def main() -> None:
+        server = Server(told.append)
+        first, *rest = sorted(model.nodes)
+        places = {first: await server.listen("127.0.0.1", 0)}
+        peer = await peer_of(*places[first])
+        answer = asyncio.create_task(peer.ask("ApiVersions", 0, {}))
+        for node in rest:
+            await asyncio.sleep(0.05)
+            places[node] = await server.listen("127.0.0.1", 0)
+        server.broker = Broker(model, library, places)
+        assert (await answer)["api_keys"]
+        await peer.close()
+        await server.stop()
+
+    try:
+        asyncio.run(main())
+    finally:
+        capture.close()
+    assert told == []
+
+
 HASTY = """
 import os, signal, click
 from tui.cli import main
