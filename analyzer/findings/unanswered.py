@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 WAITING: Final = frozenset({1, 78, 11, 14})
 """A client may close its connection while such a request waits, and loses nothing."""
+FETCH: Final = 1
+FINAL: Final = -1
+"""The epoch with which a client closes its fetch session (KIP-227)."""
 MAX_CONNECTIONS: Final = 10_000
 
 
@@ -93,7 +96,9 @@ class Unanswered(Detector):
         """Requests without an answer; the last answer of each connection."""
         if row.state == "lost" and row.api != "SaslToken" and exchange.ended_ns is not None:
             age = exchange.ended_ns - row.time_ns
-            if row.reason.startswith(("closed by", "reset by")) and not _harmless(row, age):
+            if row.reason.startswith(("closed by", "reset by")) and not (
+                _harmless(row, age) or _goodbye(exchange)
+            ):
                 host = host_of(row.client_address)
                 key = (row.client_id, host, row.api, row.broker_address, row.reason)
                 lost = self.lost[key]
@@ -184,3 +189,10 @@ def _harmless(row: Row, age_ns: int) -> bool:
     return row.reason.endswith("by the client") and (
         row.api_key in WAITING or age_ns < limit("lost.age")
     )
+
+
+def _goodbye(exchange: Exchange) -> bool:
+    """Whether it only closes a fetch session. Consumers send it when they end, also where the
+    broker closed the connection long before."""
+    asked = exchange.request.body if exchange.request is not None else None
+    return exchange.api_key == FETCH and (asked or {}).get("session_epoch") == FINAL

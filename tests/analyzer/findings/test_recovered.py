@@ -305,3 +305,11 @@ def test_a_fenced_producer_is_told_who_has_its_transactional_id(other: str, name
     wire.client(request("EndTxn", 3, 3, "old", **ended))
     wire.broker(response("EndTxn", 3, 3, error_code=90))
     assert named in found([wire])["producer-fenced"].text
+
+
+@pytest.mark.parametrize(("epoch", "lost"), [(-1, False), (7, True)])
+def test_a_goodbye_on_a_connection_that_is_gone_is_no_loss(epoch: int, lost: bool) -> None:
+    """Consumers close their fetch sessions when they end, also at brokers that went away."""
+    wire = asking(metadata(NODE))
+    wire.client(request("Fetch", 11, 9, session_id=5, session_epoch=epoch, topics=[]))
+    assert ("unanswered" in found([wire.close("broker", "rst")])) == lost
