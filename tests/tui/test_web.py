@@ -32,7 +32,9 @@ if not CI:  # there it is an error when the extra is missing
 
 import aiohttp
 from aiohttp.test_utils import TestClient, TestServer
+from textual import events
 
+from tui.web.driver import TabDriver
 from tui.web.server import FILES, OURS, Site
 from tui.web.session import packet
 
@@ -189,6 +191,35 @@ def test_sizes_stay_within_reason(told: str, width: int) -> None:
     data = packet(f'["resize", {{"width": {told}, "height": 7}}]')
     assert data is not None
     assert json.loads(data[5:]) == {"type": "resize", "width": width, "height": 7}
+
+
+def test_a_tab_with_the_keyboard_is_not_taken_for_one_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TabDriver, "focused", False)
+
+    waiting: list[Callable[[], object]] = []
+    heard: list[str] = []
+
+    class Pump:
+        """An app as far as messages go: one after the other."""
+
+        def post_message(self, event: events.Event) -> None:
+            waiting.append(lambda: heard.append(type(event).__name__))
+
+        def call_later(self, function: Callable[[Any], object], event: events.Event) -> None:
+            waiting.append(lambda: function(event))
+
+    pump = Pump()
+    driver = TabDriver.__new__(TabDriver)
+    driver._app = pump  # type: ignore[assignment]
+    # So Textual's driver begins, while the tab already tells that it has the keyboard.
+    pump.call_later(pump.post_message, events.AppBlur())
+    driver.on_meta("focus", {})
+    while waiting:
+        waiting.pop(0)()
+    assert heard == ["AppBlur", "AppFocus"]
+    assert TabDriver.focused  # for the next UI of the process
 
 
 # --- what is served -----------------------------------------------------------------------------

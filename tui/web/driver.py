@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from textual import messages
+from textual import events, messages
 from textual.drivers.web_driver import WebDriver
 
 PATIENCE = 1.0
@@ -14,14 +14,32 @@ PATIENCE = 1.0
 class TabDriver(WebDriver):
     """Ends when the tab is gone, and gives way to the next UI of the same process."""
 
+    focused = False
+    """Whether the tab has the keyboard. It says so once, not to each UI of the process."""
+
+    def start_application_mode(self) -> None:
+        """Begin, in a tab that may have the keyboard already."""
+        super().start_application_mode()
+        if TabDriver.focused:
+            self._tell_focus()
+
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """Also remember the size: another capture opens in a UI that begins with it."""
-        if packet_type == "resize":
-            os.environ["COLUMNS"], os.environ["ROWS"] = (
-                str(payload["width"]),
-                str(payload["height"]),
-            )
-        super().on_meta(packet_type, payload)
+        """Also remember size and focus for the next UI: another capture opens in one."""
+        match packet_type:
+            case "resize":
+                os.environ["COLUMNS"] = str(payload["width"])
+                os.environ["ROWS"] = str(payload["height"])
+                super().on_meta(packet_type, payload)
+            case "focus" | "blur":
+                TabDriver.focused = packet_type == "focus"
+                self._tell_focus()
+            case _:
+                super().on_meta(packet_type, payload)
+
+    def _tell_focus(self) -> None:
+        event = events.AppFocus() if TabDriver.focused else events.AppBlur()
+        # Behind the blur that every UI begins with, which takes the same detour.
+        self._app.call_later(self._app.post_message, event)
 
     def run_input_thread(self) -> None:
         """Read keys; the end of stdin is the end of the UI, however the server ended."""

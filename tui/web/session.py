@@ -133,6 +133,7 @@ class Session:
                 os.killpg(process.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
                 pass  # nothing is left of it
+            await process.wait()
 
     async def _show(self, process: Process) -> None:
         """What the UI draws goes to the tab; when it ends, so does the tab's connection."""
