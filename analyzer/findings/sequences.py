@@ -148,7 +148,8 @@ class Sequences(Detector):
                 yield view.finding(
                     self.rule("sequence-gap"),
                     f"{plural(lane['missing'], 'sequence number')} of producer {lane['producer']} "
-                    f"(epoch {lane['epoch']}) for {place} are missing between "
+                    f"(epoch {lane['epoch']}) for {place} "
+                    f"{'is' if lane['missing'] == 1 else 'are'} missing between "
                     f"{lane['first_sequence']} and {lane['last_sequence']}",
                     f"{_sent_by(lane['producer'])} and number >= {lane['gap']}",
                     count=lane["missing"],

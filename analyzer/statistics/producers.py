@@ -143,9 +143,11 @@ class Producers:
             if asked is not None:
                 self._transaction(row, asked, answer)
 
-    def _seen(self, producer_id: int, epoch: int, row: Row) -> Producer:
+    def _seen(self, producer_id: int, epoch: int, row: Row, *, itself: bool = True) -> Producer:
+        """`itself`: the client has this id, and is no broker that speaks of it."""
         producer = self._producers[(producer_id,)]
-        producer.clients.add((row.client_id or "", host_of(row.client_address)))
+        if itself:
+            producer.clients.add((row.client_id or "", host_of(row.client_address)))
         if epoch >= 0:
             producer.epochs.add(epoch)
         first, last = producer.first_ns, producer.last_ns
@@ -189,11 +191,13 @@ class Producers:
                 part += 1
 
     def _transaction(self, row: Row, asked: dict[str, Any], answer: dict[str, Any] | None) -> None:
+        # AddPartitionsToTxn for several: a broker does it for its producers (KIP-890).
+        itself = row.api_key != ADD_PARTITIONS or asked.get("transactions") is None
         for part, about in enumerate(_parts(row, asked, answer)):
             named = about.pop("transactional_id")
             about["end_ns"] = _end(row)
             if about["producer"] >= 0:
-                producer = self._seen(about["producer"], about["epoch"], row)
+                producer = self._seen(about["producer"], about["epoch"], row, itself=itself)
                 if named:
                     producer.transactional_id = max(producer.transactional_id or "", named)
                 if about["error"]:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from analyzer.context import Context
+from analyzer.rows import row_of
 from analyzer.statistics.mergeable import Event
 from analyzer.statistics.producer_story import lanes_of, transactions_of
 from analyzer.statistics.producers import Producers
 from tests.analyzer.statistics.laws import counted, traffic
+from tests.analyzer.wire import Wire, request, told
 
 
 def batch(time: int, sequence: int, records: int = 1, error: int = 0, epoch: int = 0) -> Event:
@@ -123,3 +126,17 @@ def test_real_transactions() -> None:
     assert [(line["committed"], line["aborted"]) for line in lines[:2]] == [(2, 1), (2, 1)]
     assert {line["missing"] for line in lines} == {0}
     assert {line["repeats"] for line in found.lanes(names)} == {0}
+
+
+def test_a_broker_that_adds_partitions_for_a_producer_is_not_its_client() -> None:
+    wire = Wire()
+    added = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "topics": []}
+    each = {**added, "verify_only": False}
+    wire.client(request("AddPartitionsToTxn", 5, 1, "of-a-broker", transactions=[each]))
+    old = {f"v3_and_below_{name}": value for name, value in added.items()}
+    wire.client(request("AddPartitionsToTxn", 3, 2, "app", **old))
+    found, context = Producers(), Context()
+    for exchange in told(wire.events, context):
+        found.add(row_of(exchange, context.names), exchange)
+    (line,) = found.rows()
+    assert line["clients"] == ["app"]
