@@ -119,6 +119,29 @@ def test_the_cursor_stays_with_its_exchange_when_the_order_changes(store: Store)
     run(store, steps)
 
 
+def test_the_cursor_comes_back_when_half_a_filter_had_left_its_exchange_out(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("pagedown")
+        await idle(app, pilot)
+        number = app.list.number
+        assert number > 9
+        for text in ("number <= 1", "number <= 2"):
+            app.apply_filter(text, entered=False)
+            await idle(app, pilot)
+            assert app.list.number < number
+        app.apply_filter(f"number <= {number}", entered=True)
+        await idle(app, pilot)
+        assert app.list.number == number
+        app.apply_filter("number <= 5", entered=False)
+        await idle(app, pilot)
+        await pilot.press("home")
+        app.apply_filter("number <= 50", entered=True)
+        await idle(app, pilot)
+        assert app.list.number == 1
+
+    run(store, steps)
+
+
 def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "demo.pcap.kafkascope.json"
 

@@ -32,6 +32,8 @@ class Filtering(Base):
         self.saved, self.saved_said = read_saved()
         """Filters by name."""
         self._typing: Timer | None = None
+        self._aside: tuple[int | None, int | None] = (None, None)
+        """The exchange that the cursor was on before half a filter was applied, and after."""
         self._history: list[str] = []
         self._past = -1
         """Place in the history; -1: what is typed."""
@@ -204,11 +206,15 @@ class Filtering(Base):
         if view.text != self.view_.text and (entered or view.fast):
             view.sort(self.view_.order)
             index = self.list.index
+            before, shown = self._aside
+            if index is not None and index == shown:
+                index = before  # half a filter had left it out
             self.view_ = self.list.view = view
             view.advance(0.1)
             self.list.cursor = 0 if index is None else view.place_of(index)
             self.list.changed()
             self.list.move_to(self.list.cursor, tell=False)
+            self._aside = (None, None) if entered else (index, self.list.index)
             self._busy = True
             self.look()
             self.host.filter_changed()
