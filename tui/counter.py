@@ -14,6 +14,7 @@ import time
 from typing import Any, Final
 
 from tui.indexer import send
+from tui.spans import within
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
@@ -32,7 +33,8 @@ def count(options: dict[str, Any], results: int) -> None:
     from analyzer.offline import open_capture
 
     wanted = compile_filter(options["filter"])
-    capture = open_capture(options["inputs"], decode_as=options["ports"], legs=options["legs"])
+    ports = within(options["ports"])
+    capture = open_capture(options["inputs"], decode_as=ports, legs=options["legs"])
     counted: dict[str, Any] = {**accumulators()}
     if not options["filter"]:
         watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]

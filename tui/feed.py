@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tui.indexer import SIZE, STOP
+from tui.spans import spans
 from tui.tuning import grow_in_place
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class ProcessFeed:
         their_commands, self._commands = os.pipe()
         options = {
             "inputs": list(inputs),
-            "ports": list(ports),
+            "ports": spans(ports),
             "legs": legs,
             "results": their_results,
             "commands": their_commands,

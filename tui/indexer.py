@@ -24,6 +24,8 @@ from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.spans import within
+
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.offline import Capture
@@ -108,7 +110,7 @@ class Indexer:
         self.capture.source.opener = self.pace.first
         source = Source(names)
         source.opener = self.pace.second
-        self.second = Capture(source, decode_as=options["ports"], legs=options["legs"])
+        self.second = Capture(source, decode_as=within(options["ports"]), legs=options["legs"])
         return True
 
     def _watch(self, event: Opened | Closed) -> None:
@@ -350,7 +352,7 @@ def _spool(options: dict[str, Any]) -> Spool:
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:
     from analyzer.offline import Capture, open_capture
 
-    ports, legs = options["ports"], options["legs"]
+    ports, legs = within(options["ports"]), options["legs"]
     if options.get("interface"):
         from captures.live import open_interface
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from analyzer.filter_known import NOTHING, Known
 from tui.indexer import SIZE
+from tui.spans import spans
 
 if TYPE_CHECKING:
     from tui.store import Store
@@ -53,7 +54,7 @@ class ProcessNumbers:
         results, theirs = os.pipe()
         options = {
             "inputs": list(inputs),
-            "ports": list(ports),
+            "ports": spans(ports),
             "legs": legs,
             "filter": filter_text,
             "results": theirs,
