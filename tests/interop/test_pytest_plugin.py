@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.interop.scenarios import make_topics
+
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "proxy" / "pytest_plugin"
 SAMPLES = ROOT / "captures" / "samples"
@@ -255,12 +257,14 @@ def test_its_wheel_and_pytest_are_enough(tmp_path: Path) -> None:
 
 @pytest.mark.interop
 def test_the_example_passes_against_a_real_broker_and_a_capture(brokers, tmp_path: Path) -> None:
+    cluster = brokers("4.4.0")
+    make_topics(cluster, "orders")  # while a new one has no leader, errors are answered
     done = run(
         PLUGIN / "example",
         *("-p", "pytest_kafkascope", "--basetemp", str(tmp_path / "base")),
         PYTHONPATH=str(PLUGIN),
         KAFKASCOPE=str(KAFKASCOPE),
-        KAFKA_BOOTSTRAP=brokers("4.4.0").bootstrap(),
+        KAFKA_BOOTSTRAP=cluster.bootstrap(),
         KAFKA_EXAMPLE_CAPTURE=str(SAMPLES / "librdkafka.pcap"),
         KAFKA_EXAMPLE_TOPIC="librdkafka.none",
     )
