@@ -206,8 +206,8 @@ class Filtering(Base):
         if view.text != self.view_.text and (entered or view.fast):
             view.sort(self.view_.order)
             index = self.list.index
-            before, shown = self._aside
-            if index is not None and index == shown:
+            before, after = self._aside
+            if index is not None and index == after:
                 index = before  # half a filter had left it out
             self.view_ = self.list.view = view
             view.advance(0.1)
