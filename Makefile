@@ -115,6 +115,7 @@ lock:
 	test -x .cache/lock/bin/pip-compile || { "$(PYTHON)" -m venv --clear .cache/lock && .cache/lock/bin/pip install --quiet pip-tools; }
 	.cache/lock/bin/pip-compile $(LOCK_OPTIONS) --output-file $(LOCK) pyproject.toml requirements/build.in
 	sed -i 's/^\(mitmproxy-linux==[0-9.]*\)$$/\1 ; sys_platform == "linux"/' $(LOCK)
+	sed -i 's/^\(uvloop==[0-9.]*\)$$/\1 ; sys_platform != "win32" and implementation_name == "cpython"/' $(LOCK)
 	rm -rf .cache/lock
 
 clean:
