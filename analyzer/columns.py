@@ -157,9 +157,12 @@ class Frames:
         """Forget what stands before an address; addresses stay."""
         self._kept.release(before)
 
-    def get(self, at: int, upto: int, count: int, read: Read) -> list[Frame]:
-        """So many frames of a row with their bytes, read again. `upto`: where the row's end."""
-        packed, place, found = self._kept.read(at, upto - at), 0, []
+    def get(self, addresses: Sequence[int], row: int, count: int, read: Read) -> list[Frame]:
+        """So many frames of a row with their bytes, read again. `addresses` has what `extend` told
+        of all rows."""
+        at, behind = addresses[row], addresses[row + 1 : row + 2]
+        packed = self._kept.read(at, (behind[0] if behind else self.end) - at)
+        place, found = 0, []
         for _ in range(count):
             offset, size, first_ns, last_ns, cut, parts = _FRAME.unpack_from(packed, place)
             begin = place + _FRAME.size

@@ -245,9 +245,7 @@ class _Writing:
         side = cut._sides[number]
         if exchange in self._dropped:
             return
-        at, behind = cut._places[number], cut._places[number + 1 : number + 2]
-        upto = behind[0] if behind else cut._frames.end
-        (frame,) = cut._frames.get(at, upto, 1, self._read)
+        (frame,) = cut._frames.get(cut._places, number, 1, self._read)
         payload = self._rewrite.frame(frame.payload, side, cut._keys[number], cut._versions[number])
         if payload is None:
             self._dropped.add(exchange)

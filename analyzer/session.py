@@ -321,9 +321,7 @@ class Session:
         """Request and response with their bytes, as far as there are any."""
         asked = self.request_packets[index] != NONE
         answered = self.response_packets[index] != NONE
-        at, behind = self._places[index], self._places[index + 1 : index + 2]
-        upto = behind[0] if behind else self._frames.end
-        found = self._frames.get(at, upto, asked + answered, self._read)
+        found = self._frames.get(self._places, index, asked + answered, self._read)
         return (found[0] if asked else None), (found[-1] if answered else None)
 
     def _request_of(

@@ -74,13 +74,13 @@ def test_frames_come_back_also_elsewhere_and_when_others_are_gone(
     there.release(taken)
     places += there.extend(rows[split:])
     here.append(there.since(taken))
-    ends = [*places, there.end][1:]
     here.release(places[gone] if gone < len(places) else 0)
-    for row, at, upto in list(zip(rows, places, ends, strict=True))[gone:]:
+    assert len(places) == len(rows)
+    for index, row in list(enumerate(rows))[gone:]:
         wanted = [frame for frame in row if frame is not None]
-        assert here.get(at, upto, len(wanted), _read) == wanted
-        if at >= taken:
-            assert there.get(at, upto, len(wanted), _read) == wanted
+        assert here.get(places, index, len(wanted), _read) == wanted
+        if places[index] >= taken:
+            assert there.get(places, index, len(wanted), _read) == wanted
     with_file.close()
 
 
@@ -88,8 +88,8 @@ def test_a_part_of_no_file_is_kept_as_one_of_the_first() -> None:
     kept = Frames()
     part = Part(-1, 7, 4, 9)
     for parts in ((part,), (part, part)):
-        (at,) = kept.extend([(Frame(b"", 0, 0, 1, 2, parts), None)])
-        (found,) = kept.get(at, kept.end, 1, _read)
+        places = kept.extend([(Frame(b"", 0, 0, 1, 2, parts), None)])
+        (found,) = kept.get(places, 0, 1, _read)
         assert found.parts == tuple(each._replace(file=0) for each in parts)
 
 
