@@ -16,6 +16,8 @@ from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 
 SECOND = 1000 * MS
+GIVEN: dict[str, Any] = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+NONE: dict[str, Any] = {"topic_partitions": []}
 
 
 def subscribed(*topics: str) -> bytes:
@@ -230,25 +232,21 @@ def test_epochs_tell_what_happens_without_joins() -> None:
 def test_the_first_assignment_may_come_late() -> None:
     """A new streams group waits for more members before it assigns anything."""
     group = Members()
-    none: dict[str, Any] = {"topic_partitions": []}
-    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=none)
-    group.epoch("b", 0.1, 0, 1, subscribed_topic_names=["orders"], given=none)
-    group.epoch("a", 5, 1, 3, given=given)
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("b", 0.1, 0, 1, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 5, 1, 3, given=GIVEN)
     group.epoch("b", 5.1, 1, 3)
-    group.epoch("a", 9, 3, 4, given=none)
+    group.epoch("a", 9, 3, 4, given=NONE)
     assert group.causes() == [(1, "formed"), (3, "formed"), (4, "unknown")]
 
 
 def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
     """Brokers of 4.3 assign at intervals: who joins between is told the epoch that there is."""
     group = Members()
-    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
-    none: dict[str, Any] = {"topic_partitions": []}
-    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"], given=given)
-    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=none)
+    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"], given=GIVEN)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=NONE)
     group.epoch("b", 2, 2, 3)
-    group.epoch("a", 2.1, 2, 3, given=given)
+    group.epoch("a", 2.1, 2, 3, given=GIVEN)
     group.epoch("b", 3, 3, 4)
     assert group.causes() == [(2, "formed"), (3, "joined"), (4, "unknown")]
 
@@ -256,29 +254,26 @@ def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
 def test_a_subscription_that_is_said_again_is_no_other_one() -> None:
     """librdkafka says it with each heartbeat until it is given partitions."""
     group = Members()
-    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
     group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"])
-    group.epoch("b", 0.1, 0, 2, subscribed_topic_names=["orders"], given=given)
+    group.epoch("b", 0.1, 0, 2, subscribed_topic_names=["orders"], given=GIVEN)
     group.epoch("a", 0.5, 2, 2, subscribed_topic_names=["orders"])
     group.epoch("b", 1, 2, 3)
-    group.epoch("a", 1.1, 2, 3, subscribed_topic_names=["orders"], given=given)
+    group.epoch("a", 1.1, 2, 3, subscribed_topic_names=["orders"], given=GIVEN)
     _, second = group.groups().rebalances("g")
     assert second["text"] == "a had joined, and waited for partitions"
 
 
 def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None:
     group = Members()
-    given = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
-    none: dict[str, Any] = {"topic_partitions": []}
-    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=given)
-    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=none)
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=GIVEN)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=NONE)
     group.epoch("a", 2, 1, 2)
     group.epoch("a", 9, -1, -1)
-    group.epoch("b", 9.5, 2, 3, given=given)
-    group.epoch("a", 11, 0, 3, subscribed_topic_names=["orders"], given=none)
+    group.epoch("b", 9.5, 2, 3, given=GIVEN)
+    group.epoch("a", 11, 0, 3, subscribed_topic_names=["orders"], given=NONE)
     group.epoch("a", 12, 3, 4)
     group.epoch("b", 20, -1, -1)
-    group.epoch("a", 20.5, 4, 5, given=given)
+    group.epoch("a", 20.5, 4, 5, given=GIVEN)
     assert group.causes()[2:] == [(3, "left"), (4, "joined"), (5, "left")]
     texts = [each["text"] for each in group.groups().rebalances("g")]
     assert texts[2].startswith("a left and came back as the same member, as after max.poll")
