@@ -246,8 +246,11 @@ _OPTIONS: Final = {
     "no_progress": click.option("--no-progress", is_flag=True, help="No progress on stderr."),
 }
 _SHOWING: Final = frozenset(
-    ("time_format", "output", "form", "as_json", "columns", "type_", "fields", "field_options")
-) | {"sort", "top"}
+    {
+        *("time_format", "output", "form", "as_json", "columns"),
+        *("type_", "fields", "field_options", "sort", "top"),
+    }
+)
 """How rows are shown, and where."""
 _ABSENT: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "begin", "end", "output", "form", "columns", "type_", "sort", "top")),

@@ -12,6 +12,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.render_list import safe
+from analyzer.statistics.producer_story import OUT_OF_ORDER
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
     from analyzer.statistics.model import Line
 
-OUT_OF_ORDER: Final = 45
 MENDED: Final = (
     "Nothing, when it is rare: a batch before was refused for a moment (see the errors of its "
     "producer; CONCURRENT_TRANSACTIONS is usual at the begin of a transaction), so those behind it "
