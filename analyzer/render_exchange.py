@@ -17,6 +17,7 @@ from analyzer.render_records import lines_inside
 from analyzer.render_tree import TreeText, dump_lines, holds_records
 from analyzer.render_values import embedded_lines
 from analyzer.rows import Row, result
+from analyzer.spans import spans
 from analyzer.times import iso_ns
 from dissectors.errors import DissectError
 from dissectors.layout import Layout
@@ -86,13 +87,8 @@ def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
 
 def _ranges(numbers: list[int]) -> str:
     """0-3,5 for [0, 1, 2, 3, 5]."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ",".join("-".join(map(str, run)) for run in runs)
+    runs = spans(numbers)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _title(row: Row) -> Iterator[str]:

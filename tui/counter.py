@@ -13,8 +13,8 @@ import sys
 import time
 from typing import Any, Final
 
+from analyzer.spans import within
 from tui.indexer import send
-from tui.spans import within
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""

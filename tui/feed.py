@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from analyzer.spans import spans
 from tui.indexer import SIZE, STOP
-from tui.spans import spans
 from tui.tuning import grow_in_place
 
 if TYPE_CHECKING:

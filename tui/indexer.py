@@ -24,7 +24,7 @@ from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.spans import within
+from analyzer.spans import within
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from analyzer.filter_known import NOTHING, Known
+from analyzer.spans import spans
 from tui.indexer import SIZE
-from tui.spans import spans
 
 if TYPE_CHECKING:
     from tui.store import Store

@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer.spans import spans, within
 from tui.feed import ProcessFeed
 from tui.numbers import ProcessNumbers
-from tui.spans import spans, within
 
 DEMO = str(Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap")
 
