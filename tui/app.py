@@ -113,7 +113,9 @@ class ScopeApp(Telling, Helping, Noting):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the list do nothing while another screen is there; / is a letter where text is
-        typed."""
+        typed; keys that come first (`FIRST`) do not reach below a dialog."""
+        if action in ("pane", "find", "filter") and len(self.screen_stack) > 1:
+            return False
         if action == "filter" and isinstance(self.focused, Input | TextArea):
             return False
         return self.host.board is None or action not in LIST_ACTIONS

@@ -181,7 +181,7 @@ def test_rules_are_added_and_removed(demo: ReadScene) -> None:
         await pilot.press("I", *"wrong", "enter")
         await looked(app, pilot)
         assert scene.told[-1] == "FILTER -> ACTION is wanted"
-        await pilot.press("I", *"stale", "enter")
+        await pilot.press("I", *"stale", "down", "enter")
         await looked(app, pilot)
         assert "stale-metadata" in text_of(app)
         app.board.enter_pane()
@@ -189,11 +189,46 @@ def test_rules_are_added_and_removed(demo: ReadScene) -> None:
         await pilot.press("d")
         await looked(app, pilot)
         assert "no rule" in text_of(app)
-        await pilot.press("i", "down", "enter")
+        await pilot.press("i", "down", "down", "enter")
         await looked(app, pilot)
 
     perform(LiveBoard, scene, steps)
     assert proxy.done == [("hold", "api == Fetch")]
+
+
+def test_enter_in_an_empty_box_ends_the_hold_and_adds_no_rule(demo: ReadScene) -> None:
+    scene, proxy = with_proxy(demo)
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        await pilot.press("i", *"api == Fetch", "enter")
+        await looked(app, pilot)
+        await pilot.press("i")
+        await pilot.pause()
+        assert app.screen.query_one("OptionList").highlighted is None
+        await pilot.press("enter")
+        await looked(app, pilot)
+        await pilot.press("i", "escape", "I", "enter")
+        await looked(app, pilot)
+
+    perform(LiveBoard, scene, steps)
+    assert proxy.done == [("hold", "api == Fetch"), ("hold", None)]
+    assert proxy.rules == []
+    assert scene.told[-1] == "holding nothing any longer"
+
+
+def test_what_is_typed_is_taken_not_what_it_begins(demo: ReadScene) -> None:
+    scene, proxy = with_proxy(demo)
+
+    async def steps(app, pilot):
+        await looked(app, pilot)
+        await pilot.press("i", *"api == Prod", "enter")
+        await looked(app, pilot)
+        await pilot.press("i", *"api == Prod", "tab", *" and acks == 0", "enter")
+        await looked(app, pilot)
+
+    perform(LiveBoard, scene, steps)
+    assert proxy.done == [("hold", "api == Prod"), ("hold", "api == Produce and acks == 0")]
 
 
 def test_tabs_tell_about_the_proxy(demo: ReadScene) -> None:

@@ -182,7 +182,10 @@ def test_another_file_and_the_same_again(
         await pilot.press(*"/none/such", "enter")
         await pilot.pause()
         assert app.wanted is None
-        await pilot.press("ctrl+o", *"demo", "enter")
+        await pilot.press("ctrl+o", "enter")
+        await pilot.pause()
+        assert app.wanted is None
+        await pilot.press("ctrl+o", *"demo", "down", "enter")
 
     assert run(store, open_).wanted == str(DEMO)
 

@@ -9,6 +9,7 @@ import pytest
 
 from analyzer.offline import open_capture
 from tests.tui.pilots import idle, run, text_of
+from tui.config import remember
 from tui.notes import Notes
 from tui.store import Store
 from tui.views.page import Page
@@ -480,5 +481,35 @@ def test_layouts_and_widths_change(store: Store) -> None:
         await pilot.press("equals_sign")
         await idle(app, pilot)
         assert app.hex.size.width == width
+
+    run(store, steps)
+
+
+def test_enter_in_an_empty_filter_box_takes_no_suggestion(store: Store) -> None:
+    async def steps(app, pilot):
+        await pilot.press("slash", "a", "backspace")
+        await pilot.pause()
+        assert app.choices.display
+        await pilot.press("enter")
+        await pilot.pause()
+        assert (app.box.value, app.view_.text, len(app.view_)) == ("", "", len(store))
+        assert app.list.has_focus
+
+    run(store, steps)
+
+
+def test_tab_in_a_box_over_everything_stays_in_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    remember([str(SAMPLE)])
+
+    async def steps(app, pilot):
+        await pilot.press("ctrl+o", "tab")
+        await pilot.pause()
+        assert app.screen.query_one("Input").value == str(SAMPLE)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.list.has_focus
 
     run(store, steps)

@@ -301,9 +301,9 @@ class LiveBoard(Board):
 
             self._do(hold)
 
+        title = "hold what matches (a filter; empty: nothing)"
         self.app.push_screen(
-            Picker("hold what matches (a filter)", suggestions, self.scene.glyphs, free=True),
-            chosen,
+            Picker(title, suggestions, self.scene.glyphs, free=True, empty=""), chosen
         )
 
     def action_add_rule(self) -> None:

@@ -1,4 +1,5 @@
-"""A small list to choose from, over everything else; typing narrows it."""
+"""A small list to choose from, over everything else; typing narrows it. A box for free text lists
+suggestions instead: Enter takes what is typed, unless the cursor was moved onto one of them."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ class Picker(ModalScreen[str | None]):
         Binding("escape", "dismiss(None)", "back", show=False),
         Binding("down", "step(1)", "next", show=False),
         Binding("up", "step(-1)", "before", show=False),
+        Binding("tab", "complete", "into the box", show=False, priority=True),
     ]
     DEFAULT_CSS = """
     Picker { align: center middle; }
@@ -42,29 +44,34 @@ class Picker(ModalScreen[str | None]):
         here: str | None = None,
         *,
         free: bool = False,
+        empty: str | None = None,
     ) -> None:
-        """`free`: what is typed is a choice, too."""
+        """`free`: what is typed is the answer, choices are suggestions; `empty`: what Enter in the
+        empty box means then, None that nothing is wanted."""
         super().__init__()
         self.heading = title
         self.choices = list(choices)
         self.glyphs = glyphs
         self.here = here
         self.free = free
+        self.empty = empty
         self._typed = ""
 
     def compose(self) -> ComposeResult:
         """Title, what is typed, choices."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading), markup=False)
-            yield Input(compact=True, placeholder="type to narrow")
+            hint = "type, or Down to choose" if self.free else "type to narrow"
+            yield Input(compact=True, placeholder=hint)
             yield OptionList()
 
     def on_mount(self) -> None:
         """All choices, the one that is in use under the cursor."""
         self._fill("")
-        options = self.query_one(OptionList)
         keys = [key for key, _ in self._shown]
-        options.highlighted = keys.index(self.here) if self.here in keys else 0
+        if not self.free:
+            at = keys.index(self.here) if self.here in keys else 0
+            self.query_one(OptionList).highlighted = at
         self.query_one(Input).focus()
 
     def _fill(self, text: str) -> None:
@@ -79,7 +86,8 @@ class Picker(ModalScreen[str | None]):
                 for key, label in self._shown
             ]
         )
-        options.highlighted = 0 if self._shown else None
+        # Nobody moved onto a suggestion yet: Enter does not take it.
+        options.highlighted = 0 if self._shown and not self.free else None
 
     @on(Input.Changed)
     def typed(self, event: Input.Changed) -> None:
@@ -90,13 +98,13 @@ class Picker(ModalScreen[str | None]):
 
     @on(Input.Submitted)
     def entered(self, event: Input.Submitted) -> None:
-        """Take the one under the cursor."""
+        """Take the one under the cursor, else what is typed."""
         event.stop()
         at = self.query_one(OptionList).highlighted
         if at is not None and at < len(self._shown):
             self.dismiss(self._shown[at][0])
-        elif self.free and event.value.strip():
-            self.dismiss(event.value.strip())
+        elif self.free:
+            self.dismiss(event.value.strip() or self.empty)
 
     @on(OptionList.OptionSelected)
     def picked(self, event: OptionList.OptionSelected) -> None:
@@ -108,5 +116,14 @@ class Picker(ModalScreen[str | None]):
         """The next choice."""
         options = self.query_one(OptionList)
         if self._shown:
-            at = (options.highlighted or 0) + by
-            options.highlighted = at % len(self._shown)
+            at = options.highlighted
+            if at is None:
+                at = -1 if by > 0 else 0
+            options.highlighted = (at + by) % len(self._shown)
+
+    def action_complete(self) -> None:
+        """Put the suggestion under the cursor, else the first one, into the box."""
+        if self.free and self._shown:
+            box = self.query_one(Input)
+            box.value = self._shown[self.query_one(OptionList).highlighted or 0][0]
+            box.cursor_position = len(box.value)
