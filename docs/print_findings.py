@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from analyzer.findings.detectors import DETECTORS
+from analyzer.findings.explanations import EXPLANATIONS
 from analyzer.findings.limits import LIMITS, Limit
 
 TARGET = Path(__file__).with_name("findings.md")
@@ -20,9 +21,17 @@ Printed from `analyzer/findings/` by `make docs`; do not edit.
     kafkascope check prod.pcapng --rule unanswered,late-answer -Y 'client == "orders-svc"'
 
 Each finding is a sentence with numbers, how often and when, a [filter](filter.md) that selects its
-exchanges, advice, and the word for `kafkascope errors`. The exit code is 1 when something is at
-least as bad as `--fail-on` (usually `warning`; `never` for none), 0 otherwise, 4 when the input was
-damaged and nothing was found. `--json` prints one object a line (`finding/1`).
+exchanges, advice, and the word for `kafkascope errors`. Causes come first, the worst and earliest
+before the others; what followed from one is a line below it (`therefore: 33 lookups, 4 requests
+without response`), and chats are one line at the end. `--all` prints every finding in full. The
+exit code is 1 when something is at least as bad as `--fail-on` (usually `warning`; `never` for
+none), 0 otherwise, 4 when the input was damaged and nothing was found. A cause counts with the
+worst of what followed from it.
+
+`--json` prints one object a line (`finding/1`), consequences behind their cause. `id` is equal for
+equal input; `key` has no times, ports and counts, so that the same trouble tomorrow has the same
+key; `because` lists the ids of the findings that explain this one, and is empty for a cause. A
+consequence whose cause is left out (`--ignore`, `--rule`, `-Y`) stands alone.
 
 | severity | means |
 | --- | --- |
@@ -49,12 +58,36 @@ def lines() -> Iterator[str]:
             cells = (f"`{rule.name}`", rule.severity, rule.title, rule.advice)
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
+    yield "## What explains what"
+    yield ""
+    yield (
+        "A finding is explained by another one when a line names their rules, both name alike what "
+        "the line demands, and it begins while the other lasts or soon after. A finding can be "
+        "explained through others."
+    )
+    yield ""
+    yield "| rule | explains | of the same | until | because |"
+    yield "| --- | --- | --- | --- | --- |"
+    for line in EXPLANATIONS:
+        cells = (
+            _rules(line.causes),
+            _rules(line.effects),
+            " and ".join(line.same),
+            f"{line.after_ns / 1e9:g} s later",
+            line.why,
+        )
+        yield "| " + " | ".join(cells) + " |"
+    yield ""
     yield "## Thresholds"
     yield ""
     yield "| threshold | from | because |"
     yield "| --- | --- | --- |"
     for name, limit in LIMITS.items():
         yield f"| `{name}` | {_value(limit)} | {limit.why} |"
+
+
+def _rules(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _value(limit: Limit) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 from typing import Any, Final
@@ -13,7 +14,9 @@ from analyzer.commands.grid import print_lines
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
-from analyzer.findings import RANK, RULES, Finding, Findings
+from analyzer.findings import RANK, RULES, Cause, Findings
+from analyzer.findings.causes import unfolded as flat
+from analyzer.findings.view import plural
 from analyzer.render_list import safe
 from analyzer.render_times import Times
 
@@ -62,9 +65,13 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
     callback=_list_rules,
     help="List the rules and leave.",
 )
+@click.option(
+    "--all", "unfolded", is_flag=True, help="Consequences and chats in full, each on its own."
+)
 @input_options
-def check(wish: Wish, fail_on: str, only: set[str], ignore: set[str]) -> int:
-    """Findings, the worst first: what is wrong, how often, since when, and what to do about it.
+def check(wish: Wish, fail_on: str, only: set[str], ignore: set[str], unfolded: bool) -> int:
+    """Causes, the worst and earliest first: what is wrong, how often, since when, what to do about
+    it, and what followed from it.
 
     Ends with 1 when something is at least as bad as --fail-on says, 0 otherwise, 4 when the input
     was damaged and nothing was found.
@@ -79,37 +86,62 @@ def check(wish: Wish, fail_on: str, only: set[str], ignore: set[str]) -> int:
         count(reading, findings, watch=not wish.filter_text)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
-        found = findings.told(reading.capture.context.names)
+        causes = findings.causes(reading.capture.context.names)
+        found = flat(causes)
         with Output(wish) as output:
             if wish.form == "table" and not (wish.columns or wish.sort):
-                _print_blocks(found[: wish.top], times, output)
+                told = list(map(Cause, found)) if unfolded else causes
+                _print_blocks(told[: wish.top], times, output, unfolded)
             else:
                 lines = [finding.line() for finding in found]
                 print_lines(lines, Findings.COLUMNS, "finding/1", wish, output, times)
         code = reading.finish()
         if not wish.quiet and reading.told:
-            click.echo(f"kafkascope: {_summary(found)}", err=True)
+            click.echo(f"kafkascope: {_summary(causes)}", err=True)
         if fail_on != NEVER and any(RANK[f.severity] <= RANK[fail_on] for f in found):  # type: ignore[index]
             return code if code not in (0, 4) else FOUND
         return code
 
 
-def _summary(found: list[Finding]) -> str:
-    counts = {word: sum(each.severity == word for each in found) for word in RANK}
-    told = [f"{n} {word}{'s' * (n != 1)}" for word, n in counts.items() if n]
+def _summary(causes: list[Cause]) -> str:
+    counts: dict[str, int] = {
+        word: sum(each.finding.severity == word for each in causes) for word in RANK
+    }
+    counts["consequence"] = sum(len(each.consequences) for each in causes)
+    told = [plural(n, word) for word, n in counts.items() if n]
     return ", ".join(told) if told else "nothing found"
 
 
-def _print_blocks(found: Iterable[Finding], times: Times, output: Output) -> None:
-    for index, finding in enumerate(found):
-        if index:
+def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_too: bool) -> None:
+    """Blocks of causes, and chats in one line at the end unless they are wanted as blocks."""
+    width = output.width or PIPE_WIDTH
+    chats: Counter[str] = Counter()
+    between = False
+    for cause in causes:
+        if cause.severity == "chat" and not chats_too:
+            chats[cause.finding.name] += 1
+            continue
+        if between:
             output.line("")
-        for text, style in block(finding, times, output.width or PIPE_WIDTH):
+        between = True
+        for text, style in block(cause, times, width):
             output.line(text, style)
+    if chats:
+        if between:
+            output.line("")
+        names = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in chats.items())
+        for part in wrap(
+            f"chat: normal, and often taken for trouble: {names} (--all tells them)",
+            width,
+            subsequent_indent=INDENT,
+            break_long_words=False,
+        ):
+            output.line(part, SIGNS["chat"])
 
 
-def block(finding: Finding, times: Times, width: int) -> Iterable[tuple[str, str]]:
-    """(line, style): severity and sentence, then how often and when, evidence, advice."""
+def block(cause: Cause, times: Times, width: int) -> Iterable[tuple[str, str]]:
+    """(line, style): severity and sentence, how often and when, what followed, evidence, advice."""
+    finding = cause.finding
     head = f"{finding.severity}: {finding.text}"
     for part in wrap(head, width, subsequent_indent=INDENT, break_long_words=False):
         yield part, SIGNS[finding.severity]
@@ -119,6 +151,17 @@ def block(finding: Finding, times: Times, width: int) -> Iterable[tuple[str, str
         if finding.last_ns not in (None, finding.first_ns):
             when += f" to {times.text(finding.last_ns or 0)}"
     yield f"{INDENT}{finding.name}, {finding.count:,} x{when}", ""
+    if cause.consequences:
+        yield from (
+            (part, "")
+            for part in wrap(
+                f"therefore: {cause.therefore()}",
+                width,
+                initial_indent=INDENT,
+                subsequent_indent=INDENT + "    ",
+                break_long_words=False,
+            )
+        )
     if finding.filter:
         yield f"{INDENT}see: -Y {safe(_shell(finding.filter))}", ""
     yield from (

@@ -5,7 +5,8 @@ advice.
     found.add(row, exchange)                 # each exchange, in any order
     found.saw(event)                         # each Opened and Closed, where there are any
     found.merge(other)                       # another part; commutes
-    found.told(names) -> list[Finding]       # worst first
+    found.told(names) -> list[Finding]       # causes, each before what followed
+    found.causes(names) -> list[Cause]       # the same, folded
     found.rows(names) -> list[Line]          # the same as lines of a table (Findings.COLUMNS)
     found.dump(), Findings.load(state)       # as all statistics
 
@@ -19,8 +20,19 @@ its own and is listed in `detectors`; what a statistic already counts is read fr
 not counted again. Thresholds are in `limits`, with reasons.
 """
 
+from analyzer.findings.causes import Cause
 from analyzer.findings.evidence import Evidence, note
 from analyzer.findings.findings import RULES, Findings, accumulators
 from analyzer.findings.model import RANK, Finding, Rule
 
-__all__ = ["RANK", "RULES", "Evidence", "Finding", "Findings", "Rule", "accumulators", "note"]
+__all__ = [
+    "RANK",
+    "RULES",
+    "Cause",
+    "Evidence",
+    "Finding",
+    "Findings",
+    "Rule",
+    "accumulators",
+    "note",
+]

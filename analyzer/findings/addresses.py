@@ -69,6 +69,7 @@ class Addresses(Detector):
             f"{ADVERTISED} See which address the client tries, and whether its name resolves "
             "there; the capture has no connection to it.",
             "BROKER_NOT_AVAILABLE",
+            brief="{client} connected to no address that it was told",
         ),
     )
 

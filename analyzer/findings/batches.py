@@ -81,6 +81,7 @@ class Batches(Detector):
             "enable.idempotence=true lets brokers drop copies; without it each retry after a lost "
             "answer may duplicate records.",
             "DUPLICATE_SEQUENCE_NUMBER",
+            brief="{n} batch sent twice|{n} batches sent twice",
         ),
     )
     KEYS = frozenset({PRODUCE, FETCH, 78})

@@ -26,6 +26,7 @@ class Lives(Detector):
             "a client opens connection after connection",
             "Make one client object and keep it: each connection costs threads, memory, TLS and "
             "SASL handshakes on the broker.",
+            brief="{n} short connection|{n} short connections",
         ),
         Rule(
             "network-loss",

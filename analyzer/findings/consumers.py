@@ -40,6 +40,7 @@ class Consumers(Detector):
             "records were fetched again",
             "After a rebalance or restart reading goes on at the last commit: commit before "
             "partitions are revoked, and make processing idempotent.",
+            brief="{n} record read again|{n} records read again",
         ),
         Rule(
             "consumer-behind",
@@ -54,6 +55,7 @@ class Consumers(Detector):
             "a member stopped fetching while it was in its group",
             "It is blocked in its own code (or paused): compare with max.poll.interval.ms, after "
             "which it is removed from the group.",
+            brief="a member of group {group} stood still",
         ),
         Rule(
             "consumer-uncommitted",

@@ -49,14 +49,22 @@ class ErrorCodes(Detector):
             "warning",
             "an error comes again and again",
             "The client repeats what cannot succeed: `kafkascope errors` explains the code.",
+            brief="{n} error response|{n} error responses",
         ),
         Rule(
             "error-broken",
             "warning",
             "errors that healthy clusters and clients do not have",
             "`kafkascope errors` explains the code; the broker's log has more at these times.",
+            brief="{n} error response|{n} error responses",
         ),
-        Rule("error-seen", "note", "other errors", "`kafkascope errors` explains the code."),
+        Rule(
+            "error-seen",
+            "note",
+            "other errors",
+            "`kafkascope errors` explains the code.",
+            brief="{n} error response|{n} error responses",
+        ),
     )
     KEYS = None
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from analyzer.findings.causes import Cause, folded, linked, unfolded
 from analyzer.findings.detector import Detector
 from analyzer.findings.detectors import DETECTORS
-from analyzer.findings.model import COLUMNS, Finding, Rule, order
+from analyzer.findings.model import COLUMNS, Finding, Rule
 from analyzer.findings.view import Base, View
 from analyzer.statistics import STATISTICS
 from analyzer.statistics.mergeable import Measures, least, most, total
@@ -106,7 +107,11 @@ class Findings:
             one.merge(two)
 
     def told(self, names: TopicNames | None = None) -> list[Finding]:
-        """All findings, the worst first."""
+        """All findings: causes, the worst and earliest first, each before its consequences."""
+        return unfolded(self.causes(names))
+
+    def causes(self, names: TopicNames | None = None) -> list[Cause]:
+        """The causes, the worst and earliest first, with what followed from each."""
         view = View(self.base, names, self.span.first_ns, self.span.last_ns)
         found = [
             finding
@@ -115,10 +120,10 @@ class Findings:
             for finding in detector.told(view)
             if finding.name in self.wanted
         ]
-        return sorted(found, key=order)
+        return folded(linked(found))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per finding, the worst first."""
+        """One line per finding, in the order of `told`."""
         return [finding.line() for finding in self.told(names)]
 
     def dump(self) -> dict[str, Any]:

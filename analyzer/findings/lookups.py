@@ -51,6 +51,7 @@ class Lookups(Detector):
             "a client looks up metadata or coordinators far too often",
             "Find out what fails between the lookups (errors, connections that end): each failure "
             "makes a client ask again.",
+            brief="{n} lookup|{n} lookups",
         ),
         Rule(
             "commit-storm",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analyzer.model import Severity
 from analyzer.statistics.model import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from analyzer.statistics.model import Line
 
 RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2, "chat": 3}
@@ -28,6 +31,12 @@ class Rule(NamedTuple):
     """What to do, in a sentence or two."""
     link: str = ""
     """The word for `kafkascope errors`: an error's name."""
+    brief: str = ""
+    """What followed, in the line below its cause: `{n} lookup|{n} lookups` for counts that add up,
+    or a phrase with entities such as `group {group} rebalanced`."""
+    subject: tuple[str, ...] = ()
+    """Kinds of the entities that make two findings of this rule the same trouble; all stable kinds
+    where it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,18 @@ class Finding:
     """Who it is about: ("client", "orders-svc"), ("topic", "orders")..."""
     number: int | None = None
     """Of the first exchange."""
+    key: str = ""
+    """Rule and subject, without times, ports and counts: the same trouble tomorrow has the same."""
+    brief: str = ""
+    """As a consequence of another one, see `Rule.brief`."""
+    because: tuple[str, ...] = ()
+    """Ids of the findings that explain it; empty: it is a cause itself."""
+
+    @property
+    def id(self) -> str:
+        """Equal for equal findings: 12 hexadecimal digits."""
+        told = (self.name, self.text, self.filter, self.count, self.first_ns, self.last_ns)
+        return blake2b(repr((told, self.entities)).encode(), digest_size=6).hexdigest()
 
     def line(self) -> Line:
         """As a line of a table."""
@@ -66,6 +87,9 @@ class Finding:
             "link": self.link,
             "entities": [f"{kind}={name}" for kind, name in self.entities],
             "number": self.number,
+            "id": self.id,
+            "key": self.key,
+            "because": list(self.because),
         }
 
 
@@ -81,9 +105,46 @@ COLUMNS: Final = (
     Column("advice", "what to do", wide=True),
     Column("link", "error", wide=True),
     Column("entities", "about", "list", wide=True),
+    Column("id", "id", wide=True),
+    Column("key", "key", wide=True),
+    Column("because", "because", "list", wide=True),
 )
 
 
-def order(finding: Finding) -> tuple[int, int, str, str]:
-    """Worst first, then the most frequent."""
-    return RANK[finding.severity], -finding.count, finding.name, finding.text
+STABLE: Final = (
+    "client",
+    "user",
+    "group",
+    "topic",
+    "node",
+    "broker",
+    "host",
+    "txn",
+    "api",
+    "error",
+)
+"""Kinds of entities that say what a finding is about, whenever it is found again. Connections,
+members and partitions are others tomorrow."""
+
+
+def key_of(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
+    """The rule and its subjects: `unknown-topic client=orders topic=oders`."""
+    kinds = rule.subject or STABLE
+    found = {f"{kind}={_lasting(kind, name)}" for kind, name in entities if kind in kinds}
+    return " ".join((rule.name, *sorted(found)))
+
+
+def _lasting(kind: str, name: str) -> str:
+    """Addresses without ports, clients without the addresses that tell them apart."""
+    if kind == "broker":
+        return name.rpartition(":")[0] or name
+    if kind == "client":
+        return name.partition("@")[0] or name
+    return name
+
+
+def order(finding: Finding, severity: Severity | None = None) -> tuple[int, int, int, str, str]:
+    """Worst and earliest first, then the most frequent. `severity`: that of its consequences."""
+    rank = RANK[severity or finding.severity]
+    first = -1 if finding.first_ns is None else finding.first_ns
+    return rank, first, -finding.count, finding.name, finding.text

@@ -53,6 +53,7 @@ class Rebalances(Detector):
             "Look for long garbage collections, stopped machines or a blocked heartbeat thread; "
             "session.timeout.ms is the patience of the broker.",
             "UNKNOWN_MEMBER_ID",
+            brief="group {group} rebalanced",
         ),
         Rule(
             "rebalance-poll",
@@ -75,6 +76,7 @@ class Rebalances(Detector):
             "members came back as new members without having left",
             "Close consumers on shutdown, or give them a group.instance.id, so that a restart "
             "needs no rebalance.",
+            brief="group {group} rebalanced",
         ),
         Rule(
             "rebalance-often",
@@ -83,6 +85,7 @@ class Rebalances(Detector):
             "`kafkascope groups INPUT GROUP --timeline` shows who comes and goes; static members "
             "and the cooperative or the consumer protocol make it cheaper.",
             "REBALANCE_IN_PROGRESS",
+            brief="group {group} rebalanced",
         ),
         Rule(
             "rebalance-slow",
@@ -90,6 +93,7 @@ class Rebalances(Detector):
             "rebalances take long",
             "All members of an eager group wait for the last one to rejoin: it does so when it "
             "polls next, so poll more often, or use cooperative assignment.",
+            brief="group {group} rebalanced",
         ),
     )
 

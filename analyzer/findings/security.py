@@ -70,6 +70,7 @@ class Security(Detector):
             "chat",
             "TLS that cannot be read",
             "Capture a plain listener, or let the client connect through `kafkascope proxy`.",
+            brief="{n} unreadable TLS connection|{n} unreadable TLS connections",
         ),
         Rule(
             "sasl-missing",

@@ -52,6 +52,7 @@ class Sequences(Detector):
             "sequence numbers of an idempotent producer are missing",
             "Batches between were lost, refused, or sent where the capture does not look.",
             "OUT_OF_ORDER_SEQUENCE_NUMBER",
+            brief="sequence numbers of {client} are missing",
         ),
         Rule(
             "sequence-repeated",
@@ -60,6 +61,7 @@ class Sequences(Detector):
             "After an error that is retriable this is usual. Of those that were taken the broker "
             "drops the copies; see why their first answer did not arrive (timeouts, disconnects).",
             "DUPLICATE_SEQUENCE_NUMBER",
+            brief="{n} batch sent again|{n} batches sent again",
         ),
         Rule(
             "producer-fenced",
@@ -91,6 +93,7 @@ class Sequences(Detector):
             "transactions were aborted",
             "Usual when a producer fails or restarts; often, it is wasted work: see what came "
             "before each abort.",
+            brief="{n} transaction aborted|{n} transactions aborted",
         ),
     )
     KEYS = frozenset({0, 22, 24, 25, 26, 28})

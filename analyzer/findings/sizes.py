@@ -75,6 +75,7 @@ class Sizes(Detector):
             "message.max.bytes is 1,048,588 by default, after compression: see whether there is "
             "room left.",
             "MESSAGE_TOO_LARGE",
+            brief="{n} large batch|{n} large batches",
         ),
         Rule(
             "tiny-batches",

@@ -65,6 +65,7 @@ class Unanswered(Detector):
             "connections, SASL, request too large). By the client: it gave up (request.timeout.ms) "
             "or was stopped.",
             "NETWORK_EXCEPTION",
+            brief="{n} request without response|{n} requests without response",
         ),
         Rule(
             "no-answer-yet",
@@ -73,6 +74,7 @@ class Unanswered(Detector):
             "The broker, or something between, holds them: look for a blocked broker, a black "
             "hole in the network, or a firewall that drops idle connections.",
             "REQUEST_TIMED_OUT",
+            brief="{n} request without response|{n} requests without response",
         ),
         Rule(
             "late-answer",
@@ -81,6 +83,7 @@ class Unanswered(Detector):
             "The work was done, and the client will do it again: raise request.timeout.ms, or find "
             "out why the broker was slow. Without idempotence Produce makes duplicates.",
             "REQUEST_TIMED_OUT",
+            brief="{n} response that came too late|{n} responses that came too late",
         ),
     )
     KEYS = None

@@ -36,6 +36,7 @@ class Versions(Detector):
             "Upgrade the client library before the brokers, or the Kafka release that it is set to "
             "(sarama: Config.Version; kafka-python: api_version); `kafkascope clients --for "
             "RELEASE` lists all reasons.",
+            brief="{client} will break on an upgrade",
         ),
         Rule(
             "version-refused",

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analyzer.filter_syntax import quoted
-from analyzer.findings.model import Finding, Rule
+from analyzer.findings.model import Finding, Rule, key_of
 from analyzer.identity import host_of, labels
 from analyzer.model import Severity
 from analyzer.pending import SASL_TOKEN
@@ -180,6 +180,7 @@ class View:
         if len(where) > MAX_FILTER:
             # Names can be as long as 32 KB; the first exchange has to do.
             where = "" if number is None else f"number == {number}"
+        entities = tuple(about)
         return Finding(
             rule.name,
             severity or rule.severity,
@@ -190,9 +191,20 @@ class View:
             where,
             advice or rule.advice,
             link or rule.link,
-            tuple(about),
+            entities,
             number,
+            key_of(rule, entities),
+            _brief(rule, entities),
         )
+
+
+def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
+    """What followed, with the names of entities: those that are named once."""
+    text = rule.brief or rule.title
+    for kind in ("client", "group", "topic"):
+        names = [name for each, name in entities if each == kind]
+        text = text.replace(f"{{{kind}}}", listed(names, 2) if names else "")
+    return text
 
 
 def all_of(*parts: str) -> str:

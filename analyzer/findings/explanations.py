@@ -1,0 +1,110 @@
+"""Which rule may explain which: one line each, with the condition and the reason."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+SECOND: Final = 1_000_000_000
+SOON: Final = 30 * SECOND
+"""Clients and groups feel a trouble for that long after it is over: request.timeout.ms."""
+PATIENT: Final = 120 * SECOND
+"""delivery.timeout.ms: a producer's batches fail that long after their trouble began."""
+
+
+class Explanation(NamedTuple):
+    """A line of the table."""
+
+    causes: tuple[str, ...]
+    effects: tuple[str, ...]
+    same: tuple[str, ...]
+    """Kinds of entities (`client`, `broker`, `group` ...): of each, both findings name at least
+    one alike."""
+    why: str
+    before_ns: int = SECOND
+    """The effect may begin so long before the cause: a request is sent before its connection is
+    lost, and is told with the time at which it was sent."""
+    after_ns: int = SOON
+    """The effect begins at most so long after the cause's last sign."""
+
+
+LOST: Final = ("unanswered", "no-answer-yet", "late-answer")
+AGAIN: Final = ("lookup-storm", "short-connections", "address-never-used", *LOST)
+"""What a client does that cannot work: it asks, connects and tries again."""
+GROUP: Final = (
+    "rebalance-expired",
+    "rebalance-often",
+    "rebalance-restarts",
+    "rebalance-slow",
+    "redelivered",
+)
+
+EXPLANATIONS: Final[tuple[Explanation, ...]] = (
+    Explanation(
+        ("address-unreachable", "address-loopback", "address-private", "address-unspecified"),
+        AGAIN,
+        ("client",),
+        "a client that cannot reach a node asks for metadata again and gives up its requests",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("version-refused",),
+        ("breaks-on-upgrade", "batch-twice", "error-broken", "error-storm", "error-seen", *AGAIN),
+        ("client",),
+        "the broker closes the connection at a version that it does not have; the client sends "
+        "the same again",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("plain-to-tls", "tls-to-plain", "http-to-kafka", "not-kafka"),
+        ("tls-opaque", *AGAIN),
+        ("broker", "client"),
+        "a connection that begins in another protocol is closed, and the client tries again",
+    ),
+    Explanation(
+        ("sasl-missing", "sasl-mechanism", "sasl-failed"),
+        ("batch-twice", "error-broken", "error-storm", "error-seen", *AGAIN),
+        ("client",),
+        "who is not let in loses the connection, and tries again",
+    ),
+    Explanation(
+        ("request-too-large",),
+        ("large-batches", "batch-twice", *AGAIN),
+        ("client",),
+        "the broker closes the connection as soon as it has read the size; the client sends the "
+        "request again",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("denied", "unknown-topic"),
+        ("error-storm", "error-seen", "lookup-storm"),
+        ("client",),
+        "what is refused is asked again, with metadata in between",
+    ),
+    Explanation(
+        ("rebalance-poll",),
+        ("consumer-silent", *GROUP),
+        ("group",),
+        "a member whose application does not poll leaves its group; the others take over, and "
+        "what it had not committed is read again",
+    ),
+    Explanation(
+        ("rebalance-expired", "rebalance-fenced", "rebalance-restarts"),
+        ("redelivered", "rebalance-often", "rebalance-slow"),
+        ("group",),
+        "a member that is gone without a word makes the group rebalance, and what it had not "
+        "committed is read again",
+    ),
+    Explanation(
+        ("rebalance-often",),
+        ("rebalance-slow", "redelivered"),
+        ("group",),
+        "each rebalance stops the group, and records that were not committed are read again",
+    ),
+    Explanation(
+        ("sequence-refused",),
+        ("sequence-gap", "sequence-repeated", "transaction-aborted", "error-seen", "error-storm"),
+        ("client",),
+        "a producer whose batch was refused sends it again, and fails",
+    ),
+)
+"""A test holds that no rule explains itself through others."""

@@ -1,0 +1,175 @@
+"""Findings that explain others, and consequences folded into their causes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from graphlib import TopologicalSorter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analyzer.findings import RULES, Cause, Finding
+from analyzer.findings.causes import folded, linked, unfolded
+from analyzer.findings.explanations import EXPLANATIONS
+from analyzer.findings.model import RANK, key_of, order
+
+SECOND = 1_000_000_000
+
+
+def finding(
+    name: str,
+    *about: tuple[str, str],
+    first: int | None = 0,
+    last: int | None = None,
+    count: int = 1,
+) -> Finding:
+    """One of a rule, its times in seconds."""
+    rule = RULES[name]
+    begin = None if first is None else first * SECOND
+    end = begin if last is None else last * SECOND
+    key = key_of(rule, about)
+    text = f"{name} of {about}"
+    return Finding(
+        name, rule.severity, text, count, begin, end, "", "", "", about, None, key, rule.brief
+    )
+
+
+ORDERS = ("client", "orders")
+STOCK = ("client", "stock")
+
+
+def test_the_table_names_rules_that_exist() -> None:
+    named = {name for line in EXPLANATIONS for name in (*line.causes, *line.effects)}
+    assert named <= RULES.keys()
+
+
+def test_no_rule_explains_itself_through_others() -> None:
+    above: dict[str, set[str]] = {}
+    for line in EXPLANATIONS:
+        for effect in line.effects:
+            above.setdefault(effect, set()).update(line.causes)
+    list(TopologicalSorter(above).static_order())  # CycleError
+
+
+def test_every_rule_that_can_follow_has_a_phrase() -> None:
+    effects = {name for line in EXPLANATIONS for name in line.effects}
+    assert not sorted(name for name in effects if not RULES[name].brief)
+
+
+@pytest.mark.parametrize(
+    ("effect", "explained"),
+    [
+        (finding("unanswered", ORDERS, first=5), True),
+        (finding("unanswered", STOCK, first=5), False),
+        (finding("unanswered", ORDERS, first=-1), True),
+        (finding("unanswered", ORDERS, first=-2), False),
+        (finding("unanswered", ORDERS, first=130), True),
+        (finding("unanswered", ORDERS, first=131), False),
+        (finding("unanswered", ORDERS, first=None), True),
+        (finding("redelivered", ORDERS, first=5), False),
+    ],
+    ids=["during", "another", "just before", "long before", "soon", "late", "always", "unlisted"],
+)
+def test_what_explains_what(effect: Finding, explained: bool) -> None:
+    cause = finding("version-refused", ORDERS, first=0, last=10)
+    told, followed = linked([cause, effect])
+    assert told.because == ()
+    assert followed.because == ((cause.id,) if explained else ())
+
+
+def test_all_kinds_that_a_line_demands_are_shared() -> None:
+    cause = finding("plain-to-tls", ORDERS, ("broker", "b:1"))
+    near = finding("unanswered", ORDERS, ("broker", "b:1"))
+    other = finding("unanswered", ORDERS, ("broker", "c:1"))
+    assert [bool(each.because) for each in linked([cause, near, other])] == [False, True, False]
+
+
+def test_a_consequence_of_a_consequence_is_folded_into_the_cause() -> None:
+    a = finding("rebalance-poll", ("group", "g"))
+    b = finding("rebalance-often", ("group", "g"), first=1)
+    c = finding("redelivered", ("group", "g"), first=2, count=7)
+    (cause,) = folded(linked([c, b, a]))
+    assert cause.finding.id == a.id
+    assert [each.name for each in cause.consequences] == ["rebalance-often", "redelivered"]
+
+
+def test_a_cause_is_as_bad_as_what_followed() -> None:
+    mild = replace(finding("version-refused", ORDERS), severity="note")
+    (cause,) = folded(linked([mild, finding("unanswered", ORDERS)]))
+    assert (cause.finding.severity, cause.severity) == ("note", "warning")
+
+
+def test_a_consequence_whose_cause_was_not_asked_for_stands_alone() -> None:
+    cause = finding("version-refused", ORDERS)
+    _, followed = linked([cause, finding("unanswered", ORDERS)])
+    assert folded([followed]) == [Cause(followed)]
+
+
+def test_counts_of_one_kind_add_up_in_the_line() -> None:
+    cause = Cause(
+        finding("version-refused", ORDERS),
+        (
+            finding("lookup-storm", ORDERS, count=33),
+            finding("unanswered", ORDERS, count=1_000),
+            finding("no-answer-yet", ORDERS, count=4),
+            finding("late-answer", ORDERS, count=1),
+        ),
+    )
+    assert cause.therefore() == (
+        "33 lookups, 1,004 requests without response, 1 response that came too late"
+    )
+
+
+def test_worst_and_earliest_first() -> None:
+    late = finding("version-refused", ORDERS, first=9)
+    early = finding("version-refused", STOCK, first=3)
+    mild = finding("lookup-storm", ("client", "other"), first=0)
+    assert [each.finding for each in folded([mild, late, early])] == [early, late, mild]
+
+
+def test_equal_findings_have_equal_ids_and_others_have_not() -> None:
+    one = finding("unanswered", ORDERS)
+    assert one.id == finding("unanswered", ORDERS).id
+    assert len({one.id, finding("unanswered", STOCK).id, replace(one, count=2).id}) == 3
+
+
+def test_the_same_trouble_tomorrow_has_the_same_key() -> None:
+    rule = RULES["unanswered"]
+    today = key_of(rule, (("client", "orders@10.0.0.1"), ("broker", "b:9092"), ("api", "Fetch")))
+    tomorrow = key_of(rule, (("broker", "b:9093"), ("api", "Fetch"), ("client", "orders")))
+    assert today == tomorrow == "unanswered api=Fetch broker=b client=orders"
+    assert key_of(rule, (ORDERS, ("connection", "7"))) == key_of(rule, (ORDERS,))
+
+
+NAMES = sorted({name for line in EXPLANATIONS for name in (*line.causes, *line.effects)})
+ENTITIES = st.tuples(
+    st.sampled_from(["client", "group", "broker"]), st.sampled_from(["a", "b", "c"])
+)
+SOME = st.lists(
+    st.builds(
+        lambda name, about, first, span: finding(name, *about, first=first, last=first + span),
+        st.sampled_from(NAMES),
+        st.lists(ENTITIES, max_size=3, unique=True),
+        st.integers(0, 200),
+        st.integers(0, 50),
+    ),
+    max_size=20,
+    unique_by=lambda each: each.id,
+)
+
+
+@given(SOME, st.randoms())
+def test_folding_keeps_every_finding_once_in_any_order(
+    found: list[Finding], random: object
+) -> None:
+    causes = folded(linked(found))
+    told = unfolded(causes)
+    assert sorted(each.id for each in told) == sorted(each.id for each in found)
+    assert not any(cause.finding.because for cause in causes)
+    assert all(each.because for cause in causes for each in cause.consequences)
+    ranks = [RANK[cause.severity] for cause in causes]
+    assert ranks == sorted(ranks)
+    random.shuffle(found)  # type: ignore[attr-defined]
+    assert folded(linked(found)) == causes
+    assert [order(each) for each in told] == [order(each) for each in unfolded(causes)]
