@@ -41,16 +41,14 @@ def read_saved(path: Path | None = None) -> tuple[dict[str, str], str]:
 def write_saved(saved: Mapping[str, str], path: Path | None = None) -> None:
     """All of them. `OSError`."""
     import json
-    import tempfile
+
+    from captures.private import PrivateFile
 
     path = path or saved_path()
     lines = [f"{json.dumps(name)} = {_toml(text)}\n" for name, text in sorted(saved.items())]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
-    ) as file:
-        file.write("".join(lines))
-    Path(file.name).replace(path)
+    with PrivateFile(path) as file:
+        file.write("".join(lines).encode())
 
 
 def _toml(text: str) -> str:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from captures.private import PrivateFile
 from captures.spool import DEFAULT_BYTES, Spool
 
 
 class Tee(Spool):
-    """Everything goes to `path`, as it came; the last `capacity` bytes can be read again."""
+    """Everything goes to `copy`, as it came; the last `capacity` bytes can be read again."""
 
     def __init__(
         self,
-        path: str,
+        copy: PrivateFile,
         capacity: int = DEFAULT_BYTES,
         directory: str | None = None,
         descriptor: int | None = None,
     ) -> None:
-        """OSError when the file cannot be written."""
-        self._copy = Path(path).open("wb", buffering=0)  # noqa: SIM115
+        """`copy` is unbuffered and stays the caller's: to publish, to close or to discard."""
+        self._copy = copy.file
         super().__init__(capacity, directory, descriptor)
 
     def write(self, data: bytes | memoryview) -> int:
@@ -27,8 +26,3 @@ class Tee(Spool):
         while view:
             view = view[self._copy.write(view) :]
         return super().write(data)
-
-    def close(self) -> None:
-        """Close both."""
-        self._copy.close()
-        super().close()

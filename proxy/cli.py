@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from captures.private import PrivateFile
 from proxy.options import Wish, proxy_options
 
 if TYPE_CHECKING:
@@ -224,7 +225,8 @@ class Running:
         for rule in made.rules:
             say(f"rule: {rule}")
         if wish.ready_file is not None:
-            wish.ready_file.write_text(made.bootstrap + "\n")
+            with PrivateFile(wish.ready_file, shared=True) as file:
+                file.write(f"{made.bootstrap}\n".encode())
 
     def _farewell(self, made: KafkaProxy) -> None:
         metrics = made.hub.metrics

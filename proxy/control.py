@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import select
+import socket
 import stat
 import sys
 import tempfile
@@ -18,6 +20,7 @@ import time
 from collections.abc import Callable
 from math import isnan
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.filter_errors import FilterError
@@ -64,6 +67,30 @@ def socket_path(pid: int | None = None) -> Path:
     return runtime_folder() / f"proxy-{pid or os.getpid()}.sock"
 
 
+def _bound(path: Path) -> socket.socket:
+    """A socket for its owner alone, under a name that a dead process, a link or an empty file may
+    have; `OSError` where somebody listens or anything else is."""
+    if path.is_socket() and answers(path):
+        raise OSError(errno.EADDRINUSE, "another process listens there", str(path))
+    with contextlib.suppress(FileNotFoundError):
+        there = path.lstat()
+        free = stat.S_ISSOCK(there.st_mode) or stat.S_ISLNK(there.st_mode)
+        if not (free or (stat.S_ISREG(there.st_mode) and not there.st_size)):
+            raise OSError(errno.EEXIST, "this is there and no socket", str(path))
+    # Nobody can connect before it listens; until then it has got its mode and then its name.
+    temporary = path.with_name(f".{token_hex(4)}")
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.bind(str(temporary))
+        temporary.chmod(0o600)
+        temporary.replace(path)
+    except OSError as error:
+        sock.close()
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    return sock
+
+
 class Control:
     """Answers requests about one proxy."""
 
@@ -79,15 +106,8 @@ class Control:
 
     async def listen(self, path: Path) -> None:
         """Answer on a socket; `OSError`, also when a living process has it."""
-        if path.is_socket() and answers(path):
-            raise OSError(f"{path}: another process listens there")
-        if path.is_socket():
-            path.unlink()
-        before = os.umask(0o177)
-        try:
-            self._server = await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE)
-        finally:
-            os.umask(before)
+        sock = _bound(path)
+        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=MAX_LINE)
         self.path = path
 
     async def close(self) -> None:
@@ -325,8 +345,6 @@ def _hung_up(descriptor: int) -> bool:
 
 def answers(path: Path) -> bool:
     """Whether somebody listens on a socket."""
-    import socket
-
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:

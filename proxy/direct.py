@@ -11,7 +11,6 @@ import contextlib
 import mmap
 import os
 import stat
-from pathlib import Path
 from typing import Final
 
 from proxy.packing import Part
@@ -48,15 +47,16 @@ class Direct:
         """Whether all that was written is in the file."""
         return self._settled
 
-    def open(self, path: Path, plain: int) -> None:
-        """From now on that file, which is open as the descriptor `plain`, too."""
+    def open(self, plain: int) -> None:
+        """From now on the file that is open as the descriptor `plain`, too."""
         self.close()
         self._plain = plain
         self._known = -1
         flag = getattr(os, "O_DIRECT", 0)
         if flag and stat.S_ISREG(os.fstat(plain).st_mode):
             with contextlib.suppress(OSError):
-                self._descriptor = os.open(path, os.O_RDWR | flag)
+                # Not by its name, which may be another file's by now.
+                self._descriptor = os.open(f"/proc/self/fd/{plain}", os.O_RDWR | flag)
 
     def close(self) -> None:
         """Let go of the file; `settle` comes first."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from captures.private import PrivateFile
 from proxy.control import socket_path
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(wish: Wish, hook: Callable[[Path], int]) -> int:
             if not bootstrap:
                 return child.wait()
             if wish.ready_file is not None:
-                wish.ready_file.write_text(bootstrap)
+                with PrivateFile(wish.ready_file, shared=True) as file:
+                    file.write(bootstrap.encode())
             return hook(Path(wish.control) if wish.control else socket_path(child.pid))
         finally:
             _end(child, wish.grace_s)

@@ -16,8 +16,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
+from captures.private import PrivateFile, is_special
 from proxy.direct import Direct
 from proxy.packing import Batch, Part
 
@@ -196,7 +197,7 @@ class FileSink(Sink):
         self._rotate_bytes = rotate_bytes
         self._rotate_s = rotate_s
         self._keep_bytes = keep_bytes
-        self._file: BinaryIO | None = None
+        self._file: PrivateFile | None = None
         self._number = 0
         self._size = 0
         self._since = 0.0
@@ -240,20 +241,20 @@ class FileSink(Sink):
         path = self.path
         if self._rotates:
             path = path.with_name(f"{self._stem}-{self._number:04}.pcapng")
-        elif not self._overwrite and path.is_file() and path.stat().st_size:
+        elif not (self._overwrite or is_special(path)) and path.is_file() and path.stat().st_size:
             raise FileExistsError(
                 errno.EEXIST, "there is a recording already (--overwrite replaces it)", str(path)
             )
-        # Recordings hold what users send: for their owner only.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self._file.write(self._head)
+        # Recordings hold what users send: for their owner only. Readers may follow from now on.
+        self._file = PrivateFile(path, buffering=0).published()
+        descriptor = self._file.file.fileno()
+        self._file.file.write(self._head)
         self._size = len(self._head)
         self._released = 0
         self._since = time.monotonic()
         self.files.append(path)
         if self._direct is not None:
-            self._direct.open(path, descriptor)
+            self._direct.open(descriptor)
 
     def _write(self, batch: Batch) -> None:
         if self._rotates and (
@@ -263,7 +264,7 @@ class FileSink(Sink):
             self._next()
             self._prune()
         assert self._file is not None
-        descriptor = self._file.fileno()
+        descriptor = self._file.file.fileno()
         if not (self._past_cache(batch) and self._directly(descriptor, batch)):
             if self._direct is not None and self._direct.leave():
                 os.lseek(descriptor, self._size, os.SEEK_SET)
@@ -282,12 +283,14 @@ class FileSink(Sink):
             self._behind = True
         elif self._queued <= batch.size:
             self._behind = False
-        return batch.size >= BULK and not self._behind
+        # An open file that we were given may be in use by others, at an offset of its own.
+        ours = self._file is not None and self._file.is_new
+        return ours and batch.size >= BULK and not self._behind
 
     def _directly(self, descriptor: int, batch: Batch) -> bool:
         if self._direct is None:
             self._direct = Direct()
-            self._direct.open(self.files[-1], descriptor)
+            self._direct.open(descriptor)
         return self._direct.usable and self._direct.write(batch.parts, self._size)
 
     @property

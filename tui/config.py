@@ -14,8 +14,6 @@ opened lately. Read from files in the places that XDG names.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analyzer.places import config_home, state_home
+from captures.private import PrivateFile
 
 KNOWN: Final = ("theme", "times", "plain", "keys")
 MOST_RECENT: Final = 20
@@ -178,17 +177,6 @@ def put_json(path: Path, told: Any, *, indent: int, shared: bool = False) -> Non
     """Write a file anew, whole or not at all; `OSError`. It is for its owner alone, or `shared`
     with whoever may read others there."""
     # Names of files and comments may be any text: what UTF-8 does not know becomes JSON's escapes.
-    with tempfile.NamedTemporaryFile(
-        "w",
-        encoding="utf-8",
-        errors="backslashreplace",
-        dir=path.parent,
-        prefix=path.name,
-        delete=False,
-    ) as file:
-        json.dump(told, file, ensure_ascii=False, indent=indent)
-        if shared:
-            mask = os.umask(0)
-            os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-    Path(file.name).replace(path)
+    text = json.dumps(told, ensure_ascii=False, indent=indent)
+    with PrivateFile(path, shared=shared) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))

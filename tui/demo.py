@@ -9,6 +9,8 @@ from typing import Final
 
 import click
 
+from captures.private import PrivateFile
+
 SAMPLE: Final = "shop.pcap.zst"
 SHOWN: Final = 20
 HINTS: Final = (
@@ -80,7 +82,8 @@ def _save(path: Path, target: str) -> int:
         sys.stdout.buffer.write(data)
         return 0
     where = Path(target)
-    where.write_bytes(packed if where.suffix == ".zst" else data)
+    with PrivateFile(where, shared=True) as file:
+        file.write(packed if where.suffix == ".zst" else data)
     click.echo(f"kafkascope: the demo capture is in {where}; next:", err=True)
     for question, command in HINTS:
         click.echo(f"  {command.format(where):<48} {question}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.rows import row_of
 from captures.errors import CaptureError
+from captures.private import PrivateFile
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -102,7 +103,7 @@ class Job:
 
         names = self._store.session.context.names
         form = "csv" if self.form in ("csv", "records") else "jsonl"
-        with self.path.open("w+b") as out:
+        with PrivateFile(self.path) as out:
             writer = open_writer(
                 form,
                 out,
@@ -127,7 +128,7 @@ class Job:
         comments = dict.fromkeys(self._notes.marked, "marked")
         for number, text in self._notes.comments.items():
             comments[number] = f"marked; {text}" if number in comments else text
-        with self.path.open("wb") as file:
+        with PrivateFile(self.path) as file:
             cutting.write(file, self._store.read, comments=comments)
 
     def _fixture(self) -> Iterator[int]:

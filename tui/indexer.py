@@ -344,9 +344,11 @@ def _spool(options: dict[str, Any]) -> Spool:
     # One object for a descriptor: the first that goes would close it for the other.
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
+    from captures.private import PrivateFile
     from captures.tee import Tee
 
-    return Tee(options["output"], descriptor=options["spool"])
+    copy = PrivateFile(options["output"], buffering=0).published()
+    return Tee(copy, descriptor=options["spool"])
 
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:

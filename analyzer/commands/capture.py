@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -48,27 +46,25 @@ def capture(
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
     from captures.live import open_interface
+    from captures.private import PrivateFile, is_special
     from captures.tee import Tee
 
     path = Path(output)
-    if path.exists():
+    if path.exists() and not is_special(path):
         raise click.UsageError(f"{path} is there already; choose another name")
     # The file appears when there is something to write: not where capturing is not allowed.
-    handle, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
-    os.close(handle)
-    tee = Tee(name, capacity=1 << 20)
-    source = open_interface(interface, capture_filter, spool=tee)
-    watched = _Watched(source, quiet, seconds)
+    copy = PrivateFile(path, buffering=0)
+    tee = Tee(copy, capacity=1 << 20)
     try:
-        watched.run(count)
+        source = open_interface(interface, capture_filter, spool=tee)
+        watched = _Watched(source, quiet, seconds)
+        try:
+            watched.run(count)
+        finally:
+            source.close()
     finally:
-        source.close()
-        if Path(name).stat().st_size:
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        else:
-            Path(name).unlink()
-    if path.exists() and not quiet:
+        (copy.close if tee.written else copy.discard)()
+    if tee.written and not quiet:
         click.echo(f"kafkascope: {watched.counted()} written to {path}", err=True)
     return 0
 

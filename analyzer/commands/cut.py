@@ -42,6 +42,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
     from analyzer.filter_bind import fields_of
     from analyzer.filter_known import MARKS, Known
     from analyzer.marks import BadMarks, marks_of
+    from captures.private import PrivateFile
 
     path = _target(wish)
     try:
@@ -60,7 +61,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         rewrite = Anonymous() if anonymize else Masked()
-        with path.open("wb") as file:
+        with PrivateFile(path) as file:
             comments = known.comments if known is not None and not anonymize else None
             read = reading.capture.source.read
             cutting.write(file, read, rewrite=rewrite, comments=comments, mss=mss)

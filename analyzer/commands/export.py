@@ -12,6 +12,7 @@ from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
 from analyzer.commands.targets import refuse_inputs
 from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+from captures.private import PrivateFile
 
 
 @click.command()
@@ -72,8 +73,9 @@ def write_all(
     assert wish.output is not None
     path = Path(wish.output)
     refuse_inputs(wish.output, wish.inputs)
-    # Not a temporary file beside it: what is there after ctrl+c is good.
-    with path.open("w+b") as out:
+    file = PrivateFile(path)
+    # Whoever follows a live capture reads the file while it grows.
+    with file.published() if reading.live else file as out:
         return _write(reading, wish, open_writer(form, out, names, table=table, full=full))
 
 

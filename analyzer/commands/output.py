@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import BinaryIO, Final, Self, TextIO, cast
 
 from analyzer.commands.options import Wish
 from analyzer.commands.tables import terminal_width
 from analyzer.commands.targets import refuse_inputs
 from analyzer.render_list import ascii_only
+from captures.private import PrivateFile
 
 RESET: Final = "\x1b[0m"
 STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x1b[1m"}
@@ -22,16 +23,18 @@ class Output:
 
     def __init__(self, wish: Wish, *, live: bool = False) -> None:
         self._live = live
-        self._file: TextIO | None = None
+        self._file: PrivateFile | None = None
         if wish.output not in (None, "-"):
             assert wish.output is not None
             refuse_inputs(wish.output, wish.inputs)
-            # Not a temporary file beside it: a live capture is to be read while it grows.
-            self._file = open(wish.output, "w", encoding="utf-8", newline="\n")  # noqa: SIM115, PTH123
+            self._file = PrivateFile(wish.output)
+            if live:
+                self._file.publish()  # a live capture is to be read while it grows
         self.width = None if self._file else terminal_width()
         self._ascii = wish.plain or (self._file is None and not _is_utf8(sys.stdout))
         self._color = self._file is None and _colors(wish)
-        self._binary = self._file.buffer if self._file else sys.stdout.buffer
+        out = self._file.file if self._file else cast(BinaryIO, sys.stdout.buffer)
+        self._binary = out
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +46,7 @@ class Output:
         trace: TracebackType | None,
     ) -> None:
         if self._file is not None:
-            self._file.close()
+            self._file.__exit__(kind, error, trace)
         elif error is None:
             self._binary.flush()
 

@@ -61,6 +61,7 @@ def report(wish: Wish, release: str, redact: str) -> int:
     """
     from analyzer.report import collect, markdown, page, sections
     from analyzer.report.hiding import hidden
+    from captures.private import PrivateFile
 
     path = _target(wish)
     with Reading(wish) as reading:
@@ -73,7 +74,8 @@ def report(wish: Wish, release: str, redact: str) -> int:
             text = markdown(facts, parts, REDACTED[redact])
         else:
             text = page(facts, parts, release, REDACTED[redact])
-        path.write_text(text, encoding="utf-8", errors="replace")
+        with PrivateFile(path) as file:
+            file.write(text.encode("utf-8", "replace"))
         if not wish.quiet:
             click.echo(f"kafkascope: {facts.exchanges:,} exchanges, report in {path}", err=True)
         return reading.finish()

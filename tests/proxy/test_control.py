@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -143,6 +145,50 @@ def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
             assert not path.exists()
 
     run(main())
+
+
+@pytest.mark.parametrize("before", ["dead socket", "empty file", "link", "file", "fifo", "folder"])
+def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
+    tmp_path: Path, before: str
+) -> None:
+    path, victim = tmp_path / "control.sock", tmp_path / "victim"
+    victim.write_bytes(b"theirs")
+    if before == "dead socket":
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+    elif before == "link":
+        path.symlink_to(victim)
+    elif before == "fifo":
+        os.mkfifo(path)
+    elif before == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"" if before == "empty file" else b"of the user")
+    if before != "link":
+        path.chmod(0o777)
+
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            control = Control(made)
+            if before in ("file", "fifo", "folder"):
+                with pytest.raises(OSError, match="no socket"):
+                    await control.listen(path)
+                return
+            await control.listen(path)
+            assert stat.S_ISSOCK(path.lstat().st_mode)
+            assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(b'{"do":"status"}\n')
+            assert json.loads(await reader.readline())["ok"]
+            writer.close()
+            with pytest.raises(OSError, match="another process listens"):
+                await Control(made).listen(path)
+            await control.close()
+
+    run(main())
+    assert victim.read_bytes() == b"theirs"
+    left = {victim} | ({path} if before in ("file", "fifo", "folder") else set())
+    assert set(tmp_path.iterdir()) == left
 
 
 def test_a_folder_open_to_others_is_refused(

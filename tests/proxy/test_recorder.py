@@ -89,6 +89,28 @@ def test_our_reader_sees_what_passed(tmp_path: Path) -> None:
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
+@pytest.mark.parametrize("rotated", [False, True])
+@pytest.mark.parametrize("before", ["open file", "link"])
+def test_a_recording_takes_no_mode_and_no_link_of_what_was_there(
+    tmp_path: Path, before: str, rotated: bool
+) -> None:
+    path, victim = tmp_path / "session.pcapng", tmp_path / "victim"
+    victim.write_bytes(b"theirs")
+    victim.chmod(0o666)
+    first = tmp_path / "session-0001.pcapng" if rotated else path
+    if before == "link":
+        first.symlink_to(victim)
+    else:
+        first.hardlink_to(victim)
+    recorder = Recorder(path, overwrite=True, rotate_bytes=1 << 30 if rotated else 0)
+    asyncio.run(session(recorder))
+    assert recorder.files == [first]
+    told = first.lstat()
+    assert (oct(told.st_mode), told.st_nlink) == ("0o100600", 1)
+    assert len(exchanges(first)) == 6
+    assert victim.read_bytes() == b"theirs"
+
+
 def test_the_brokers_leg_holds_what_was_changed(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     asyncio.run(session(Recorder(path)))

@@ -1,0 +1,163 @@
+"""Files for captured traffic: new, for their owner alone (0600), under names that may be in use.
+
+Writing into a file that exists would keep its mode, its links and its open readers. A new file is
+made in the same folder and renamed to the wanted name: whatever had that name before, a symbolic
+link included, is replaced and left untouched itself. FIFOs and devices are written as they are,
+and /dev/stdout or /dev/fd/N is the open file of that number.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+PREFIX: Final = ".kafkascope-"
+"""Of names that last until a file is published."""
+STANDARD: Final = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_NUMBERED: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+
+
+class PrivateFile:
+    """A file to be written; it has its name from `publish` or `close` on.
+
+    As a context manager it is closed at the end; after an exception it is discarded, and what had
+    the name before stays.
+    """
+
+    def __init__(self, path: Path | str, *, shared: bool = False, buffering: int = -1) -> None:
+        """`shared`: with the mode that new files usually have; for what holds no traffic.
+        `OSError` where no file can be made or the name is a folder's."""
+        self.path = Path(path)
+        self._temporary: Path | None = None
+        special = _open_special(self.path)
+        self.is_new = special is None
+        """Whether the file was made here: it is no FIFO, device or open descriptor."""
+        if special is not None:
+            self.file: BinaryIO = os.fdopen(special, "wb", buffering)
+            return
+        descriptor, self._temporary = _create_beside(self.path)
+        if shared:
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(descriptor, 0o666 & ~mask)
+        self.file = os.fdopen(descriptor, "w+b", buffering)
+
+    def __enter__(self) -> BinaryIO:
+        return self.file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.discard()
+
+    def published(self) -> Self:
+        """Publish at once, for readers who follow a file that grows."""
+        self.publish()
+        return self
+
+    def publish(self) -> None:
+        """Take the name now; what is written later is seen under it. `OSError`."""
+        temporary = self._temporary
+        if temporary is not None:
+            try:
+                temporary.replace(self.path)
+            except OSError as error:
+                self.discard()
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+            self._temporary = None
+
+    def close(self) -> None:
+        """Write what is buffered, take the name, close. `OSError`: then it is discarded."""
+        try:
+            self.file.close()
+        except OSError:
+            self.discard()
+            raise
+        self.publish()
+
+    def discard(self) -> None:
+        """Close, and remove the file unless it was published."""
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        try:
+            self.file.close()
+        except OSError:
+            pass  # a full disk: it is gone anyway
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path is a FIFO, a device, a socket or an open descriptor: written as it is."""
+    if _descriptor(path) is not None:
+        return True
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
+
+
+def _descriptor(path: Path) -> int | None:
+    text = str(path)
+    numbered = _NUMBERED.fullmatch(text)
+    return int(numbered[1]) if numbered else STANDARD.get(text)
+
+
+def _open_special(path: Path) -> int | None:
+    """A descriptor of what is no regular file; None for a name that a new file may take."""
+    number = _descriptor(path)
+    if number is not None:
+        return os.dup(number)  # opening it anew would fail on sockets and begin at offset 0
+    if not is_special(path):
+        return None
+    # O_CREAT: the kernel then refuses FIFOs that others planted in /tmp (protected_fifos).
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):  # it was changed since we looked
+        os.close(descriptor)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    return descriptor
+
+
+def _create_beside(path: Path) -> tuple[int, Path]:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    from tempfile import mkstemp  # slow to import, and many commands write no file
+
+    folder = path.parent
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        pass
+    else:
+        _refuse_of_others(path, there.st_uid)
+    try:
+        descriptor, name = mkstemp(prefix=PREFIX, dir=folder)
+    except PermissionError as error:
+        why = f"the folder {folder} is not writable, and a file is made anew there"
+        raise PermissionError(error.errno, why, str(path)) from error
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    return descriptor, Path(name)
+
+
+def _refuse_of_others(path: Path, owner: int) -> None:
+    # Known now, not when hours of work are renamed: the kernel's rule for /tmp.
+    folder = path.parent.stat()
+    if folder.st_mode & stat.S_ISVTX and os.geteuid() not in (0, owner, folder.st_uid):
+        why = "it belongs to somebody else and cannot be replaced"
+        raise PermissionError(errno.EPERM, why, str(path))
+
+
+__all__ = ["PrivateFile", "is_special"]

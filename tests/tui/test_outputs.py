@@ -1,0 +1,79 @@
+"""Every command that writes traffic to a file makes it anew, for its owner alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tui.cli import main
+
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+
+COMMANDS = {
+    "ls": ["ls", SAMPLE],
+    "records": ["records", SAMPLE],
+    "show": ["show", SAMPLE, "1"],
+    "check": ["check", SAMPLE],
+    "stats": ["stats", "apis", SAMPLE],
+    "clients": ["clients", SAMPLE],
+    "groups": ["groups", SAMPLE],
+    "cluster": ["cluster", SAMPLE],
+    "delivery": ["delivery", SAMPLE],
+    "export.jsonl": ["export", SAMPLE],
+    "export.csv": ["export", SAMPLE],
+    "export.parquet": ["export", SAMPLE],
+    "cut.pcapng": ["cut", SAMPLE],
+    "report.html": ["report", SAMPLE],
+    "report.md": ["report", SAMPLE],
+    "fixture.jsonl": ["fixture", SAMPLE],
+}
+
+
+@pytest.fixture(autouse=True)
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("before", ["nothing", "open file", "link"])
+def test_an_output_is_new_and_for_its_owner(tmp_path: Path, name: str, before: str) -> None:
+    path, victim = tmp_path / name, tmp_path / "victim"
+    victim.write_bytes(b"theirs")
+    victim.chmod(0o666)
+    if before == "open file":
+        path.hardlink_to(victim)
+    elif before == "link":
+        path.symlink_to(victim)
+    arguments = [*map(str, COMMANDS[name]), "-o", str(path)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code in (0, 1), done.output
+    told = path.lstat()
+    assert stat.S_ISREG(told.st_mode)
+    assert (stat.S_IMODE(told.st_mode), told.st_nlink) == (0o600, 1)
+    assert told.st_size > 0
+    assert victim.read_bytes() == b"theirs"
+    assert set(tmp_path.iterdir()) == {path, victim}
+
+
+def test_a_fixture_folder_follows_no_links(tmp_path: Path) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "fixtures"
+    arguments = ["fixture", str(SAMPLE), "-o", str(folder)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    victim.write_bytes(b"theirs")
+    written = sorted(path for path in folder.rglob("*") if path.is_file())
+    assert written
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
+    for path in written[:3]:
+        path.unlink()
+        path.symlink_to(victim)
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    assert victim.read_bytes() == b"theirs"
+    assert sorted(path for path in folder.rglob("*") if path.is_file()) == written
+    assert not any(path.is_symlink() for path in written)
