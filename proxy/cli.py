@@ -142,7 +142,7 @@ class Running:
         asyncio.get_running_loop().set_exception_handler(_Failures(made))
         control = Control(made, self._wanted.set)
         self._catch(made, control)
-        exposition = Exposition(made)
+        exposition = Exposition(made, wish.metrics_hosts)
         tasks: list[asyncio.Task[None]] = []
         try:
             if wish.control == "-":

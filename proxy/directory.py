@@ -26,7 +26,9 @@ class Address(NamedTuple):
 
 
 def is_host(name: str) -> bool:
-    """Whether a name can be looked up at all: `a..b` and labels over 63 letters cannot."""
+    """Whether a name can be looked up at all: `a..b`, labels over 63 letters, spaces cannot."""
+    if not name.isprintable() or " " in name:
+        return False
     try:
         name.encode("idna")
     except UnicodeError:
@@ -37,7 +39,7 @@ def is_host(name: str) -> bool:
 def whole_address(text: str, *, least: int = 0) -> Address | None:
     """`host:port` with both of them, the port not below `least`; None for anything else."""
     host, _, port = text.rpartition(":")
-    if not host or not is_host(host) or not port.isdigit() or not least <= int(port) < 65_536:
+    if not host or not is_host(host) or not port.isdecimal() or not least <= int(port) < 65_536:
         return None
     return Address(host.strip("[]"), int(port))
 

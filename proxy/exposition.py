@@ -1,9 +1,12 @@
-"""`--metrics`: the counters over HTTP, for Prometheus."""
+"""`--metrics`: the counters over HTTP, for Prometheus. Who asks must name a host that is ours."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+
+from proxy.hosts import address_named, host_named, is_loopback, same_address
 
 if TYPE_CHECKING:
     from proxy.directory import Address
@@ -12,12 +15,17 @@ if TYPE_CHECKING:
 SECONDS: Final = 5.0
 MAX_REQUEST: Final = 16 * 1024
 
+BAD: Final = "400 Bad Request"
+FORBIDDEN: Final = "403 Forbidden"
+
 
 class Exposition:
     """A very small HTTP server: GET /metrics."""
 
-    def __init__(self, proxy: KafkaProxy) -> None:
+    def __init__(self, proxy: KafkaProxy, names: Iterable[str] = ()) -> None:
+        """`names`: hosts that requests may name besides loopback and the address listened on."""
         self._proxy = proxy
+        self._names = {name.lower() for name in names}
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -26,6 +34,9 @@ class Exposition:
         self._server = await asyncio.start_server(
             self._serve, address.host, address.port, limit=MAX_REQUEST
         )
+        named = address_named(address.host)
+        if named is None or not named.is_unspecified:
+            self._names.add(address.host.lower())
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -38,24 +49,44 @@ class Exposition:
         try:
             async with asyncio.timeout(SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._answer(head))
+                writer.write(self.answer(head, writer.get_extra_info("sockname")[0]))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # no client of ours
         finally:
             writer.close()
 
-    def _answer(self, head: bytes) -> bytes:
-        words = head.split(b"\r\n", 1)[0].split()
+    def answer(self, head: bytes, came_to: str) -> bytes:
+        """The response to a request that came to that address of ours."""
+        lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+        words = lines[0].split(b" ")
         status, text = "404 Not Found", "GET /metrics\n"
-        if len(words) == 3 and words[0] == b"GET" and words[1].split(b"?")[0] == b"/metrics":
+        hosts = _hosts(lines[1:])
+        named = host_named(hosts[0]) if hosts is not None and len(hosts) == 1 else None
+        if named is None:
+            status, text = BAD, "one Host is wanted\n"
+        elif not (named in self._names or is_loopback(named) or same_address(named, came_to)):
+            status, text = FORBIDDEN, f"{named}: kafkascope answers to this with --metrics-host\n"
+        elif len(words) == 3 and words[0] == b"GET" and words[1].split(b"?")[0] == b"/metrics":
             self._proxy.count_sinks()
             status, text = "200 OK", self._proxy.hub.metrics.text()
         body = text.encode()
-        lines = (
+        answer = (
             f"HTTP/1.1 {status}",
             "Content-Type: text/plain; version=0.0.4; charset=utf-8",
             f"Content-Length: {len(body)}",
             "Connection: close",
         )
-        return "\r\n".join((*lines, "", "")).encode() + body
+        return "\r\n".join((*answer, "", "")).encode() + body
+
+
+def _hosts(lines: list[bytes]) -> list[str] | None:
+    """The values of all Host headers; None when a line is no header: folded, or two in one."""
+    found = []
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name != name.strip() or b"\r" in line or b"\n" in line:
+            return None
+        if name.lower() == b"host":
+            found.append(value.removeprefix(b" ").decode("latin-1"))
+    return found

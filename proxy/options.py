@@ -53,6 +53,8 @@ class Wish:
     folder: Path
     buffer_bytes: int
     metrics: Address | None
+    metrics_hosts: tuple[str, ...]
+    """Hosts that requests for the metrics may name, besides loopback and where it listens."""
     control: str
     """A path, "-" for stdin and stdout, "none"; empty: the usual place."""
     ready_file: Path | None
@@ -100,6 +102,20 @@ class Quantity(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 _PATH: Final = click.Path(path_type=Path)
 _FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _hosts(
+    context: click.Context, option: click.Parameter, told: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Names as a Host header has them; a usage error for anything else."""
+    from proxy.hosts import host_named
+
+    hosts = {each: host_named(each) for each in told}
+    wrong = [each for each, host in hosts.items() if host is None]
+    if wrong:
+        raise click.BadParameter(f"{wrong[0]!r} is no name of a host", context, option)
+    return tuple(host for host in hosts.values() if host is not None)
+
 
 _OPTIONS: Final = (
     click.option("--upstream", default="", metavar="HOST:PORT[,...]", help="Tried in order."),
@@ -155,6 +171,14 @@ _OPTIONS: Final = (
     ),
     click.option("--metrics", metavar="[HOST]:PORT", help="Counters for Prometheus; loopback."),
     click.option(
+        "--metrics-host",
+        "metrics_hosts",
+        multiple=True,
+        metavar="NAME",
+        callback=_hosts,
+        help="A name under which --metrics answers, besides loopback and its own address.",
+    ),
+    click.option(
         "--control", default="", metavar="PATH", help='A socket; "-": stdin and stdout; "none".'
     ),
     click.option("--ready-file", type=_PATH, help="Written when clients may connect."),
@@ -202,6 +226,8 @@ def _wish(told: dict[str, Any]) -> Wish:
         raise click.UsageError("--open needs the control socket")
     if told["mode"] == "reverse" and not told["upstream"]:
         raise click.UsageError("--upstream HOST:PORT is missing")
+    if told["metrics_hosts"] and metrics is None:
+        raise click.UsageError("--metrics-host needs --metrics")
     if told["control"] == "-" and not told["quiet"]:
         raise click.UsageError("--control - uses stdout: add --quiet")
     return Wish(
@@ -229,6 +255,7 @@ def _wish(told: dict[str, Any]) -> Wish:
         upstream_tls=_upstream_tls(told),
         folder=told["confdir"] or Path.home() / ".kafkascope",
         metrics=metrics,
+        metrics_hosts=told["metrics_hosts"],
         buffer_bytes=told["buffer"],
         control=told["control"],
         ready_file=told["ready_file"],

@@ -208,7 +208,7 @@ def test_prometheus_gets_its_text() -> None:
             await exposition.listen(Address("127.0.0.1", 0))
             for path, status in (("/metrics", b"200"), ("/", b"404")):
                 reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
-                writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
                 told = await reader.read()
                 assert told.split()[1] == status
                 assert (b"kafkascope_connections " in told) == (path == "/metrics")
@@ -218,10 +218,103 @@ def test_prometheus_gets_its_text() -> None:
     run(main())
 
 
+SERVED = [
+    b"Host: localhost",
+    b"Host:localhost",
+    b"host: LOCALHOST:9400",
+    b"Host: 127.0.0.1:9400",
+    b"Host: 127.8.0.1",
+    b"Host: [::1]:9400",
+    b"Accept: */*\r\nHost: metrics.internal:80",
+    b"Host: Metrics.Internal",
+]
+REFUSED = [
+    b"Accept: */*",
+    b"Host:",
+    b"Host: evil.example",
+    b"Host: evil.example:9400",
+    b"Host: localhost.evil.example",
+    b"Host: localhost.",
+    b"Host: 127.0.0.1.evil.example",
+    b"Host: 10.0.0.1",
+    b"Host: [::2]",
+    b"Host: [localhost]",
+    b"Host: [127.0.0.1]",
+    b"Host: ::1",
+    b"Host: localhost\t",
+    b"Host: \tlocalhost",
+    b"Host:\tlocalhost",
+    b"Host: localhost\t:9400",
+    b"Host: localhost ",
+    b"Host:  localhost",
+    b"Host: local\x00host",
+    b"Host: localhost:",
+    b"Host: localhost:x",
+    b"Host: localhost:65536",
+    "Host: localhost:\u0669".encode(),
+    "Host: localho\u017ft".encode(),
+    b"Host: user@localhost",
+    b"Host: localhost/",
+    b"Host: localhost, evil.example",
+    b"Host : localhost",
+    b"Host: localhost\r\n evil.example",
+    b"Host: localhost\nX: y",
+    b"Host: localhost\r\nHost: evil.example",
+    b"Host: evil.example\r\nhost: localhost",
+    b"Host: localhost\r\nHost: localhost",
+    b"X-Forwarded-Host: localhost",
+]
+
+
+@pytest.mark.parametrize("headers", [*SERVED, *REFUSED])
+@pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
+def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            exposition = Exposition(made, ["Metrics.internal"])
+            await exposition.listen(Address("127.0.0.1", 0))
+            reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
+            writer.write(b"GET /metrics " + protocol + b"\r\n" + headers + b"\r\n\r\n")
+            told = await reader.read()
+            assert (b"kafkascope_connections " in told) == (headers in SERVED)
+            assert told.split()[1] in ((b"200",) if headers in SERVED else (b"400", b"403"))
+            writer.close()
+            await exposition.close()
+
+    run(main())
+
+
+def test_a_url_that_names_another_host_gets_no_metrics() -> None:
+    exposition = Exposition(KafkaProxy("127.0.0.1:1"))
+    for url in (b"http://evil.example/metrics", b"http://localhost/metrics"):
+        told = exposition.answer(b"GET " + url + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", "::1")
+        assert told.split()[1] == b"404"
+
+
+@pytest.mark.parametrize(
+    ("came_to", "host", "served"),
+    [
+        ("10.0.0.7", "10.0.0.7:9400", True),
+        ("10.0.0.7", "10.0.0.8", False),
+        ("::ffff:10.0.0.7", "10.0.0.7", True),
+        ("fe80::1%eth0", "[fe80::1]:9400", True),
+        ("2001:db8::1", "[2001:DB8:0::1]", True),
+        ("2001:db8::1", "[2001:db8::2]", False),
+        ("10.0.0.7", "10.0.0.7.evil.example", False),
+    ],
+)
+def test_the_address_that_a_request_came_to_is_ours(came_to: str, host: str, served: bool) -> None:
+    exposition = Exposition(KafkaProxy("127.0.0.1:1"))
+    request = f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    assert (b" 200 " in exposition.answer(request, came_to)) == served
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ([], "--upstream"),
+        (["--upstream", "b", "--metrics-host", "x"], "--metrics-host needs --metrics"),
+        (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "no name of a host"),
         (["--upstream", "b", "--listen", "0.0.0.0:1"], "--expose"),
         (["--upstream", "b", "--listen", "x:y"], "no port"),
         (["--upstream", "b", "--fault", "api == Fetch -> dorp"], "did you mean 'drop'"),

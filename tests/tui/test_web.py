@@ -51,7 +51,9 @@ BEGINS = "<begins>"
 # --- who may come in ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost:9000", "LOCALHOST", "[::1]:1"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:80", "localhost:9000", "LOCALHOST", "[::1]:1", "127.9.0.1"]
+)
 def test_a_page_of_ours_comes_in(host: str) -> None:
     assert refusal(TOKEN, TOKEN, host, None, websocket=False) is None
     assert refusal(TOKEN, TOKEN, host, f"http://{host}", websocket=True) is None
@@ -69,6 +71,18 @@ def test_a_page_of_ours_comes_in(host: str) -> None:
         "evil.example#localhost",
         "10.0.0.1:80",
         "localhost:80\n",
+        "localhost\t",
+        "\tlocalhost",
+        "localhost\t:80",
+        "localhost.",
+        "localho\u017ft",
+        "localhost:\u0669",
+        "localhost:65536",
+        "127.0.0.999",
+        "127.0.0.\u0661",
+        "[::1",
+        "[127.0.0.1]",
+        "user@localhost",
     ],
 )
 def test_a_name_that_was_bent_to_this_machine_does_not(host: str | None) -> None:
@@ -254,6 +268,15 @@ def test_only_what_lies_below_the_token_is_served() -> None:
     visit(steps)
 
 
+async def asked(client: TestClient[Any, Any], target: str, host: str) -> bytes:
+    """What a client gets that puts any text into its request."""
+    reader, writer = await asyncio.open_connection(client.host, client.port)
+    writer.write(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    told = await reader.read()
+    writer.close()
+    return told
+
+
 def test_another_host_or_origin_gets_nothing() -> None:
     async def steps(client: TestClient[Any, Any], site: Site) -> None:
         for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
@@ -262,6 +285,12 @@ def test_another_host_or_origin_gets_nothing() -> None:
                 assert "textual.js" not in await answer.text()
             with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
                 await client.ws_connect(f"/{site.token}/ws", headers=headers)
+        for host in ("localhost\t:80", "localho\u017ft", "localhost:99999"):
+            answer = await asked(client, f"/{site.token}/", host)
+            assert b"textual.js" not in answer
+            assert b" 403 " in answer.split(b"\r\n")[0]
+        whole = f"http://evil.example/{site.token}/"
+        assert b" 403 " in (await asked(client, whole, "localhost")).split(b"\r\n")[0]
         with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
             await client.ws_connect(f"/{site.token}/ws")  # no browser leaves the origin out
 

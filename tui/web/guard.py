@@ -8,18 +8,17 @@ which browsers let any page open.
 from __future__ import annotations
 
 import hmac
-import re
-from typing import Final
 
-HOST: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?\Z", re.IGNORECASE)
-"""A `Host` of this machine. The port may be another one than ours: ssh -L."""
+from proxy.hosts import host_named, is_loopback
 
 
 def refusal(
     token: str, given: str, host: str | None, origin: str | None, *, websocket: bool
 ) -> str | None:
     """Why a request is not answered; None when it is. `given` is the token in its path."""
-    if host is None or not HOST.match(host):
+    # The port may be another one than ours: ssh -L.
+    named = None if host is None else host_named(host)
+    if named is None or not is_loopback(named):
         return "this is not the address that kafkascope printed"
     # Pages name their origin in what they load, and always when they open a websocket.
     if origin != f"http://{host}" and (websocket or origin is not None):

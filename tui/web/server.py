@@ -75,7 +75,8 @@ class Site:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         why = refusal(
             self.token,
-            request.path.lstrip("/").partition("/")[0],
+            # As it was sent: a whole URL in its place, which names a host again, has no token here.
+            request.raw_path.lstrip("/").partition("/")[0],
             request.headers.get("Host"),
             request.headers.get("Origin"),
             websocket="Upgrade" in request.headers,

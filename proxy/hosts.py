@@ -1,0 +1,57 @@
+"""The `Host` header of an HTTP request: which host it names, read strictly. No sockets.
+
+A page of another site can let its own name lead to an address of ours (DNS rebinding) and then
+read what we answer. The browser still sends that name as `Host`, so names that are not known to be
+ours are refused; addresses cannot be bent.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final, TypeAlias
+
+IpAddress: TypeAlias = IPv4Address | IPv6Address
+
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[0-9a-z_.-]+)(?::([0-9]{1,5}))?", re.ASCII | re.I)
+LOCALHOST: Final = "localhost"
+HIGHEST_PORT: Final = 65_535
+
+
+def host_named(header: str) -> str | None:
+    """The host of `HOST[:PORT]`, in lower case and without brackets; None for anything else."""
+    found = _HOST.fullmatch(header)
+    if found is None or (found[2] is not None and int(found[2]) > HIGHEST_PORT):
+        return None
+    host = found[1].lower()
+    if not host.startswith("["):
+        return host
+    return host[1:-1] if isinstance(address_named(host[1:-1]), IPv6Address) else None
+
+
+def address_named(host: str) -> IpAddress | None:
+    """The address that a host is written as; None for a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, as `host_named` gives it, is a loopback address or `localhost`."""
+    address = address_named(host)
+    return host == LOCALHOST if address is None else address.is_loopback
+
+
+def same_address(host: str, address: str) -> bool:
+    """Whether a host is written as that address of a socket (`fe80::1%eth0`, `::ffff:10.0.0.1`)."""
+    named, ours = address_named(host), address_named(address.partition("%")[0])
+    return named is not None and ours is not None and _plain(named) == _plain(ours)
+
+
+def _plain(address: IpAddress) -> IpAddress:
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
+
+__all__ = ["address_named", "host_named", "is_loopback", "same_address"]
