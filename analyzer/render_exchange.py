@@ -12,12 +12,12 @@ from analyzer.fetch_sessions import by_topic
 from analyzer.labels import Labels
 from analyzer.model import Exchange, Request, Response
 from analyzer.records import fields_of, shareable
-from analyzer.render_list import safe
 from analyzer.render_records import lines_inside
 from analyzer.render_tree import TreeText, dump_lines, holds_records
 from analyzer.render_values import embedded_lines
 from analyzer.rows import Row, result
 from analyzer.spans import spans
+from analyzer.text import safe
 from analyzer.times import iso_ns
 from dissectors.errors import DissectError
 from dissectors.layout import Layout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
@@ -12,6 +11,7 @@ from analyzer.filter_bind import resolve, unknown_field
 from analyzer.filter_errors import FilterError
 from analyzer.filter_getters import GETTERS, printed
 from analyzer.render_times import Times
+from analyzer.text import padded, safe
 
 if TYPE_CHECKING:
     from analyzer.filter_fields import Type
@@ -206,47 +206,6 @@ def line(columns: Sequence[Shape], cells: Sequence[str], width: int) -> str:
     for column, cell in zip(columns, cells, strict=True):
         parts.append(padded(safe(cell), column.width or rest, right=column.right))
     return GAP.join(parts).rstrip()
-
-
-def padded(text: str, width: int, *, right: bool = False) -> str:
-    """The text in exactly so many columns of a terminal."""
-    taken = columns_taken(text)
-    if taken > width:
-        text, taken = _cut(text, width)
-    fill = " " * (width - taken)
-    return fill + text if right else text + fill
-
-
-def _cut(text: str, width: int) -> tuple[str, int]:
-    taken, end = 0, 0
-    for end, char in enumerate(text):  # noqa: B007  the place of the first that does not fit
-        step = columns_taken(char)
-        if taken + step > width - 1:
-            break
-        taken += step
-    return text[:end] + "…", taken + 1
-
-
-def columns_taken(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
-
-
-def safe(text: str) -> str:
-    """Without characters that could move the cursor or change colours."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else "·" for c in text)
-
-
-def ascii_only(text: str) -> str:
-    """For terminals and locales without Unicode."""
-    if text.isascii():
-        return text
-    return text.replace("µ", "u").replace("…", "~").encode("ascii", "replace").decode("ascii")
 
 
 def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:

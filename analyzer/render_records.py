@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from analyzer.records import Field
-from analyzer.render_tree import escaped
 from analyzer.render_values import internal_lines
+from analyzer.text import escaped
 from dissectors.embedded.values import schema_id_of
 from dissectors.errors import DissectError
 from dissectors.internal import decode, without_secrets

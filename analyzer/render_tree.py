@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.labels import PLAIN, Labels
+from analyzer.text import escaped
 from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
 from dissectors.masking import asterisks, is_secret
 from dissectors.tree import Node, annotate
@@ -35,24 +36,6 @@ def shown(value: Any, *, full: bool = True) -> str:
         text = escaped(value)
         return f'"{text}"' if full or len(text) <= SHORT_TEXT else f'"{text[:SHORT_TEXT]}"...'
     return str(value)
-
-
-class _Escapes(dict[int, str]):
-    """What stands for each character, as `str.translate` asks for it."""
-
-    def __missing__(self, code: int) -> str:
-        char = chr(code)
-        self[code] = spelled = char if char.isprintable() else repr(char)[1:-1]
-        return spelled
-
-
-_ESCAPES: Final = _Escapes()
-
-
-def escaped(text: str) -> str:
-    """A text with escapes for what does not print. A record may hold a hundred million of these:
-    nothing is made for each."""
-    return text if text.isprintable() else text.translate(_ESCAPES)
 
 
 def _preview(value: bytes) -> str:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from analyzer.labels import PLAIN, Labels
-from analyzer.render_tree import escaped
+from analyzer.text import escaped
 from dissectors.embedded import Embedded, embedded_in
 from dissectors.internal import Content, Internal, masked_content
 from dissectors.layout import ArrayWire, Slot, StructWire, Wire

@@ -3,11 +3,11 @@ the connection, the next of its kind. From columns alone; a bounded look in both
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from analyzer.render_cells import duration
 from analyzer.session_packing import NONE
+from analyzer.text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,10 +52,10 @@ def around(store: Store, notes: Notes, number: int, findings: Iterable[Finding] 
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    head, *rest = wrap(f"{finding.severity}: {finding.text}", WIDTH)
+    head, *rest = wrapped(f"{finding.severity}: {finding.text}", WIDTH, breaks=True)
     yield head if finding.severity == "error" else f"finding, {head}"
     yield from (f"  {line}" for line in rest)
-    for place, line in enumerate(wrap(f"what to do: {finding.advice}", WIDTH)):
+    for place, line in enumerate(wrapped(f"what to do: {finding.advice}", WIDTH, breaks=True)):
         yield f"  {'  ' if place else ''}{line}"
     yield f"  all of it: finding == {finding.name}"
 

@@ -180,7 +180,7 @@ def _code(result: Any) -> int:
 def _explained(error: BaseException) -> int | None:
     """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
     from analyzer.commands.failures import explain
-    from analyzer.render_list import safe
+    from analyzer.text import safe
 
     found = explain(error)
     if found is None:

@@ -12,7 +12,8 @@ import click
 from analyzer.commands.atrest_choice import Choice
 from analyzer.commands.options import Wish
 from analyzer.commands.output import Output
-from analyzer.commands.tables import csv_line, plain_text
+from analyzer.commands.tables import csv_line
+from analyzer.text import cut, filled, safe
 
 if TYPE_CHECKING:
     from analyzer.atrest import AtRest
@@ -104,7 +105,7 @@ class _Report:
             self.code = PARTIAL
         if not self.wish.quiet or not verdict.sound:
             for line in verdict.lines():
-                click.echo(f"kafkascope: {plain_text(line)}", err=True)
+                click.echo(f"kafkascope: {safe(line)}", err=True)
 
 
 # --- ls
@@ -215,7 +216,7 @@ class _ListRows:
         if self.form == "csv":
             self.output.line(csv_line(cells)[:-1])
         else:
-            self.output.line("\t".join(map(plain_text, cells)))
+            self.output.line("\t".join(map(safe, cells)))
 
     def table(
         self, titles: list[str], cells: list[str], shapes: tuple[tuple[str, int, bool], ...]
@@ -227,13 +228,13 @@ class _ListRows:
             if style == "header" and not first:
                 continue
             if self.output.width is None:
-                self.output.line("\t".join(map(plain_text, row)), style)
+                self.output.line("\t".join(map(safe, row)), style)
                 continue
             parts = (
-                plain_text(cell).rjust(width) if right else plain_text(cell).ljust(width)
+                filled(safe(cell), width, right=right)
                 for cell, (_, width, right) in zip(row, shapes, strict=True)
             )
-            self.output.line("  ".join(parts).rstrip()[: self.output.width], style)
+            self.output.line(cut("  ".join(parts).rstrip(), self.output.width), style)
 
 
 def _cells(batch: LogBatch) -> list[str]:
@@ -303,7 +304,7 @@ def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes]
             if wish.top is not None and shown >= wish.top:
                 return 0
     for problem in problems[:SHOWN_PROBLEMS]:
-        click.echo(f"kafkascope: {plain_text(problem)}", err=True)
+        click.echo(f"kafkascope: {safe(problem)}", err=True)
     if len(problems) > SHOWN_PROBLEMS:
         click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
     for verdict in verdicts:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable
-from textwrap import wrap
 from typing import Any, Final
 
 import click
@@ -17,14 +18,16 @@ from analyzer.commands.reading import Reading
 from analyzer.findings import RANK, RULES, Cause, Findings
 from analyzer.findings.causes import unfolded as flat
 from analyzer.findings.view import plural
-from analyzer.render_list import safe
 from analyzer.render_times import Times
+from analyzer.text import packed, safe, wrapped
 
 FOUND: Final = 1
 NEVER: Final = "never"
 SIGNS: Final = {"error": "!", "warning": "?", "note": "~", "chat": "~"}
 INDENT: Final = "    "
 PIPE_WIDTH: Final = 10_000
+_WORD: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^\s"]|")+')
+"""Of a filter: a blank inside of a string is a part of it."""
 
 
 def _rules(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> set[str]:
@@ -130,12 +133,8 @@ def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_t
         if between:
             output.line("")
         names = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in chats.items())
-        for part in wrap(
-            f"chat: normal, and often taken for trouble: {names} (--all tells them)",
-            width,
-            subsequent_indent=INDENT,
-            break_long_words=False,
-        ):
+        said = f"chat: normal, and often taken for trouble: {names} (--all tells them)"
+        for part in wrapped(said, width, hanging=INDENT):
             output.line(part, SIGNS["chat"])
 
 
@@ -143,45 +142,25 @@ def block(cause: Cause, times: Times, width: int) -> Iterable[tuple[str, str]]:
     """(line, style): severity and sentence, how often and when, what followed, evidence, advice."""
     finding = cause.finding
     head = f"{finding.severity}: {finding.text}"
-    for part in wrap(head, width, subsequent_indent=INDENT, break_long_words=False):
+    for part in wrapped(head, width, hanging=INDENT):
         yield part, SIGNS[finding.severity]
     when = ""
     if finding.first_ns is not None:
         when = f", {times.text(finding.first_ns)}"
         if finding.last_ns not in (None, finding.first_ns):
             when += f" to {times.text(finding.last_ns or 0)}"
-    yield f"{INDENT}{finding.name}, {finding.count:,} x{when}", ""
+    told = [f"{finding.name}, {finding.count:,} x{when}".split()]
     if cause.consequences:
-        yield from (
-            (part, "")
-            for part in wrap(
-                f"therefore: {cause.therefore()}",
-                width,
-                initial_indent=INDENT,
-                subsequent_indent=INDENT + "    ",
-                break_long_words=False,
-            )
-        )
+        told.append(f"therefore: {cause.therefore()}".split())
     if finding.filter:
-        yield f"{INDENT}see: -Y {safe(_shell(finding.filter))}", ""
-    yield from (
-        (part, "")
-        for part in wrap(
-            f"do: {finding.advice}",
-            width,
-            initial_indent=INDENT,
-            subsequent_indent=INDENT + "    ",
-            break_long_words=False,
-        )
-    )
+        # Blanks between the words of a filter mean nothing: it can be copied with its line breaks.
+        told.append(["see:", "-Y", *_WORD.findall(safe(shlex.quote(finding.filter)))])
+    told.append(f"do: {finding.advice}".split())
     if finding.link:
-        yield f"{INDENT}more: kafkascope errors {finding.link}", ""
-
-
-def _shell(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)
+        told.append(f"more: kafkascope errors {finding.link}".split())
+    for words in told:
+        for part in packed(words, width, indent=INDENT, hanging=INDENT * 2):
+            yield part, ""
 
 
 def listing() -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from analyzer.commands.grid import print_lines
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
-from analyzer.render_list import safe
 from analyzer.render_times import Times
 from analyzer.statistics.cluster import Cluster
+from analyzer.text import safe
 
 PARTS = ("nodes", "coordinators", "leaders")
 

@@ -13,7 +13,6 @@ from analyzer.commands.groups import split_names
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
-from analyzer.commands.tables import plain_text
 from analyzer.render_times import Times
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.delivery import Delivery
@@ -27,6 +26,7 @@ from analyzer.statistics.delivery_model import (
 )
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Column, Line
+from analyzer.text import safe
 
 TABLES: Final = ("partitions", "events", "plans", "lag")
 
@@ -59,7 +59,7 @@ def delivery(wish: Wish, only: str | None) -> int:
         shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
         for name in shared if not wish.quiet else ():
             if name in named or not named:
-                click.echo(f"kafkascope: {plain_text(unaudited(name))}", err=True)
+                click.echo(f"kafkascope: {safe(unaudited(name))}", err=True)
         for name in named:
             if name not in known and name not in shared:
                 click.echo(f'kafkascope: no traffic of a group "{name}"', err=True)

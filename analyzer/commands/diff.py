@@ -12,7 +12,7 @@ import click
 
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
-from analyzer.render_list import safe
+from analyzer.text import columns_taken, padded, safe
 
 if TYPE_CHECKING:
     from analyzer.commands.reading import Told
@@ -131,7 +131,7 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
             output.line(f"only {title}: {', '.join(only)}")
     rest = [each for each in found if each not in alone]
     width = min(max((len(each.what) for each in rest), default=0), MOST_PATH)
-    title_width = max(map(len, names))
+    title_width = max(map(columns_taken, names))
     api = None
     for each in rest:
         if each.api != api:
@@ -140,12 +140,12 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
             api = each.api
         left_text, right_text = safe(each.left), safe(each.right)
         line = f"  {each.what:<{width}}  {left_text} | {right_text}"
-        if len(line) <= LINE:
+        if columns_taken(line) <= LINE:
             output.line(line)
             continue
         output.line(f"  {each.what}")
-        output.line(f"      {names[0]:<{title_width}}  {left_text}")
-        output.line(f"      {names[1]:<{title_width}}  {right_text}")
+        output.line(f"      {padded(names[0], title_width)}  {left_text}")
+        output.line(f"      {padded(names[1], title_width)}  {right_text}")
 
 
 # --- exchanges

@@ -15,7 +15,8 @@ from typing import Final, Literal, NamedTuple
 
 import click
 
-from analyzer.commands.tables import TableFormat, plain_text, print_table, table_options
+from analyzer.commands.tables import TableFormat, print_table, table_options
+from analyzer.text import safe
 
 LEAST_PYTHON: Final = (3, 11)
 NET_RAW: Final = 13
@@ -63,7 +64,7 @@ def doctor(how: TableFormat) -> int:
         width = max(len(check.what) for check in checks)
         signs = {"ok": "ok ", "missing": "!  ", "note": "-  "}
         for check in checks:
-            line = f"{signs[check.word]} {check.what:<{width}}  {plain_text(check.text)}"
+            line = f"{signs[check.word]} {check.what:<{width}}  {safe(check.text)}"
             click.echo(f"{line}{': ' + check.advice if check.advice else ''}")
     else:
         rows = [(check.what, check.word, check.text, check.advice) for check in checks]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import Any, Final
 
 import click
@@ -11,10 +10,10 @@ import click
 from analyzer import render_cells
 from analyzer.commands.options import Wish
 from analyzer.commands.output import Output
-from analyzer.commands.tables import csv_line, cut
-from analyzer.render_list import safe
+from analyzer.commands.tables import csv_line
 from analyzer.render_times import Times
 from analyzer.statistics.model import Column, Line
+from analyzer.text import columns_taken, cut, padded, safe, wrapped
 from analyzer.times import iso_ns
 
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
@@ -129,7 +128,7 @@ def fitted(
     ]
     columns = [columns[index] for index in kept]
     table = [[row[index] for index in kept] for row in (titles, *cells)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(columns_taken, column)) for column in zip(*table, strict=True)]
     last = len(columns) - 1
     for index, column in enumerate(columns):
         if index < last and column.kind in ("list", "text"):
@@ -138,15 +137,15 @@ def fitted(
     below = columns[last].kind in ("list", "text") and widths[last] > max(room, LEAST_LAST)
     for number, row in enumerate(table):
         shown = row[:last] if below else row
-        padded = [
-            cut(text, size).rjust(size) if column.kind in RIGHT else cut(text, size).ljust(size)
+        parts = [
+            padded(text, size, right=column.kind in RIGHT)
             for text, size, column in zip(shown, widths, columns, strict=False)
         ]
         style = "" if number else "header"
-        yield cut(GAP.join(padded).rstrip(), width), style
+        yield cut(GAP.join(parts).rstrip(), width), style
         if below and number and row[last]:
-            for part in wrap(row[last], width - len(INDENT), break_long_words=False):
-                yield cut(INDENT + part, width), style
+            for part in wrapped(row[last], width, indent=INDENT):
+                yield cut(part, width), style
 
 
 def cell(column: Column, line: Line, times: Times) -> str:

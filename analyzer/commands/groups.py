@@ -15,11 +15,11 @@ from analyzer.commands.grid import print_lines
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
-from analyzer.render_list import safe
 from analyzer.render_times import Times
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Line
 from analyzer.statistics.timeline import TICK, timeline
+from analyzer.text import safe
 
 LANE_WIDTH: Final = 72
 """In a pipe."""

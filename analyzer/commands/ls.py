@@ -14,17 +14,9 @@ from analyzer.commands.reading import Reading, Told
 from analyzer.commands.tables import csv_line
 from analyzer.commands.tshark_fields import FieldsPrinter
 from analyzer.filter_errors import FilterError
-from analyzer.render_list import (
-    Column,
-    columns_of,
-    fitted,
-    json_value,
-    line,
-    raw_cell,
-    safe,
-    sort_key,
-)
+from analyzer.render_list import Column, columns_of, fitted, json_value, line, raw_cell, sort_key
 from analyzer.render_times import Times
+from analyzer.text import safe
 
 
 @click.command()

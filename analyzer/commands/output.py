@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, Self, TextIO, cast
 from analyzer.commands.options import Wish
 from analyzer.commands.tables import terminal_width
 from analyzer.commands.targets import refuse_inputs
-from analyzer.render_list import ascii_only
+from analyzer.text import ascii_only
 from captures.private import PrivateFile
 
 RESET: Final = "\x1b[0m"

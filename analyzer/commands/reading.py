@@ -24,8 +24,8 @@ from analyzer.filter_bind import fields_of
 from analyzer.filter_known import FOUND, MARKS, Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
-from analyzer.render_list import safe
 from analyzer.rows import Row
+from analyzer.text import safe
 from captures.spool import Spool
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from analyzer.commands.atrest import kafka_files, print_records
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.tables import csv_line
-from analyzer.render_list import fitted, line, safe
+from analyzer.render_list import fitted, line
+from analyzer.text import safe
 
 
 @dataclass(frozen=True, slots=True)

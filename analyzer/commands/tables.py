@@ -13,10 +13,12 @@ from typing import Any, Final, Literal
 
 import click
 
+from analyzer.text import columns_taken, cut, padded, safe
+
 Format = Literal["table", "tsv", "csv", "json", "jsonl"]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
 
-MIN_WIDTH: Final = 40
+MIN_WIDTH: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +67,18 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: Table
         for row in rows:
             click.echo(csv_line(row), nl=False)
     elif how.name == "table" and how.fit is not None:
-        texts = [[plain_text(cell) for cell in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(header, *texts, strict=True)]
+        texts = [[_text(cell) for cell in row] for row in rows]
+        widths = [max(map(columns_taken, column)) for column in zip(header, *texts, strict=True)]
         for cells in (list(header), *texts):
-            padded = "  ".join(f"{c:<{width}}" for c, width in zip(cells, widths, strict=True))
-            click.echo(cut(padded.rstrip(), how.fit))
+            whole = "  ".join(map(padded, cells, widths))
+            click.echo(cut(whole.rstrip(), how.fit))
     else:
         for line in (header, *rows):
-            click.echo("\t".join(plain_text(cell) for cell in line))
+            click.echo("\t".join(_text(cell) for cell in line))
 
 
-def cut(text: str, width: int) -> str:
-    """The text in so many columns."""
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
-
-
-def plain_text(cell: Any) -> str:
-    """A cell on one line: no control characters, for they could move the cursor."""
-    text = "" if cell is None else str(cell)
-    return text if text.isprintable() else "".join(c if c.isprintable() else "·" for c in text)
+def _text(cell: Any) -> str:
+    return "" if cell is None else safe(str(cell))
 
 
 def csv_line(cells: Iterable[Any]) -> str:

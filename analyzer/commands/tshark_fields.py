@@ -9,7 +9,8 @@ import click
 
 from analyzer.filter_errors import FilterError
 from analyzer.render_cells import plain
-from analyzer.render_list import raw_values, safe
+from analyzer.render_list import raw_values
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.commands.output import Output

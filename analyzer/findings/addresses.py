@@ -9,7 +9,7 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
-from analyzer.render_list import safe
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.statistics.model import Line

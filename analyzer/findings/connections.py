@@ -10,8 +10,8 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, duration, plural, size
-from analyzer.render_list import safe
 from analyzer.statistics.model import Line
+from analyzer.text import safe
 
 SEGMENT: Final = 1448
 

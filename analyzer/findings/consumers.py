@@ -11,9 +11,9 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, duration, listed, plural
-from analyzer.render_list import safe
 from analyzer.statistics.delivery_audit import Audit
 from analyzer.statistics.delivery_model import Happening, Partition
+from analyzer.text import safe
 
 
 class Consumers(Detector):

@@ -10,9 +10,9 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural, size
 from analyzer.identity import host_of
-from analyzer.render_list import safe
 from analyzer.statistics.mergeable import NAMES, Names, total
 from analyzer.statistics.model import topic_key
+from analyzer.text import safe
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
-from analyzer.render_list import safe
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.statistics.group_model import Rebalance, Story

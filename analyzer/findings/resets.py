@@ -11,9 +11,9 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
-from analyzer.render_list import safe
 from analyzer.statistics.mergeable import EVENTS, NAMES, Event, Events, Measures, Names, most
 from analyzer.statistics.model import topic_key
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange

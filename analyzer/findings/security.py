@@ -11,8 +11,8 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, listed, plural
 from analyzer.identity import host_of
-from analyzer.render_list import safe
 from analyzer.statistics.mergeable import NAMES, Names
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange

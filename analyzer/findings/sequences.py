@@ -11,8 +11,8 @@ from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
-from analyzer.render_list import safe
 from analyzer.statistics.producer_story import OUT_OF_ORDER
+from analyzer.text import safe
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:

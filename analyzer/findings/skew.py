@@ -12,8 +12,8 @@ from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
-from analyzer.render_list import safe
 from analyzer.statistics.mergeable import total
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange

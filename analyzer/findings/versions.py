@@ -9,7 +9,7 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
-from analyzer.render_list import safe
+from analyzer.text import safe
 from analyzer.verdict import breaks_at, verdict_of
 from dissectors import releases
 

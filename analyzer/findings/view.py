@@ -12,9 +12,9 @@ from analyzer.identity import host_of, labels
 from analyzer.model import Severity
 from analyzer.pending import SASL_TOKEN
 from analyzer.render_cells import duration, size
-from analyzer.render_list import safe
 from analyzer.statistics.mergeable import OTHERS
 from analyzer.statistics.model import topic_id_in, topic_label
+from analyzer.text import safe
 from dissectors.values import Uuid
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from analyzer.render_cells import duration
-from analyzer.render_list import safe
 from analyzer.report.sections import Section, Table
+from analyzer.text import safe
 from analyzer.times import iso_ns
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.findings import Finding
 from analyzer.render_cells import duration, size
-from analyzer.render_list import safe
 from analyzer.render_times import Times
 from analyzer.report.sections import Section, Table
+from analyzer.text import safe
 from analyzer.times import iso_ns
 
 if TYPE_CHECKING:

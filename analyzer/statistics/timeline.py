@@ -7,8 +7,8 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from analyzer.render_cells import duration
-from analyzer.render_list import safe
 from analyzer.statistics.group_model import Member, Story
+from analyzer.text import columns_taken, cut, padded, safe
 
 MAX_LABEL: Final = 24
 MAX_LANES: Final = 60
@@ -33,9 +33,9 @@ def timeline(story: Story, width: int, clock: Callable[[int], str]) -> list[str]
     """Lines of text; `clock` writes a time, `width` is that of the lanes."""
     scale = Scale(story.first_ns, story.last_ns, width)
     shown = lanes_of(story, scale)
-    margin = max((len(lane.label) for lane in shown), default=0) + 1
+    margin = max((columns_taken(lane.label) for lane in shown), default=0) + 1
     lines = [title_of(story), (" " * (margin + 1) + scale.ticks(clock)).rstrip()]
-    lines += [f" {lane.label:<{margin}}{lane.cells}  {lane.text}".rstrip() for lane in shown]
+    lines += [f" {padded(lane.label, margin)}{lane.cells}  {lane.text}".rstrip() for lane in shown]
     if len(story.members) > len(shown):
         lines.append(f" {len(story.members) - len(shown)} earlier members are left out")
     lines.append(f" {LEGEND}")
@@ -70,8 +70,7 @@ def _label(index: int, member: Member) -> str:
     name = member.label
     if member.host and member.host != name:
         name = f"{name} {member.host}"
-    text = safe(f"c{index} {name}")
-    return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
+    return cut(safe(f"c{index} {name}"), MAX_LABEL)
 
 
 class Scale:

@@ -11,7 +11,7 @@ import click
 
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
-from analyzer.render_list import safe
+from analyzer.text import safe
 from proxy.directory import Address, whole_address
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from analyzer.commands.tables import plain_text
+from analyzer.text import safe
 from dissectors.errors import DissectError, UnknownApi, UnknownVersion
 from dissectors.reader import Body
 from dissectors.registry import (
@@ -113,7 +113,7 @@ class Server:
     def tell(self, who: str, text: str) -> None:
         """A line for people: the first time, the tenth, the hundredth. Clients choose what stands
         in it: it is short, and moves no cursor."""
-        who, text = plain_text(who[:LONGEST_LINE]), plain_text(text[:LONGEST_LINE])
+        who, text = safe(who[:LONGEST_LINE]), safe(text[:LONGEST_LINE])
         if text not in self._said and len(self._said) >= MOST_LINES:
             self._said.pop(next(iter(self._said)))
         self._said[text] += 1

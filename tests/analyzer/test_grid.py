@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from analyzer.commands.grid import fitted, json_line, raw
 from analyzer.statistics.model import Column
+from analyzer.text import columns_taken
 
 COLUMNS = [
     Column("client", "Client"),
@@ -65,3 +66,11 @@ def test_values_for_programs() -> None:
         "parts": [1, 2],
         "gone": None,
     }
+
+
+def test_wide_characters_shift_no_column() -> None:
+    found = lines(60, ["日本語クライアント", "", "7", "old"], ["b", "", "12", ""])
+    assert [
+        columns_taken(line[: line.rindex(n)]) for line, n in zip(found[1:], "72", strict=True)
+    ] == [21, 21]
+    assert found[0] == "Client               n  why"

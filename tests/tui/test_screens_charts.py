@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.render_list import columns_taken
 from analyzer.statistics.histogram import Histogram
+from analyzer.text import columns_taken
 from tui.palette import Glyphs
 from tui.screens.charts import (
     LogAxis,

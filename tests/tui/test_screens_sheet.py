@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.render_list import columns_taken
 from analyzer.statistics.model import Column
+from analyzer.text import columns_taken
 from tui.screens.sheet import Sheet
 
 COLUMNS = (

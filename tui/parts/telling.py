@@ -6,6 +6,7 @@ from typing import Final
 
 from textual import events, on
 
+from analyzer.text import padded
 from tui.palette import STYLES
 from tui.parts.filtering import Filtering
 from tui.parts.mentioning import Mentioning
@@ -45,7 +46,7 @@ class Telling(Mentioning, Filtering, Moving):
         if len(right) + 30 > self.size.width:
             right = "   ".join(part for part in (count, found, tail, state) if part) + " "
         room = max(1, self.size.width - len(right) - 1)
-        self._static("header", f"{title[:room]:<{room}} {right}")
+        self._static("header", f"{padded(self.glyphs.text(title), room)} {right}")
         width = max(1, self.list.scrollable_content_region.width)
         self._static("heading", self.list.heading(width))
         self._say_tabs()

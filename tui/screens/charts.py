@@ -9,8 +9,8 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from analyzer.render_cells import duration
-from analyzer.render_list import columns_taken
 from analyzer.statistics.histogram import Histogram, bounds_of
+from analyzer.text import columns_taken
 from tui.screens.sheet import Span, Spans
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.statistics.model import Column
+from analyzer.text import wrapped
 from tui.screens.board import told
 from tui.screens.charted import ChartedBoard
 from tui.screens.ladder import Told
@@ -98,10 +98,10 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
     """A finding in full."""
     role = ROLES.get(line["severity"], "")
     out: list[Spans] = [[(line["shown"], role)], []]
-    out += [[(part, "header")] for part in wrap(str(line.get("text", "")), width)]
+    out += [[(part, "header")] for part in wrapped(str(line.get("text", "")), width, breaks=True)]
     if line.get("advice"):
         out += [[], [("what to do", "dim")]]
-        out += [[(part, "")] for part in wrap(str(line["advice"]), width)]
+        out += [[(part, "")] for part in wrapped(str(line["advice"]), width, breaks=True)]
     facts = []
     if line.get("first") is not None:
         span = clock(line["first"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from shlex import quote
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
@@ -14,6 +13,7 @@ from analyzer.statistics.delivery_audit import Audit
 from analyzer.statistics.group_model import Rebalance
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.timeline import TICK
+from analyzer.text import wrapped
 from tui.keys import Key
 from tui.screens import evidence
 from tui.screens.audit import audited
@@ -160,7 +160,7 @@ class GroupsBoard(ChartedBoard):
             self._audit = delivery, Audit(delivery, groups, cluster, self.names)
         sheet, empty = audited(self._audit[1], tab, group, self.scene.times())
         if not sheet.lines:
-            return told([[(line, "dim")] for line in wrap(empty, WIDTH)])
+            return told([[(line, "dim")] for line in wrapped(empty, WIDTH, breaks=True)])
         return sheet
 
     # --- lanes ------------------------------------------------------------------------------

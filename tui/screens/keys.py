@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.records import Field, fields_of
 from analyzer.render_cells import size
-from analyzer.render_list import safe
 from analyzer.statistics.histogram import Histogram
+from analyzer.text import cut, padded, safe
 from dissectors.errors import DissectError
 from dissectors.records import Batch, open_batch
 from tui.screens.charts import bar
@@ -134,7 +134,7 @@ class Keys:
             where = ",".join(map(str, places[:4])) + ("…" if len(places) > 4 else "")
             out.append(
                 [
-                    (f"{shown(key):<{SHOWN + 2}}", "label"),
+                    (padded(shown(key), SHOWN + 2), "label"),
                     (f"{count:>7,}  ", ""),
                     (f"{where:<12}", "!" if len(places) > 1 else "dim"),
                     (bar(count / keyed, 30), "bar"),
@@ -150,5 +150,4 @@ def shown(key: bytes) -> str:
         text = safe(key.decode("utf-8"))
     except UnicodeDecodeError:
         text = f"0x{key[:SHOWN].hex()}"
-    text = text or '""'
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return cut(text or '""', SHOWN)

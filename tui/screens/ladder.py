@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analyzer.render_cells import duration, size
-from analyzer.render_list import padded
 from analyzer.statistics.connections import API_VERSIONS, SASL
+from analyzer.text import padded
 from tui.screens.sheet import Spans
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Final
 
 from analyzer.statistics.group_model import Rebalance, Story
 from analyzer.statistics.timeline import Scale, lanes_of, title_of
+from analyzer.text import columns_taken, cut, padded
 from tui.screens.sheet import Spans
 
 ROLES: Final = {"=": "bar", ".": "dim", "J": "?", "S": "label", "x": "!", "l": "dim"}
@@ -40,7 +41,7 @@ def lanes(
     if zoomed and shown is not None:
         first, last = around(shown, first, last)
     labels = [lane.label for lane in lanes_of(story, Scale(first, last, 10))]
-    margin = min(max(map(len, labels), default=0) + 1, max(10, width // 4))
+    margin = min(max(map(columns_taken, labels), default=0) + 1, max(10, width // 4))
     noted = width - margin - NOTE >= 2 * LEAST
     size = max(10, width - margin - 3 - (NOTE if noted else 0))
     scale = Scale(first, last, size)
@@ -49,7 +50,7 @@ def lanes(
     if shown is not None:
         out.append(_pointer(shown, scale, margin))
     for lane in lanes_of(story, scale):
-        line: Spans = [(f" {lane.label[: margin - 1]:<{margin}}", "")]
+        line: Spans = [(f" {padded(cut(lane.label, margin - 1), margin)}", "")]
         for sign, run in groupby(lane.cells):
             line.append((sign.translate(SIGNS) * len(list(run)), ROLES.get(sign, "")))
         if noted:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from analyzer.commands.grid import DOWNWARDS, RIGHT, cell, sorted_by
-from analyzer.render_list import columns_taken, padded
 from analyzer.render_times import Times
 from analyzer.statistics.model import Column, Line
+from analyzer.text import columns_taken, padded
 
 Span: TypeAlias = tuple[str, str]
 """Text and its role, a key of `palette.STYLES`, or nothing for the usual one."""

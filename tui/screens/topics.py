@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.sizes import BY, SizesOf
 from analyzer.statistics.topics import Topics
+from analyzer.text import columns_taken, cut, padded, safe
 from tui.screens import evidence
 from tui.screens.board import SLICE, told
 from tui.screens.charted import ChartedBoard
@@ -146,7 +147,7 @@ def who(partitions: Sequence[Line], width: int) -> list[Spans]:
     )
     if not names:
         return [[("nobody writes or reads it in the capture", "dim")]]
-    margin = min(32, max(map(len, names)) + 2)
+    margin = min(32, max(map(columns_taken, map(safe, names))) + 2)
     out: list[Spans] = [[(f"{'client':<{margin}}{'writes':<10}{'reads':<10}partitions", "header")]]
     for name in names:
         writes = [line["partition"] for line in partitions if name in line["writers"]]
@@ -156,10 +157,10 @@ def who(partitions: Sequence[Line], width: int) -> list[Spans]:
         room = max(10, width - margin - 20)
         out.append(
             [
-                (f"{name[: margin - 1]:<{margin}}", "label"),
+                (padded(cut(safe(name), margin - 1), margin), "label"),
                 (f"{f'{len(writes)} of {len(partitions)}' if writes else '-':<10}", ""),
                 (f"{f'{len(reads)} of {len(partitions)}' if reads else '-':<10}", ""),
-                (text if len(text) <= room else text[: room - 1] + "…", "dim"),
+                (cut(text, room), "dim"),
             ]
         )
     shares = [line for line in partitions if line["share"]]

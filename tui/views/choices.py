@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 from textual.widgets import Static
 
+from analyzer.text import columns_taken, padded
 from tui.palette import NORMAL, STYLES, Glyphs
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ class Choices(Static):
             lines.append(self.glyphs.rich(f"   {error.reason}{hint} ", STYLES["!"]))
         first = max(0, min(self.at - MOST + 2, len(found.items) - MOST))
         items = found.items[first : first + MOST]
-        width = max((len(item.text) for item in items), default=0)
+        width = max((columns_taken(self.glyphs.text(item.text)) for item in items), default=0)
         for place, item in enumerate(items, first):
             here = self.moved and place == self.at
-            text = f" {item.text:<{width}}"
+            text = f" {padded(self.glyphs.text(item.text), width)}"
             line = self.glyphs.rich(text, STYLES["cursor"] if here else STYLES["label"])
             line.append_text(self.glyphs.rich(f"  {item.hint} ", STYLES["dim"]))
             lines.append(line)

@@ -11,9 +11,10 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 
-from analyzer.render_list import Column, columns_of, fitted, padded
+from analyzer.render_list import Column, columns_of, fitted
 from analyzer.render_times import Times
 from analyzer.session_rows import ColumnRow
+from analyzer.text import padded
 from captures.errors import CaptureError
 from tui.notes import Notes
 from tui.palette import NORMAL, STYLES, Glyphs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -14,6 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from analyzer.text import wrapped
 from tui import keys
 from tui.palette import STYLES, Glyphs
 
@@ -106,7 +106,7 @@ class HelpScreen(ModalScreen[None]):
         words = wanted.lower().split()
         out: list[str] = []
         if not words:
-            out += [*wrap(self.about, WIDTH), ""] if self.about else []
+            out += [*wrapped(self.about, WIDTH, breaks=True), ""] if self.about else []
         for heading, rows in self.sections:
             found = [row for row in rows if all(word in " ".join(row).lower() for word in words)]
             if not found:
@@ -114,7 +114,7 @@ class HelpScreen(ModalScreen[None]):
             if len(self.sections) > 1:
                 out.append(heading)
             for shown, text in found:
-                first, *rest = wrap(text, WIDTH - MARGIN) or [""]
+                first, *rest = wrapped(text, WIDTH - MARGIN, breaks=True) or [""]
                 out.append(f"{shown:<{MARGIN}} {first}")
                 out += [f"{'':<{MARGIN}} {line}" for line in rest]
             out.append("")

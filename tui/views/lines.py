@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from analyzer.render_list import padded
+from analyzer.text import padded
 from tui.palette import NORMAL, STYLES, Glyphs
 
 CACHED: Final = 2_000

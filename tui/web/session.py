@@ -18,7 +18,7 @@ from typing import Final
 
 from aiohttp import WSMsgType, web
 
-from analyzer.render_list import safe
+from analyzer.text import safe
 
 GRACE: Final = 5.0
 """Seconds that a UI has for leaving."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.findings import RULES
+from analyzer.commands.check import PIPE_WIDTH, block
+from analyzer.filter_syntax import parse
+from analyzer.findings import RULES, Cause, Findings
+from analyzer.offline import open_capture
+from analyzer.render_times import Times
+from analyzer.rows import row_of
 from tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LARGE = str(CAPTURES / "too-large.pcap")
 RACKS = str(CAPTURES / "far-racks.pcap")
 HEALTHY = str(CAPTURES / "healthy.pcap")
@@ -120,3 +128,32 @@ def test_the_page_of_findings_is_as_the_code_says() -> None:
     root = Path(__file__).parents[3]
     page = runpy.run_path(str(root / "docs" / "print_findings.py"))["page"]()
     assert (root / "docs" / "findings.md").read_text() == page
+
+
+@pytest.fixture(scope="module")
+def shop() -> list[Cause]:
+    """Findings of the sample with every trouble in it."""
+    capture = open_capture([str(SAMPLES / "shop.pcap.zst")])
+    findings = Findings()
+    capture.watch = findings.saw
+    for exchange in capture.exchanges():
+        findings.add(row_of(exchange, capture.context.names), exchange)
+    return findings.causes(capture.context.names)
+
+
+@pytest.mark.parametrize("width", range(20, 121, 4))
+def test_no_line_ends_inside_a_word(shop: list[Cause], width: int) -> None:
+    assert len(shop) > 10
+    for each in shop:
+        wide = [text for text, _ in block(each, Times(), PIPE_WIDTH)]
+        lines = [text for text, _ in block(each, Times(), width)]
+        assert " ".join(lines).split() == " ".join(wide).split()
+        assert [line for line in lines if len(line) > width and len(line.split()) > 1] == []
+
+
+def test_a_filter_that_is_broken_into_lines_is_the_same_filter(shop: list[Cause]) -> None:
+    for each in shop:
+        lines = [text for text, _ in block(each, Times(), 30)]
+        found = re.search(r"^    see:\s+-Y\s(.*?)\n    do:", "\n".join(lines), re.S | re.M)
+        told = found[1] if found else "''"
+        assert str(parse(*shlex.split(told))) == str(parse(each.finding.filter))

@@ -1,0 +1,170 @@
+"""Text of traffic, of files and of users as a terminal may get it, and how wide it is there.
+
+The one home of both: what may reach a terminal, and how many of its columns that takes.
+"""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import chain
+from typing import Final
+
+HIDDEN: Final = "·"
+"""Stands for a character that a terminal would obey, or that nobody would see."""
+
+REMEMBERED: Final = 4096
+"""Characters whose spelling is kept; traffic may hold all of a million."""
+CHUNK: Final = 1 << 20
+"""Bytes of JSON that are looked through at once; a record may hold a hundred million."""
+CHARACTERS_A_COLUMN: Final = 8
+"""Characters that are looked at for each column of a cell: signs without a width have no end."""
+
+
+class _Spelling(dict[int, str]):
+    """What stands for each character, as `str.translate` asks for it."""
+
+    def __init__(self, spell: Callable[[str], str], kept: str = "") -> None:
+        """`spell` is asked for characters that do not print, unless they are `kept`."""
+        self._spell = spell
+        super().__init__({ord(char): char for char in kept})
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        spelled = char if char.isprintable() else self._spell(char)
+        if len(self) < REMEMBERED:
+            self[code] = spelled
+        return spelled
+
+
+def _json_escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+_HIDING: Final = _Spelling(lambda char: HIDDEN)
+_ESCAPES: Final = _Spelling(lambda char: repr(char)[1:-1])
+_JSON: Final = _Spelling(_json_escape, kept="\n")
+
+
+def safe(text: str) -> str:
+    """A line of text without characters that do not print: controls (C0, DEL, C1, line breaks),
+    directions of writing, zero widths, lone surrogates."""
+    return text if text.isprintable() else text.translate(_HIDING)
+
+
+def escaped(text: str) -> str:
+    r"""A line of text with escapes (`\x1b`, `\u202e`) for the same characters."""
+    return text if text.isprintable() else text.translate(_ESCAPES)
+
+
+def json_safe(data: bytes) -> bytes:
+    r"""JSON of the same value, with `\uXXXX` for the same characters inside its strings.
+
+    Encoders write them as they are. Line feeds stay: inside of strings they are escaped already.
+    """
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    decode = getincrementaldecoder("utf-8")().decode
+    return b"".join(
+        _json_safe(decode(data[at : at + CHUNK])).encode() for at in range(0, len(data), CHUNK)
+    )
+
+
+def _json_safe(text: str) -> str:
+    return text if text.replace("\n", "").isprintable() else text.translate(_JSON)
+
+
+def ascii_only(text: str) -> str:
+    """For terminals and locales without Unicode."""
+    if text.isascii():
+        return text
+    return text.replace("µ", "u").replace("…", "~").encode("ascii", "replace").decode("ascii")
+
+
+# --- widths ---
+
+
+@cache
+def _cell_len() -> Callable[[str], int]:
+    # 15 ms that most runs need not spend.
+    from rich.cells import cell_len
+
+    return cell_len
+
+
+def columns_taken(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return len(text) if text.isascii() else _cell_len()(text)
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most so many columns, with `…` where it was longer."""
+    most = CHARACTERS_A_COLUMN * max(width, 1)
+    if len(text) <= most and columns_taken(text) <= width:
+        return text
+    if width < 1:
+        return ""
+    head = text[:most]
+    if head.isascii():
+        return head[: width - 1] + "…"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(head, width - 1) + "…"
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """The text in exactly so many columns of a terminal."""
+    return filled(cut(text, width), width, right=right)
+
+
+def filled(text: str, width: int, *, right: bool = False) -> str:
+    """The text in at least so many columns."""
+    fill = " " * (width - columns_taken(text))
+    return fill + text if right else text + fill
+
+
+def wrapped(
+    text: str, width: int, *, indent: str = "", hanging: str | None = None, breaks: bool = False
+) -> list[str]:
+    """The text in lines of at most so many columns, broken at spaces.
+
+    A word that is longer has a line of its own, unless it `breaks`. `indent` begins the first line,
+    `hanging` the others.
+    """
+    return packed(text.split(), width, indent=indent, hanging=hanging, breaks=breaks)
+
+
+def packed(
+    words: Iterable[str],
+    width: int,
+    *,
+    indent: str = "",
+    hanging: str | None = None,
+    breaks: bool = False,
+) -> list[str]:
+    """The same of words that may hold spaces."""
+    hanging = indent if hanging is None else hanging
+    if breaks:
+        room = max(1, width - columns_taken(max(indent, hanging, key=columns_taken)))
+        words = chain.from_iterable(_chopped(word, room) for word in words)
+    out: list[str] = []
+    line, begin = indent, indent
+    for word in words:
+        if line != begin and columns_taken(f"{line} {word}") > width:
+            out.append(line)
+            line = begin = hanging
+        line = line + word if line == begin else f"{line} {word}"
+    return [*out, line] if line != begin else out
+
+
+def _chopped(word: str, width: int) -> Iterator[str]:
+    at = 0
+    while at < len(word):
+        # As many characters as fit: one may take two columns, or none.
+        size = width
+        while size > 1 and columns_taken(word[at : at + size]) > width:
+            size -= 1
+        yield word[at : at + size]
+        at += size

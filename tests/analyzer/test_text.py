@@ -1,0 +1,111 @@
+"""Characters that a terminal may get, and how wide texts are there."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from analyzer.text import (
+    CHUNK,
+    columns_taken,
+    cut,
+    escaped,
+    filled,
+    json_safe,
+    packed,
+    padded,
+    safe,
+    wrapped,
+)
+from dissectors.jsonform import dumps
+
+HOSTILE = [
+    *map(chr, range(0x20)),
+    *map(chr, range(0x7F, 0xA0)),
+    *"\u061c\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067"
+    "\u2068\u2069\ufeff\ufff9\u00ad\U000e0001\U000e0041\udc80\ue000",
+]
+
+
+@pytest.mark.parametrize("char", HOSTILE, ids=ascii)
+def test_what_steers_or_hides_reaches_no_terminal(char: str) -> None:
+    text = f"a{char}日b"
+    assert safe(text) == "a·日b"
+    assert escaped(text).isprintable()
+    assert escaped(text) == f"a{char!r}日b".replace("'", "")
+
+
+@pytest.mark.parametrize("char", HOSTILE, ids=ascii)
+def test_json_has_the_same_value_without_them(char: str) -> None:
+    value = {f"k{char}": [f"日{char}", "é"]}
+    line = json_safe(dumps(value))
+    assert line.decode().isprintable()
+    assert json.loads(line) == value
+    assert json_safe(line) is line or json_safe(line) == line
+
+
+def test_json_keeps_its_own_line_feeds_and_texts() -> None:
+    lines = b'{"a": "\xe6\x97\xa5",\n "b": 1}\n'
+    assert json_safe(lines) == lines
+
+
+def test_json_of_many_megabytes_is_looked_through_in_pieces() -> None:
+    # Characters of three bytes stand across the edges of pieces.
+    value = "x" + "日\u202e" * (CHUNK // 4)
+    assert json.loads(json_safe(dumps(value))) == value
+
+
+def test_spellings_of_all_characters_there_are_take_no_memory() -> None:
+    from analyzer.text import _ESCAPES, _HIDING, _JSON, REMEMBERED
+
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert safe(every).isprintable()
+    assert escaped(every).isprintable()
+    json_safe(every.encode("utf-8", "replace"))
+    assert max(map(len, (_ESCAPES, _HIDING, _JSON))) <= REMEMBERED
+
+
+TEXTS = st.text(st.sampled_from("ab é日本語e\u0301ｱ🎉·"), max_size=40)
+
+
+@given(TEXTS, st.integers(1, 30))
+def test_a_cell_is_as_wide_as_its_column(text: str, width: int) -> None:
+    assert cell_len(padded(text, width)) == width
+    assert cell_len(padded(text, width, right=True)) == width
+    assert cell_len(cut(text, width)) <= width
+    assert columns_taken(filled(text, width)) >= width
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert padded("日本語", 5) == "日本…"
+    assert padded("日本語", 4) == "日 …"
+    assert padded("日", 4, right=True) == "  日"
+    assert columns_taken("e\u0301") == 1
+
+
+def test_a_cell_of_signs_without_a_width_has_an_end() -> None:
+    assert len(padded("e" + "\u0301" * 100_000, 10)) < 200
+
+
+@given(st.lists(st.text("ab-日:", min_size=1, max_size=30), max_size=12), st.integers(1, 40))
+def test_lines_are_broken_at_spaces_only(words: list[str], width: int) -> None:
+    lines = wrapped(" ".join(words), width, indent=" ", hanging="   ")
+    assert " ".join(lines).split() == words
+    for line in lines:
+        assert columns_taken(line) <= width or len(line.split()) == 1
+
+
+@given(st.text("ab-日 ", max_size=60), st.integers(6, 40))
+def test_words_that_may_break_fit(text: str, width: int) -> None:
+    lines = wrapped(text, width, hanging="  ", breaks=True)
+    assert all(columns_taken(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_words_may_hold_spaces() -> None:
+    assert packed(["see:", '"a b c"', "d"], 8) == ["see:", '"a b c"', "d"]
