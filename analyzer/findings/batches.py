@@ -1,4 +1,4 @@
-"""Record batches: damage, old formats, codecs (question 18), batches sent twice (close behind)."""
+"""Record batches: damage, old formats and codecs (question 18)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, most, total
+from analyzer.statistics.mergeable import NAMES, Names
 from analyzer.statistics.model import topic_key
-from analyzer.statistics.moved import moved, whole_batches
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange, Severity
@@ -24,8 +23,6 @@ NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
 """First versions that carry record batches (magic 2)."""
 ZSTD_FETCH: Final = 10
 """KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd."""
-MAX_BATCHES: Final = 5_000
-"""A sample by key: copies of a batch are in it together, or none is."""
 
 
 @dataclass(slots=True)
@@ -35,19 +32,8 @@ class Noted(Seen):
     numbers: Names = field(default_factory=Names, metadata=NAMES)
 
 
-@dataclass(slots=True)
-class Twice(Seen):
-    """One batch as its bytes tell it."""
-
-    accepted: int = total()
-    unanswered: int = total()
-    records: int | None = most()
-    second: int | None = most()
-    """Number of the last exchange with it."""
-
-
 class Batches(Detector):
-    """Notes and errors of batches; batches of producers without idempotence."""
+    """Notes and errors of batches."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -74,25 +60,15 @@ class Batches(Detector):
             "compression.type of the topic.",
             "UNSUPPORTED_COMPRESSION_TYPE",
         ),
-        Rule(
-            "batch-twice",
-            "warning",
-            "a producer without idempotence sent the same batch twice",
-            "enable.idempotence=true lets brokers drop copies; without it each retry after a lost "
-            "answer may duplicate records.",
-            "DUPLICATE_SEQUENCE_NUMBER",
-            brief="{n} batch sent twice|{n} batches sent twice",
-        ),
     )
     KEYS = frozenset({PRODUCE, FETCH, 78})
 
     def prepare(self) -> None:
-        """By kind and client; by batch."""
+        """By kind and client."""
         self.seen = self.table(Noted, 2_000)
-        self.batches = self.table(Twice, MAX_BATCHES)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Notes, versions, errors, and keys of batches."""
+        """Notes, versions and errors."""
         who = (row.client_id, host_of(row.client_address))
         topic = _one_topic(row)
         for note in row.notes:
@@ -108,20 +84,6 @@ class Batches(Detector):
             self.seen[("zstd", row.api, "", *who)].see(row)
         if key in NEW_FORMAT and version is not None and version < NEW_FORMAT[key] and row.batches:
             self.seen[("old", row.api, "", *who)].see(row)
-        if key == PRODUCE and not row.producer_ids and row.acks != 0:
-            self._batches(row, exchange, who)
-
-    def _batches(self, row: Row, exchange: Exchange, who: tuple[str | None, str]) -> None:
-        for each in moved(exchange):
-            for batch in whole_batches(each.records) if each.records else ():
-                # Codec, size and checksum: a retry sends the same bytes.
-                crc = batch.crc
-                twice = self.batches[(*who, each.topic, each.partition, crc, batch.size)]
-                twice.see(row)
-                twice.accepted += each.answered and not each.error
-                twice.unanswered += not each.answered
-                twice.records = max(twice.records or 0, batch.record_count or 0)
-                twice.second = max(twice.second or 0, row.number)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client."""
@@ -154,24 +116,6 @@ class Batches(Detector):
             mild: Severity | None = "note" if kind == "zstd" else None
             yield view.finding(
                 self.rule(name), text, where, seen, severity=mild, about=[("client", who)]
-            )
-        for (client_id, host, topic, number, _, _), twice in self.batches.items():
-            if twice.count < 2 or not twice.unanswered or twice.first is None:
-                continue
-            who, place = view.client(client_id, host), f"{view.topic(topic)}-{number}"
-            sure = (
-                "was accepted twice"
-                if twice.accepted > 1
-                else "may be there twice: one answer was not seen"
-            )
-            records = f" of {plural(twice.records, 'record')}" if twice.records else ""
-            yield view.finding(
-                self.rule("batch-twice"),
-                f"{who} sent a batch{records} for {place} {twice.count} times; it {sure}",
-                f"number in {{{twice.first[1]}, {twice.second}}}",
-                twice,
-                count=twice.count - 1,
-                about=[("client", who), ("partition", place)],
             )
 
 

@@ -16,6 +16,7 @@ from analyzer.findings.leaders import Leaders
 from analyzer.findings.lookups import Lookups
 from analyzer.findings.rebalances import Rebalances
 from analyzer.findings.resets import Resets
+from analyzer.findings.retries import Retries
 from analyzer.findings.security import Security
 from analyzer.findings.sequences import Sequences
 from analyzer.findings.sizes import Sizes
@@ -40,6 +41,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Lives,
     Sequences,
     Batches,
+    Retries,
     Skew,
     Framing,
     Denials,

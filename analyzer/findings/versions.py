@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
+from analyzer.findings.offers import offered
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
 from analyzer.text import safe
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 API_VERSIONS: Final = 18
 UNSUPPORTED: Final = 35
-FETCH_OF_4: Final = 4
-PRODUCE_OF_4: Final = 3
-"""Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later."""
 
 
 class Versions(Detector):
@@ -118,19 +116,13 @@ class Versions(Detector):
         )
 
     def _refused(self, view: View) -> Iterator[Finding]:
-        offers: dict[tuple[object, ...], tuple[int, int]] = {}
-        for usage in view.base.clients.usages():
-            for api, span in usage.offered.items():
-                if api == "Produce" and usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4:
-                    span = (max(span[0], PRODUCE_OF_4), span[1])
-                offers[usage.identity.client_id, usage.identity.host, api] = span
         for (client_id, host, name, version, how), seen in self.refused.items():
-            offered = offers.get((client_id, host, name))
-            inside = offered is not None and offered[0] <= int(str(version)) <= offered[1]
-            if how == "closed" and (offered is None or inside):
+            span = offered(view, client_id, host, name)
+            inside = span is not None and span.takes(version)
+            if how == "closed" and (span is None or inside):
                 continue
             who = view.client(client_id, host)
-            has = f"; it takes {offered[0]} to {offered[1]}" if offered else ""
+            has = f"; it takes {span.first} to {span.last}" if span else ""
             if inside:
                 has += ", so a feature that the request needs is off"
             what = "closed the connection" if how == "closed" else "answered UNSUPPORTED_VERSION"

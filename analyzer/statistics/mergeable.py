@@ -21,6 +21,7 @@ MAX_NAMES: Final = 64
 """Of one set of names beside a key."""
 MANY: Final = 1_024
 MAX_EVENTS: Final = 4_000
+FEW: Final = 1_000
 OTHERS: Final = "(others)"
 """Stands for the keys beyond the limit."""
 
@@ -95,7 +96,7 @@ def _rules(kind: Any) -> tuple[tuple[str, Rule], ...]:
 @dataclass(slots=True)
 class Measures:
     """Base of a dataclass whose fields are made by `total`, `least`, `most`, or have one of
-    `HISTOGRAM`, `NAMES`, `MANY_NAMES`, `EVENTS` as metadata."""
+    `HISTOGRAM`, `NAMES`, `MANY_NAMES`, `EVENTS`, `FEW_EVENTS` as metadata."""
 
     def merge(self, other: Self) -> None:
         """Add what the other one measured."""
@@ -347,8 +348,14 @@ def many_names() -> Names:
     return Names(MANY)
 
 
+def few_events() -> Events:
+    """Those that keep fewer: for small events of many keys."""
+    return Events(FEW)
+
+
 HISTOGRAM: Final = _whole(Histogram.load)
 NAMES: Final = _whole(Names.load)
 MANY_NAMES: Final = _whole(lambda state: Names.load(state, MANY))
 EVENTS: Final = _whole(Events.load)
+FEW_EVENTS: Final = _whole(lambda state: Events.load(state, FEW))
 """Metadata of fields that are made with `default_factory`."""

@@ -1,0 +1,41 @@
+"""The API versions that brokers offered to clients, for detectors that judge refused requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from analyzer.findings.view import View
+
+FETCH_OF_4: Final = 4
+PRODUCE_OF_4: Final = 3
+"""Kafka 4 offers Produce from v0 on, because some clients look for it, and takes v3 and later."""
+
+
+class Offer(NamedTuple):
+    """The first and last version that is taken."""
+
+    first: int
+    last: int
+
+    def takes(self, version: Any) -> bool:
+        """Whether a version lies within."""
+        return version is not None and self.first <= int(version) <= self.last
+
+
+def offered(view: View, client_id: Any, host: Any, api: Any) -> Offer | None:
+    """What brokers offered to a client for an API; None when the client did not ask, or the
+    capture does not show it."""
+    known: dict[tuple[str, str, str], Offer] = view.kept("offers", lambda: _all(view))
+    return known.get((str(client_id or ""), str(host), str(api)))
+
+
+def _all(view: View) -> dict[tuple[str, str, str], Offer]:
+    found: dict[tuple[str, str, str], Offer] = {}
+    for usage in view.base.clients.usages():
+        of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
+        for api, (first, last) in usage.offered.items():
+            least = PRODUCE_OF_4 if of_4 and api == "Produce" else 0
+            key = (usage.identity.client_id or "", usage.identity.host, api)
+            found[key] = Offer(max(first, least), last)
+    return found

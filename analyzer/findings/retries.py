@@ -1,0 +1,213 @@
+"""Batches that producers without idempotence sent again, and whether both copies can be in the log
+(close behind question 18).
+
+A try was appended when it was answered without an error. One that a broker refused was not, nor one
+whose connection the broker closed because it does not take the version, or because the SASL session
+had expired. For any other unanswered try the offsets decide: a copy takes up room in the log, and
+where answers account for every offset between a batch that was answered before the try and the
+batch that was answered after it, there is none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.contents import records_in
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.offers import offered
+from analyzer.findings.view import View, plural
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import (
+    FEW_EVENTS,
+    NAMES,
+    Event,
+    Events,
+    Measures,
+    Names,
+    few_events,
+    most,
+    total,
+)
+from analyzer.statistics.moved import moved, whole_batches
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+PRODUCE: Final = 0
+AUTHENTICATE: Final = 36
+DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})
+"""Errors after which a batch may be in the log: UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT,
+NETWORK_EXCEPTION, NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR."""
+MS: Final = 1_000_000
+MAX_BATCHES: Final = 5_000
+"""A sample by key: copies of a batch are in it together, or none is."""
+MAX_PARTITIONS: Final = 300
+"""Whose answered offsets are kept."""
+MAX_SESSIONS: Final = 5_000
+
+
+@dataclass(slots=True)
+class Tries(Seen):
+    """One batch as its bytes tell it."""
+
+    appended: int = total()
+    unsure: Names = field(default_factory=Names, metadata=NAMES)
+    """(time, version, connection or "") of tries without an answer, or with a doubtful one; the
+    connection is there when the broker closed it."""
+    records: int | None = most()
+    landed: tuple[int, int] | None = most()
+    """(time, offset) of the last try that was appended."""
+    second: int | None = most()
+    """Number of the last exchange with it."""
+
+
+@dataclass(slots=True)
+class Appended(Measures):
+    """What was appended to a partition, as answers tell."""
+
+    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
+
+
+@dataclass(slots=True)
+class Authenticated(Measures):
+    """A connection with a SASL session."""
+
+    ends: tuple[int, int] | None = most()
+    """(time of the latest answer, when its session ends; 0: never)"""
+
+
+class Retries(Detector):
+    """Batches of producers without idempotence."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "batch-twice",
+            "warning",
+            "a producer without idempotence sent the same batch twice",
+            "enable.idempotence=true lets brokers drop copies; without it each retry after a lost "
+            "answer may duplicate records.",
+            "DUPLICATE_SEQUENCE_NUMBER",
+            brief="{n} batch sent twice|{n} batches sent twice",
+        ),
+    )
+    KEYS = frozenset({PRODUCE, AUTHENTICATE})
+
+    def prepare(self) -> None:
+        """By batch, by partition, by connection."""
+        self.batches = self.table(Tries, MAX_BATCHES)
+        self.logs = self.table(Appended, MAX_PARTITIONS)
+        self.sessions = self.table(Authenticated, MAX_SESSIONS)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Tries, the offsets of those that were appended, and lifetimes of sessions."""
+        if row.api_key == AUTHENTICATE:
+            self._authenticated(row, exchange)
+        elif row.acks != 0:
+            self._produced(row, exchange)
+
+    def _authenticated(self, row: Row, exchange: Exchange) -> None:
+        answer = exchange.response.body if exchange.response is not None else None
+        if answer is None or answer["error_code"]:
+            return
+        time_ns = row.time_ns + (row.latency_ns or 0)
+        lifetime = answer.get("session_lifetime_ms") or 0
+        session = self.sessions[(row.client_address, row.broker_address)]
+        here = (time_ns, time_ns + lifetime * MS if lifetime > 0 else 0)
+        session.ends = here if session.ends is None else max(session.ends, here)
+
+    def _produced(self, row: Row, exchange: Exchange) -> None:
+        who = (row.client_id, host_of(row.client_address))
+        end_ns = row.time_ns + (row.latency_ns or 0)
+        for part, each in enumerate(moved(exchange)):
+            base, count = each.base_offset, 0
+            for batch in whole_batches(each.records) if each.records else ():
+                if not row.producer_ids:
+                    # Codec, size and checksum: a retry sends the same bytes.
+                    key = (*who, each.topic, each.partition, batch.crc, batch.size)
+                    tries = self.batches[key]
+                    tries.see(row)
+                    tries.records = max(tries.records or 0, batch.record_count or 0)
+                    tries.second = max(tries.second or 0, row.number)
+                    if not each.answered or each.error in DOUBTFUL:
+                        closed = row.reason.endswith("by the broker")
+                        place = f"{row.client_address} {row.broker_address}" if closed else ""
+                        tries.unsure.add((row.time_ns, row.api_version or 0, place))
+                    elif not each.error:
+                        tries.appended += 1
+                        landed = (row.time_ns, -1 if base is None else base + count)
+                        tries.landed = max(tries.landed or landed, landed)
+                count += records_in(each.records, batch)
+            if base is not None and not each.error and count:
+                about = {"base": base, "end": base + count, "end_ns": end_ns}
+                event = Event(row.time_ns, row.id, part, row.number, "appended", about)
+                self.logs[(each.topic, each.partition)].events.add(event)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By batch."""
+        for (client_id, host, topic, number, _, _), tries in self.batches.items():
+            if tries.count < 2 or not len(tries.unsure) or tries.first is None:
+                continue
+            log = self.logs.get((topic, number))
+            unsure = [
+                each
+                for each in tries.unsure
+                if not self._refused(each, (client_id, host), view)
+                and not _no_room(each[0], tries.landed, log)
+            ]
+            if tries.appended + len(unsure) < 2:
+                continue
+            who, place = view.client(client_id, host), f"{view.topic(topic)}-{number}"
+            sure = (
+                "was accepted twice"
+                if tries.appended > 1
+                else "may be there twice: one answer was not seen"
+            )
+            records = f" of {plural(tries.records, 'record')}" if tries.records else ""
+            yield view.finding(
+                self.rule("batch-twice"),
+                f"{who} sent a batch{records} for {place} {tries.count} times; it {sure}",
+                f"number in {{{tries.first[1]}, {tries.second}}}",
+                tries,
+                count=tries.count - 1,
+                about=[("client", who), ("partition", place)],
+            )
+
+    def _refused(self, each: tuple[Any, ...], who: tuple[Any, Any], view: View) -> bool:
+        """Whether the broker closed the connection instead of appending."""
+        time_ns, version, place = each
+        if not place:
+            return False
+        span = offered(view, *who, "Produce")
+        if span is not None and not span.takes(version):
+            return True
+        session = self.sessions.get(tuple(place.split(" ")))
+        if session is None or session.ends is None:
+            return False
+        since, until = session.ends
+        return bool(since <= time_ns and 0 < until <= time_ns)
+
+
+def _no_room(time_ns: int, landed: tuple[int, int] | None, log: Appended | None) -> bool:
+    """Whether known batches fill the log between one that was there before a try and the batch
+    that was appended after it."""
+    if landed is None or log is None or landed[0] <= time_ns or landed[1] < 0:
+        return False
+    offset = landed[1]
+    known = sorted(
+        (event.about["end"], event.about["base"], event.about["end_ns"]) for event in log.events
+    )
+    at = bisect_left(known, (offset + 1,))
+    for end, base, end_ns in reversed(known[:at]):
+        if base >= offset:
+            continue
+        if end < offset:
+            return False
+        if end_ns <= time_ns:
+            return True
+        offset = base
+    return False
