@@ -9,7 +9,7 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, plural
 from analyzer.text import safe
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ CAUSES: Final = {
 MS: Final = 1_000_000
 RETURN: Final = 30_000_000_000
 """Nanoseconds; who restarts takes longer, or closes for good."""
-INSTANCE: Final = "FENCED_INSTANCE_ID"
+INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
+ONE_EACH: Final = (
+    "Give each consumer its own group.instance.id (such as the name of its pod), or none. See "
+    "whether an old instance goes on while its replacement runs."
+)
 BROKERS: Final = (
     "Look for long garbage collections, stopped machines or a blocked consumer; in this protocol "
     "the patience is the broker's: group.consumer.session.timeout.ms, or "
@@ -115,7 +119,10 @@ class Rebalances(Detector):
         by_cause = {
             "rebalance-poll": polls,
             "rebalance-expired": [r for r in story.rebalances if r.cause == "expired"],
-            "rebalance-fenced": [r for r in story.rebalances if r.cause == "fenced"],
+            # Members with one instance id have a finding of their own.
+            "rebalance-fenced": [
+                r for r in story.rebalances if r.cause == "fenced" and not _by_instance(r.text)
+            ],
             "rebalance-restarts": [r for r in story.rebalances if r.cause == "replaced"],
         }
         for name, found in by_cause.items():
@@ -150,21 +157,32 @@ class Rebalances(Detector):
             )
 
     def _fenced(self, story: Story, view: View) -> Iterator[Finding]:
-        """A static member that another one replaced: no rebalance tells of it."""
-        fenced = [m for m in story.members if m.state == "fenced" and INSTANCE in m.text]
-        if not fenced or any(each.cause == "fenced" for each in story.rebalances):
+        """Static members that share an instance id: no rebalance tells of it."""
+        fenced = [m for m in story.members if m.state == "fenced" and _by_instance(m.text)]
+        if not fenced:
             return
-        who = listed((f"{m.label} (instance {m.instance})" for m in fenced), 2)
+        who = listed(
+            (
+                f"{m.label} (instance {m.instance})" + (f" by {m.holder}" if m.holder else "")
+                for m in fenced
+            ),
+            3,
+        )
+        others = "another" if len(fenced) == 1 else "others"
         yield view.finding(
             self.rule("rebalance-fenced"),
             f"{plural(len(fenced), 'member')} of group {safe(story.group)} "
-            f"{'was' if len(fenced) == 1 else 'were'} fenced by another with the same instance id: "
-            f"{who}",
-            f"group == {quoted(story.group)} and error == {INSTANCE}",
+            f"{'was' if len(fenced) == 1 else 'were'} fenced by {others} with the same instance "
+            f"id: {who}",
+            f"group == {quoted(story.group)} and error in {{{', '.join(INSTANCE)}}}",
             count=len(fenced),
             first_ns=fenced[0].last_ns,
             last_ns=fenced[-1].last_ns,
-            about=[("group", safe(story.group))],
+            advice=ONE_EACH,
+            about=[
+                ("group", safe(story.group)),
+                *(("instance", safe(each)) for each in sorted({m.instance or "" for m in fenced})),
+            ][:MOST_NAMED],
         )
 
     def _returned(self, story: Story, view: View) -> Iterator[Finding]:
@@ -261,6 +279,10 @@ class Rebalances(Detector):
             advice=advice,
             about=[("group", safe(story.group))],
         )
+
+
+def _by_instance(text: str) -> bool:
+    return any(name in text for name in INSTANCE)
 
 
 def _times(count: int) -> str:

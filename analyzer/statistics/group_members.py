@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzer.statistics.group_model import FENCING, UNKNOWN_MEMBER, Mark, Member, Presence
+from analyzer.statistics.group_model import (
+    FENCING,
+    INSTANCE,
+    UNKNOWN_MEMBER,
+    UNRELEASED_INSTANCE,
+    Mark,
+    Member,
+    Presence,
+)
 from analyzer.statistics.mergeable import Event
 
 
@@ -34,15 +42,17 @@ def members_of(
         name = about["member"]
         if not name or (event.kind == "leave" and name not in found):
             continue
-        if event.kind == "join" and about["error"] not in (0, None) and name not in found:
-            # It was given an id, or refused: a member only when it comes back.
+        refused = event.kind == "join" and about["error"] not in (0, None)
+        if refused and about["error"] not in FENCING and name not in found:
+            # It was given an id, or refused: a member only when it comes back. One that another
+            # took the place of while it waited was a member before it was fenced (KIP-345).
             continue
         member = found.setdefault(name, Member(name))
         member.client_id = about.get("client_id") or member.client_id
         member.host = about.get("host") or member.host
         member.instance = about.get("instance") or member.instance
         end = about["end_ns"] or event.time_ns
-        if event.kind == "join" and about["error"] in (0, None):
+        if event.kind == "join" and (not refused or about["error"] in FENCING):
             _lived(member, event.time_ns, end)
             member.marks.append(Mark(event.time_ns, end, "J"))
         elif event.kind == "sync" and about["error"] in (0, None):
@@ -79,9 +89,35 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
             member.state = "left"
             member.text = "left for a while (static member)" if about["before"] == -2 else "left"
             member.marks.append(Mark(event.time_ns, event.time_ns, "l"))
-        elif event.kind != "join" and about.get("error") in (*FENCING, UNKNOWN_MEMBER):
+        elif about.get("error") in FENCING or (
+            event.kind != "join" and about.get("error") == UNKNOWN_MEMBER
+        ):
+            holder = _holder(event, member, members)
             member.state, member.text = "fenced", fenced_text(about["error"])
-            member.marks.append(Mark(event.time_ns, event.time_ns, "x"))
+            if holder is not None:
+                member.holder = title_of(holder, members)
+                member.text += f": {member.holder} has its instance id"
+            end = (about["end_ns"] if event.kind == "join" else None) or event.time_ns
+            member.marks.append(Mark(end, end, "x"))
+
+
+def _holder(event: Event, member: Member, members: dict[str, Member]) -> Member | None:
+    """The member that has the instance id of a fenced one: the last one that came after it, or the
+    last one before it where it was refused because the id was taken (KIP-848)."""
+    error = event.about["error"]
+    if error not in INSTANCE or member.instance is None or member.first_ns is None:
+        return None
+    told_ns = event.about["end_ns"] or event.time_ns
+    others = (
+        other
+        for other in members.values()
+        if other is not member
+        and other.instance == member.instance
+        and other.first_ns is not None
+        and other.first_ns <= told_ns
+        and (other.first_ns < member.first_ns) == (error == UNRELEASED_INSTANCE)
+    )
+    return max(others, key=lambda other: (other.first_ns or 0, other.id), default=None)
 
 
 def by_instance(members: dict[str, Member], instance: str | None) -> Member | None:
@@ -102,3 +138,12 @@ def fenced_text(code: int) -> str:
     from dissectors.codes import error_name
 
     return f"told {error_name(code)}"
+
+
+def title_of(member: Member, members: dict[str, Member]) -> str:
+    """What to call it among others of its client id: with its host, or the end of its member id."""
+    same = [other for other in members.values() if other.label == member.label]
+    if len(same) < 2:
+        return member.label
+    alone = sum(other.host == member.host for other in same) == 1
+    return f"{member.label} at {member.host}" if alone else f"{member.label} ({member.id[-8:]})"

@@ -22,8 +22,12 @@ Cause: TypeAlias = Literal[
 """`handover`: the second half of a cooperative rebalance, in which partitions that were given up go
 to their new owners."""
 
-FENCING: Final = frozenset({82, 110, 111})
-"""FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID."""
+FENCED_INSTANCE: Final = 82
+UNRELEASED_INSTANCE: Final = 111
+INSTANCE: Final = frozenset({FENCED_INSTANCE, UNRELEASED_INSTANCE})
+"""Told to one of two members with the same group.instance.id."""
+FENCING: Final = INSTANCE | {110}
+"""FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, FENCED_MEMBER_EPOCH."""
 UNKNOWN_MEMBER: Final = 25
 
 
@@ -71,6 +75,8 @@ class Member:
     """The last assignment: [topic, partitions]; None when none was seen."""
     state: Literal["active", "left", "expired", "fenced"] = "active"
     text: str = ""
+    holder: str = ""
+    """Who has its instance id, where it was fenced for that."""
     marks: list[Mark] = field(default_factory=list)
 
     @property
