@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
@@ -13,7 +13,14 @@ from analyzer.findings.view import View, all_of, among, duration, plural, size
 from analyzer.statistics.model import Line
 from analyzer.text import safe
 
+if TYPE_CHECKING:
+    from analyzer.model import Severity
+
 SEGMENT: Final = 1448
+ENDED_THERE: Final = (
+    "Find out why brokers end or refuse them (see the other findings, and the log of the broker): "
+    "a client has to connect again then, whether it keeps its connections or not."
+)
 
 
 class Lives(Detector):
@@ -90,13 +97,18 @@ class Lives(Detector):
         if not lasting or not line["requests"]:
             return
         idle = f", {line['idle']} of them without any work" if line["idle"] else ""
+        refused = sum(_refused(each) for each in own)
+        ends = f"; brokers closed or refused {refused:,} of them" if refused else ""
+        innocent = count - refused < limit("connections.short")
         yield self._of(
             "short-connections",
             f"{safe(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
             f"with a median life of {duration(life)} and {line['per_connection']:.1f} requests "
-            f"each{idle}",
+            f"each{idle}{ends}",
             own,
             view,
+            severity="note" if innocent else None,
+            advice=ENDED_THERE if innocent else "",
         )
 
     def _lossy(self, line: Line, own: list[Line], view: View) -> Iterator[Finding]:
@@ -117,7 +129,15 @@ class Lives(Detector):
         )
 
     def _of(
-        self, name: str, text: str, lines: list[Line], view: View, count: int | None = None
+        self,
+        name: str,
+        text: str,
+        lines: list[Line],
+        view: View,
+        *,
+        count: int | None = None,
+        severity: Severity | None = None,
+        advice: str = "",
     ) -> Finding:
         numbers = [line["connection"] for line in lines if line["requests"]][:200]
         where = among("conn", numbers)
@@ -131,5 +151,12 @@ class Lives(Detector):
             count=len(lines) if count is None else count,
             first_ns=min(opened, default=None),
             last_ns=max(opened, default=None),
+            severity=severity,
+            advice=advice,
             about=[("client", safe(who))] if who else [],
         )
+
+
+def _refused(line: Line) -> bool:
+    """Whether the broker ended a connection, or did not let the client in."""
+    return line["end"].startswith("broker") or bool(line["failed"] and line["phase"] != "work")

@@ -20,6 +20,24 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
 
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
+CLUSTER: Final = 31
+"""CLUSTER_AUTHORIZATION_FAILED."""
+IDEMPOTENT: Final = (
+    "Grant WRITE on the topics that it writes to: since Kafka 2.8 that is enough for an idempotent "
+    "producer. Older brokers demand IDEMPOTENT_WRITE on the cluster as well (kafka-acls.sh --add "
+    "--cluster --operation IdempotentWrite). Java producers are idempotent by default since 3.0 "
+    "(KIP-679); enable.idempotence=false on the client avoids it."
+)
+ADVICE: Final = {
+    30: "Grant READ on the group (kafka-acls.sh --add --operation Read --group), or correct the "
+    "group.id or the user.",
+    CLUSTER: "Grant the operation on the cluster (kafka-acls.sh --add --cluster --operation Alter, "
+    "AlterConfigs, Create, Describe...), or use a user that has it.",
+    53: "Grant WRITE on the transactional id (kafka-acls.sh --add --operation Write "
+    "--transactional-id), or correct the id or the user.",
+}
+"""Error -> what to do, where it differs from topics."""
+INIT_PRODUCER: Final = "InitProducerId"
 PUSH: Final = 72
 NEW_SUBSCRIPTION: Final = 117
 """UNKNOWN_SUBSCRIPTION_ID: the client is to ask what is wanted now."""
@@ -47,10 +65,10 @@ class Denials(Detector):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "denied",
-            "warning",
+            "error",
             "a client may not do what it tries",
-            "Grant it with kafka-acls.sh (READ and DESCRIBE on topic and group to consume, WRITE "
-            "to produce), or correct the name; clients do not retry this.",
+            "Grant it with kafka-acls.sh (READ on topic and group to consume, WRITE on the topic "
+            "to produce; both include DESCRIBE), or correct the name or the user.",
         ),
         Rule(
             "telemetry",
@@ -98,6 +116,7 @@ class Denials(Detector):
                 f"(user {safe(listed(denied.users, 2))}){places} got {told}",
                 all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
                 denied,
+                advice=_advice(int(str(code)), str(api)),
                 link=told,
                 about=[("client", who), ("error", told)],
             )
@@ -114,3 +133,8 @@ class Denials(Detector):
                 severity="note" if pushed.failed else None,
                 about=[("client", who)],
             )
+
+
+def _advice(code: int, api: str) -> str:
+    """What to grant; empty where the rule says it."""
+    return IDEMPOTENT if (code, api) == (CLUSTER, INIT_PRODUCER) else ADVICE.get(code, "")

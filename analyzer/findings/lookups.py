@@ -27,6 +27,12 @@ SPREADING: Final = 5_000_000_000
 STARTING: Final = 3
 """Lookups that each connection of a starting client may need."""
 
+CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
+"""What the quota of topic changes holds back, with an error of its own (KIP-599)."""
+CHANGES: Final = (
+    "The quota of topic changes binds (controller_mutation_rate): raise it, or change topics at a "
+    "slower pace."
+)
 MADE: Final = (
     "Nothing: a client that waits for a topic asks for it every retry.backoff.ms. Kafka Streams "
     "does while it makes its internal topics, others while auto.create.topics.enable works."
@@ -66,7 +72,6 @@ class Lookups(Detector):
             "brokers throttle a client",
             "A quota of its user or client id binds: raise it (kafka-configs --entity-type), or "
             "send and fetch less.",
-            "THROTTLING_QUOTA_EXCEEDED",
         ),
     )
     KEYS = frozenset({METADATA})
@@ -148,6 +153,7 @@ class Lookups(Detector):
                     "throttle.time"
                 )
                 longest = duration(traffic.throttle_ms * MS)
+                changes = api in CHANGES_TOPICS
                 yield view.finding(
                     self.rule("throttled"),
                     f"{plural(traffic.throttled, f'{api} answer')} to {who} told it to pause, for "
@@ -155,6 +161,8 @@ class Lookups(Detector):
                     all_of(mine, f"api == {api} and throttle > 0"),
                     count=traffic.throttled,
                     severity="note" if mild else None,
+                    advice=CHANGES if changes else "",
+                    link="THROTTLING_QUOTA_EXCEEDED" if changes else "",
                     about=[("client", who), ("api", str(api))],
                     first_ns=first_ns,
                     last_ns=last_ns,

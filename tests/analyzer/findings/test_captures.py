@@ -23,6 +23,7 @@ TROUBLE = {
     "black-hole": {"no-answer-yet"},
     "commit-storm": {"commit-storm"},
     "denied": {"denied"},
+    "denied-producer": {"denied"},
     "eager-fetches": {"eager-fetches"},
     "consumer-protocol": {"rebalance-expired", "redelivered"},
     "expired-member": {"rebalance-expired"},
@@ -55,8 +56,10 @@ TROUBLE = {
         "tls-to-plain",
     },
     "sequences": {"error-storm", "sequence-refused", "sequence-repeated"},
+    "refused-producer": {"version-refused"},
     "restarted-member": {"consumer-silent", "rebalance-poll", "rebalance-restarts"},
     "restless-group": {"rebalance-often"},
+    "shared-instance": {"rebalance-fenced"},
     "short-connections": {"short-connections"},
     "silent-consumer": {"rebalance-poll", "redelivered"},
     "slow-rebalance": {"rebalance-slow"},
@@ -83,7 +86,7 @@ KNOWN: dict[str, set[str]] = {
     "rebalance": set(),
     "transactions": set(),
     "java-old": {"breaks-on-upgrade"},
-    "sasl": {"sasl-failed", "short-connections"},
+    "sasl": {"sasl-failed"},
     "sasl-old": {"breaks-on-upgrade"},
 }
 """Sample -> errors and warnings that are right: a wrong password on purpose, an old library."""
