@@ -43,6 +43,7 @@ class Addresses(Detector):
             "an address that brokers advertise refuses connections, or does not answer",
             f"{ADVERTISED} Refused: nothing listens there; no answer: a firewall or a wrong "
             "network.",
+            brief="{n} answer with its address|{n} answers with its address",
         ),
         Rule(
             "address-loopback",

@@ -41,6 +41,7 @@ class Lives(Detector):
             "segments had to be sent again",
             "Look at the network (or at a machine without time to receive): each loss costs at "
             "least a round trip, often 200 ms.",
+            brief="{n} segment sent again|{n} segments sent again",
         ),
         Rule(
             "capture-gaps",

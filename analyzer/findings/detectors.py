@@ -14,6 +14,7 @@ from analyzer.findings.errors import ErrorCodes
 from analyzer.findings.framing import Framing
 from analyzer.findings.leaders import Leaders
 from analyzer.findings.lookups import Lookups
+from analyzer.findings.outages import Outages
 from analyzer.findings.rebalances import Rebalances
 from analyzer.findings.resets import Resets
 from analyzer.findings.retries import Retries
@@ -39,6 +40,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Lookups,
     Resets,
     Lives,
+    Outages,
     Sequences,
     Batches,
     Retries,

@@ -56,6 +56,7 @@ class Leaders(Detector):
             "A client should refresh its metadata after the first such error: look for known bugs "
             "of its library, and for proxies that rewrite addresses.",
             "NOT_LEADER_OR_FOLLOWER",
+            brief="{n} request to no leader|{n} requests to no leader",
         ),
         Rule(
             "leader-moved",
@@ -64,6 +65,7 @@ class Leaders(Detector):
             "Usual when brokers restart or partitions are reassigned; clients should recover "
             "within a second or two.",
             "NOT_LEADER_OR_FOLLOWER",
+            brief="{n} request to leaders that had moved|{n} requests to leaders that had moved",
         ),
     )
     KEYS = frozenset({0, 1, 2, 3, 23, 78, 79})

@@ -83,6 +83,24 @@ LIMITS: Final[dict[str, Limit]] = {
         2, "percent", "of packets; healthy networks of data centers stay far below 0.1"
     ),
     "network.retransmissions-count": Limit(20, "count", "fewer are an accident"),
+    "outage.before": Limit(
+        10 * SECOND, "ns", "from the end of a broker's connections to the first refused connect"
+    ),
+    "outage.short": Limit(
+        15 * SECOND, "ns", "a broker restarts in seconds; clients that wait longer are felt"
+    ),
+    "drop.rest": Limit(
+        2 * SECOND,
+        "ns",
+        "what is sent at once and lost is a lossy network, not a forgotten idle one",
+    ),
+    "drop.retransmissions": Limit(3, "count", "fewer may be a loss that is mended"),
+    "drop.span": Limit(2 * SECOND, "ns", "TCP sends again after 0.2, 0.4, 0.8 ... s"),
+    "idle.rest": Limit(2 * SECOND, "ns", "nobody sets connections.max.idle.ms lower"),
+    "idle.same": Limit(SECOND // 2, "ns", "brokers look for idle connections now and then"),
+    "idle.default": Limit(10 * SECOND, "ns", "around connections.max.idle.ms, which is 10 minutes"),
+    "idle.count": Limit(2, "count", "a single one may have had another reason"),
+    "idle.apart": Limit(SECOND, "ns", "closed at once: the broker stopped"),
     "consumer.silence": Limit(
         60 * SECOND, "ns", "a consumer fetches at least every fetch.max.wait.ms while it is well"
     ),

@@ -65,6 +65,7 @@ class Rebalances(Detector):
             "members left because they did not poll in time",
             "Records take longer than max.poll.interval.ms: lower max.poll.records, raise the "
             "interval, or process in other threads.",
+            brief="group {group} rebalanced",
         ),
         Rule(
             "rebalance-fenced",

@@ -61,6 +61,7 @@ class Slowness(Detector):
             "disks, full request queues or pauses of the broker's JVM: compare with "
             "`kafkascope stats latency --by api,broker`.",
             "REQUEST_TIMED_OUT",
+            brief="{n} slow response|{n} slow responses",
         ),
         Rule(
             "waits-not-slow",

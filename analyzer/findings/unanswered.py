@@ -12,6 +12,7 @@ from analyzer.findings.limits import SECOND, limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, plural
 from analyzer.identity import host_of
+from analyzer.statistics.connections import WAITING
 from analyzer.statistics.mergeable import most
 from captures.model import Closed
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
     from captures.model import Opened
 
-WAITING: Final = frozenset({1, 78, 11, 14})
-"""A client may close its connection while such a request waits, and loses nothing."""
 FETCH: Final = 1
 FINAL: Final = -1
 """The epoch with which a client closes its fetch session (KIP-227)."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SASL: Final = frozenset({17, 36})
 API_VERSIONS: Final = 18
+WAITING: Final = frozenset({1, 78, 11, 14})
+"""A connection may end while such a request waits, and nothing is lost: Fetch, ShareFetch,
+JoinGroup, SyncGroup."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,8 @@ class Wire(Measures):
 
     requests: int = total()
     unanswered: int = total()
+    stranded: int = total()
+    """Requests without response that are no long polls."""
     failed: int = total()
     sasl: int = total()
     work: int = total()
@@ -46,6 +51,10 @@ class Wire(Measures):
     last_ns: int | None = most()
     active_ns: int | None = most()
     """Last byte of a message."""
+    answered_ns: int | None = most()
+    """Last byte of a response."""
+    waiting_ns: int | None = least()
+    """First request that got no response."""
     side: int | None = most()
     """1 when the client is `Connection.b`."""
     handshake: int | None = most()
@@ -65,7 +74,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 2
+    VERSION = 3
     KEY = ("connection", "opened", "a")
     UNRANKED = 1
     MEASURES = Wire
@@ -88,6 +97,8 @@ class Connections(ByKey[Wire]):
         Column("retransmissions", "retrans", "count"),
         Column("out_of_order", "out of order", "count", wide=True),
         Column("gap_bytes", "gaps", "size"),
+        Column("answered", "last response", "time", wide=True),
+        Column("waiting", "first without response", "time", wide=True),
         Column("idle", "idle before end", "duration", wide=True),
         Column("end", "end"),
     )
@@ -122,7 +133,14 @@ class Connections(ByKey[Wire]):
         if wire.active_ns is None or active > wire.active_ns:
             wire.active_ns = active
         wire.side = int(exchange.client != connection.a)
-        wire.unanswered += row.state in ("open", "lost")
+        if row.state == "answered":
+            if wire.answered_ns is None or active > wire.answered_ns:
+                wire.answered_ns = active
+        elif row.state in ("open", "lost"):
+            wire.unanswered += 1
+            wire.stranded += row.api_key not in WAITING
+            if wire.waiting_ns is None or row.time_ns < wire.waiting_ns:
+                wire.waiting_ns = row.time_ns
         wire.failed += bool(row.errors)
         wire.opaque += row.state == "opaque"
         wire.sasl += row.api_key in SASL or row.api == "SaslToken"
@@ -248,6 +266,7 @@ def _line(number: Any, wire: Wire) -> Line:
         "phase": _phase(wire),
         "requests": wire.requests,
         "unanswered": wire.unanswered,
+        "stranded": wire.stranded,
         "failed": wire.failed,
         "client_bytes": sent,
         "broker_bytes": received,
@@ -255,6 +274,8 @@ def _line(number: Any, wire: Wire) -> Line:
         "retransmissions": wire.retransmissions,
         "out_of_order": wire.out_of_order,
         "gap_bytes": wire.gap_bytes,
+        "answered": wire.answered_ns,
+        "waiting": wire.waiting_ns,
         "idle": _idle(wire),
         "end": _end(wire),
     }

@@ -21,6 +21,7 @@ SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 
 TROUBLE = {
     "black-hole": {"no-answer-yet"},
+    "broker-killed-java": {"broker-down"},
     "commit-storm": {"commit-storm"},
     "denied": {"denied"},
     "denied-producer": {"denied"},
@@ -30,10 +31,12 @@ TROUBLE = {
     "falling-behind": {"consumer-behind"},
     "far-racks": {"reads-across-racks"},
     "fenced-member": {"rebalance-fenced"},
+    "firewall-idle-drop-librdkafka": {"silent-drop"},
     "fenced-producer": {"producer-fenced", "transaction-aborted"},
     "forgotten-producer": {"producer-unknown"},
     "hot-partition": {"hot-partition"},
     "huge-request": {"request-too-large"},
+    "idle-closed-java": {"idle-close"},
     "large-batches": {"large-batches"},
     "leader-moved": {"leader-moved"},
     "left-alone": {"owned-by-none"},
@@ -135,7 +138,7 @@ def judged(path: Path) -> tuple[list[Finding], list[tuple[Row, Exchange]]]:
 
 
 def capture_of(name: str, folder: Path = HERE) -> Path:
-    return next(folder.glob(f"{name}.pcap*"))
+    return next(each for place in (folder, HERE / "causes") for each in place.glob(f"{name}.pcap*"))
 
 
 @pytest.mark.parametrize("name", sorted(TROUBLE))

@@ -48,6 +48,7 @@ CALM = {
     "batch-old-format": "java-codecs",
     "batch-twice": "forgotten-producer",
     "breaks-on-upgrade": "librdkafka",
+    "broker-down": "advertised-port-java",
     "capture-gaps": "lost-answers",
     "capture-midstream": "healthy",
     "commit-back": "commit-storm",
@@ -64,6 +65,7 @@ CALM = {
     "error-storm": "unknown-topic",
     "hot-partition": "java-codecs",
     "http-to-kafka": "other-protocols",
+    "idle-close": "healthy-idle-java",
     "large-batches": "too-large",
     "late-answer": "lost-answers",
     "leader-moved": "cluster",
@@ -98,6 +100,7 @@ CALM = {
     "sequence-refused": "forgotten-producer",
     "sequence-repeated": "transactions",
     "short-connections": "security",
+    "silent-drop": "black-hole",
     "slow-answers": "slow-rebalance",
     "surplus": "java-codecs",
     "telemetry": "healthy",
@@ -118,7 +121,7 @@ CALM = {
 
 
 def found_in(name: str) -> set[str]:
-    folder = HERE if any(HERE.glob(f"{name}.pcap*")) else SAMPLES
+    folder = SAMPLES if any(SAMPLES.glob(f"{name}.pcap*")) else HERE
     return {finding.name for finding in judged(capture_of(name, folder))[0]}
 
 

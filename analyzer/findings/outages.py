@@ -1,0 +1,356 @@
+"""Brokers that went away, connections that went dead, connections closed for being idle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, TypeAlias
+
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, among, duration, listed, plural
+from analyzer.identity import host_of
+from analyzer.model import Severity
+from analyzer.render_list import safe
+from analyzer.statistics.model import Line
+
+FAILED: Final = ("refused", "no answer")
+"""Phases of connections that never came to be."""
+MOST_NAMED: Final = 100
+"""Clients and groups that a finding names for those that it explains."""
+DEFAULT_IDLE: Final = 600 * 1_000_000_000
+"""connections.max.idle.ms of brokers."""
+
+
+User: TypeAlias = tuple[str, str]
+"""Client id and host."""
+
+
+@dataclass(slots=True)
+class Outage:
+    """A time in which an address that had worked took no connections."""
+
+    begin_ns: int
+    end_ns: int | None
+    """When the next connection came to be; None: not before the capture ended."""
+    failed: list[Line]
+    """Connects that were refused or not answered."""
+    ended: list[Line] = field(default_factory=list)
+    """Connections that the broker ended at the beginning."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether no connect was even refused."""
+        return all(line["phase"] == "no answer" for line in self.failed)
+
+
+class Outages(Detector):
+    """From the statistic of connections."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "broker-down",
+            "warning",
+            "a broker that had worked took no connections for some time",
+            "Look into the broker's log at that time: a restart, a crash, a machine that stopped. "
+            "With replicas on other brokers and acks=all nothing is lost; clients come back by "
+            "themselves.",
+            "BROKER_NOT_AVAILABLE",
+            subject=("node", "broker"),
+        ),
+        Rule(
+            "silent-drop",
+            "error",
+            "after some time of rest nothing comes through a connection any more",
+            "A firewall, NAT or load balancer between forgets idle connections without a word: "
+            "make clients close them sooner (connections.max.idle.ms), raise its idle time, or "
+            "send TCP keep-alives.",
+            "NETWORK_EXCEPTION",
+        ),
+        Rule(
+            "idle-close",
+            "note",
+            "a broker closes connections after the same time of rest again and again",
+            "connections.max.idle.ms of the broker: set the client's lower than the broker's, so "
+            "that the client closes first; a request that is sent at that moment is lost and "
+            "sent again.",
+            "NETWORK_EXCEPTION",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By address of a broker."""
+        by_broker: dict[str, list[Line]] = defaultdict(list)
+        for line in view.lines():
+            if line["opened"] is not None:
+                by_broker[line["broker_address"]].append(line)
+        for broker, lines in sorted(by_broker.items()):
+            lines.sort(key=lambda line: (line["opened"], line["connection"]))
+            dead = [line for line in lines if _is_dead(line)]
+            if dead:
+                yield self._dropped(broker, dead, lines, view)
+            for outage in _outages(lines):
+                if not (dead and outage.silent):
+                    yield self._down(broker, outage, lines, view)
+            yield from self._idle(broker, lines, view)
+
+    # --- broker-down
+
+    def _down(self, broker: str, outage: Outage, lines: list[Line], view: View) -> Finding:
+        end = outage.end_ns if outage.end_ns is not None else view.last_ns or outage.begin_ns
+        end = max(end, outage.failed[-1]["opened"])
+        lasted = end - outage.begin_ns
+        back = outage.end_ns is not None
+        users = _users(outage, lines)
+        hit = sorted({view.client(*each) for each in users})
+        node = _node(broker, view)
+        name = f"broker {safe(broker)}" + (f" (node {node})" if node is not None else "")
+        how = "did not answer" if outage.silent else "refused"
+        tried = plural(len(outage.failed), "attempt to connect", "attempts to connect")
+        closed = (
+            f"ended {plural(len(outage.ended), 'connection')} at once and " if outage.ended else ""
+        )
+        of = f" of {listed(hit)}" if hit else ""
+        when = (
+            f"was down for {duration(lasted)} and came back"
+            if back
+            else (f"went down and was not back when the capture ended, {duration(lasted)} later")
+        )
+        numbers = [line["connection"] for line in outage.ended][:MOST_NAMED]
+        groups = [("group", each) for each in _groups(hit, view)]
+        return view.finding(
+            self.rule("broker-down"),
+            f"{name} {when}: it {closed}{how} {tried}{of}",
+            all_of(among("conn", numbers)) if numbers else f'broker == "{broker}"',
+            count=len(outage.failed),
+            first_ns=outage.begin_ns,
+            last_ns=end,
+            severity=_severity(outage, lasted, users, lines, view),
+            about=[
+                *([] if node is None else [("node", str(node))]),
+                ("broker", safe(broker)),
+                *(("client", each) for each in hit[:MOST_NAMED]),
+                *groups[:MOST_NAMED],
+            ],
+        )
+
+    # --- silent-drop
+
+    def _dropped(self, broker: str, dead: list[Line], lines: list[Line], view: View) -> Finding:
+        first = min(dead, key=lambda line: line["waiting"])
+        rest = first["waiting"] - first["answered"]
+        who = sorted({_who(line, view) for line in dead})
+        later = [
+            line
+            for line in lines
+            if line["phase"] == "no answer" and line["opened"] >= first["waiting"]
+        ]
+        again = sum(line["retransmissions"] or 0 for line in dead)
+        more = (
+            f"; {plural(len(later), 'new connection')} to it got no answer either" if later else ""
+        )
+        return view.finding(
+            self.rule("silent-drop"),
+            f"after {duration(rest)} of rest nothing came through "
+            f"{plural(len(dead), 'connection')} of {listed(who)} to {safe(broker)} any more: a "
+            f"request was sent again and again ({plural(again, 'retransmission')}) without an "
+            f"acknowledgement{more}",
+            f"{among('conn', [line['connection'] for line in dead][:MOST_NAMED])} and not answered",
+            count=len(dead),
+            first_ns=first["waiting"],
+            last_ns=max(line["opened"] + (line["life"] or 0) for line in dead),
+            about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", safe(broker))],
+        )
+
+    # --- idle-close
+
+    def _idle(self, broker: str, lines: list[Line], view: View) -> Iterator[Finding]:
+        closed = [
+            line
+            for line in lines
+            if line["end"] in ("broker fin", "broker rst")
+            and line["idle"] is not None
+            and line["idle"] >= limit("idle.rest")
+        ]
+        alike = _alike(closed)
+        if not alike:
+            return
+        rest = min(line["idle"] for line in alike)
+        lost = [line for line in alike if line["unanswered"]]
+        who = sorted({_who(line, view) for line in alike})
+        text = (
+            f"{safe(broker)} closed {plural(len(alike), 'connection')} of {listed(who)} after "
+            f"{duration(rest)} without traffic"
+        )
+        if lost:
+            text += (
+                f"; {plural(sum(each['unanswered'] for each in lost), 'request')} was lost by it"
+            )
+        yield view.finding(
+            self.rule("idle-close"),
+            text.replace("requests was", "requests were"),
+            among("conn", [line["connection"] for line in alike][:MOST_NAMED]),
+            count=len(alike),
+            first_ns=min(_closed(line) for line in alike),
+            last_ns=max(_closed(line) for line in alike),
+            severity="warning" if lost else None,
+            about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", safe(broker))],
+        )
+
+
+# --- what connections tell --------------------------------------------------------------------
+
+
+def _closed(line: Line) -> int:
+    opened: int = line["opened"]
+    return opened + int(line["life"] or 0)
+
+
+def _works(line: Line) -> bool:
+    """Whether the broker answered on it."""
+    return bool(line["requests"] > line["unanswered"])
+
+
+def _is_dead(line: Line) -> bool:
+    """Whether it worked, rested, and then only sent segments again."""
+    answered, waiting = line["answered"], line["waiting"]
+    if answered is None or waiting is None or line["end"].startswith("broker"):
+        return False
+    return bool(
+        (line["retransmissions"] or 0) >= limit("drop.retransmissions")
+        and waiting - answered >= limit("drop.rest")
+        and _closed(line) - waiting >= limit("drop.span")
+    )
+
+
+def _outages(lines: list[Line]) -> Iterator[Outage]:
+    """Runs of failed connects to an address that had answered before, in the order of time."""
+    current: Outage | None = None
+    worked: list[Line] = []
+    for line in lines:
+        if line["phase"] in FAILED:
+            if current is not None:
+                current.failed.append(line)
+            elif any(map(_works, worked)):
+                current = Outage(line["opened"], None, [line])
+            continue
+        if current is not None and (line["handshake"] is not None or _works(line)):
+            current.end_ns = line["opened"]
+            yield _with_ends(current, worked)
+            current = None
+        worked.append(line)
+    if current is not None:
+        yield _with_ends(current, worked)
+
+
+def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
+    """With the connections that the broker ended shortly before the first failed connect."""
+    near = limit("outage.before")
+    outage.ended = [
+        line
+        for line in worked
+        if line["end"].startswith("broker") and 0 <= outage.begin_ns - _closed(line) <= near
+    ]
+    if outage.ended:
+        outage.begin_ns = min(_closed(line) for line in outage.ended)
+    return outage
+
+
+def _severity(
+    outage: Outage, lasted: int, users: set[User], lines: list[Line], view: View
+) -> Severity:
+    """A restart that all clients survive is a note: it is over soon, or other brokers served, and
+    no request was lost but long polls. So is one that only other brokers noticed."""
+    if users and all(view.is_broker(*each) for each in users):
+        return "note"
+    lost = any(line["stranded"] for line in outage.ended)
+    soon = lasted <= limit("outage.short")
+    if soon and not lost:
+        return "note"
+    if outage.end_ns is not None and not lost and _served(outage, lines, view):
+        return "note"
+    return "warning"
+
+
+def _served(outage: Outage, lines: list[Line], view: View) -> bool:
+    """Whether other brokers answered the same hosts meanwhile."""
+    broker = lines[0]["broker_address"]
+    hosts = {host_of(line["client_address"]) for line in outage.failed}
+    end = outage.end_ns or outage.begin_ns
+    served = {
+        host_of(line["client_address"])
+        for line in view.lines()
+        if line["broker_address"] != broker
+        and _works(line)
+        and line["opened"] is not None
+        and line["opened"] < end
+        and (line["answered"] or 0) > outage.begin_ns
+    }
+    return hosts <= served
+
+
+def _alike(closed: list[Line]) -> list[Line]:
+    """The most connections that rested equally long before they were closed, at several times."""
+    best: list[Line] = []
+    ordered = sorted(closed, key=lambda line: line["idle"])
+    begin = 0
+    for end, line in enumerate(ordered):
+        while line["idle"] - ordered[begin]["idle"] > max(
+            limit("idle.same"), ordered[begin]["idle"] // 50
+        ):
+            begin += 1
+        if end - begin + 1 > len(best):
+            best = ordered[begin : end + 1]
+    if len(best) == 1 and abs(best[0]["idle"] - DEFAULT_IDLE) <= limit("idle.default"):
+        return best
+    times = [_closed(line) for line in best]
+    apart = bool(times) and max(times) - min(times) >= limit("idle.apart")
+    return best if len(best) >= limit("idle.count") and apart else []
+
+
+def _who(line: Line, view: View) -> str:
+    return view.client(line["client_id"], host_of(line["client_address"]))
+
+
+def _users(outage: Outage, lines: list[Line]) -> set[User]:
+    """Who was connected when it went or came back, and who else is known of the hosts that
+    tried."""
+    hosts = {host_of(line["client_address"]) for line in outage.failed}
+    last = outage.failed[-1]["opened"]
+    begin = outage.begin_ns - limit("outage.before")
+    ended = {line["connection"] for line in outage.ended}
+    return {
+        (line["client_id"], host)
+        for line in lines
+        if line["client_id"]
+        and (
+            line["connection"] in ended
+            or line["opened"] == outage.end_ns
+            or (host_of(line["client_address"]) in hosts and line["opened"] <= last)
+        )
+        and _closed(line) >= begin
+        for host in (host_of(line["client_address"]),)
+    }
+
+
+def _groups(clients: Iterable[str], view: View) -> list[str]:
+    """The groups that these clients are members of."""
+    wanted, found = set(clients), []
+    groups = view.base.groups
+    for name in groups.names():
+        story = groups.story(name)
+        if story is not None and any(
+            view.client(member.client_id, member.host) in wanted for member in story.members
+        ):
+            found.append(safe(story.group))
+    return found
+
+
+def _node(broker: str, view: View) -> int | None:
+    """The node that was told with this address."""
+    for line in view.kept("nodes", lambda: view.base.cluster.rows(view.names)):
+        if line["node"] is not None and line["address"] == broker:
+            return int(line["node"])
+    return None

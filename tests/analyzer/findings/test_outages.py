@@ -1,0 +1,141 @@
+"""Brokers that go and come back, connections that go dead or are closed for being idle: both sides
+of each limit, on connections made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer.context import Context
+from analyzer.findings import Finding, Findings
+from analyzer.rows import row_of
+from captures.model import Closed, Opened, StreamEvent
+from tests.analyzer.wire import START, Wire, beat, heartbeat, told
+
+SECOND = 1_000_000_000
+
+
+def found(*wires: Wire) -> dict[str, Finding]:
+    """Rule -> finding, for the rules of this module."""
+    events: list[StreamEvent] = sorted(
+        (event for wire in wires for event in wire.events), key=_time
+    )
+    findings = Findings(only={"broker-down", "silent-drop", "idle-close"})
+    for event in events:
+        if isinstance(event, Opened | Closed):
+            findings.saw(event)
+    context = Context()
+    for exchange in told(events, context):
+        findings.add(row_of(exchange, context.names), exchange)
+    return {each.name: each for each in findings.told()}
+
+
+def _time(event: StreamEvent) -> int:
+    if isinstance(event, Opened):
+        return event.connection.first_ns
+    return event.pieces[0].time_ns if not isinstance(event, Closed) else event.time_ns  # type: ignore[union-attr]
+
+
+def working(number: int, begin: float, end: float, side: str = "broker", rest: float = 0) -> Wire:
+    """A connection with one exchange, ended by a side; times in seconds. `rest`: between the
+    response and the end."""
+    wire = Wire(number=number, start_ns=START + int(begin * SECOND))
+    wire.connection.handshake_ns = 1_000
+    wire.time_ns = START + int((end - rest) * SECOND) - 2_000_000
+    wire.client(heartbeat(number + 1)).broker(beat(number + 1))
+    wire.connection.bytes = [50, 50]
+    wire.time_ns = wire.connection.last_ns = START + int(end * SECOND)
+    return wire.close(side)
+
+
+def failed(number: int, at: float, *, silent: bool = False) -> Wire:
+    """A connect that was refused, or not answered."""
+    wire = Wire(number=number, start_ns=START + int(at * SECOND))
+    wire.connection.last_ns = wire.time_ns
+    return wire if silent else wire.close("broker", "rst")
+
+
+@pytest.mark.parametrize(
+    ("back", "severity"),
+    [(16.9, "note"), (17.1, "warning")],
+)
+def test_how_long_a_restart_may_take(back: float, severity: str) -> None:
+    finding = found(working(0, 0, 2), failed(1, 3), failed(2, 9), working(3, back, back + 9))
+    assert finding["broker-down"].severity == severity
+    assert finding["broker-down"].count == 2
+    assert "and came back" in finding["broker-down"].text
+
+
+def test_a_broker_that_never_came_back() -> None:
+    finding = found(working(0, 0, 2), failed(1, 3), failed(2, 40))["broker-down"]
+    assert finding.severity == "warning"
+    assert "was not back when the capture ended" in finding.text
+    assert "ended 1 connection at once" in finding.text
+
+
+def test_an_address_that_never_worked_is_not_down() -> None:
+    assert not found(failed(0, 0), failed(1, 1), working(2, 3, 9))
+
+
+@pytest.mark.parametrize(("gap", "ended"), [(9.9, True), (10.1, False)])
+def test_which_ends_belong_to_it(gap: float, ended: bool) -> None:
+    finding = found(working(0, 0, 2), failed(1, 2 + gap), failed(2, 40))["broker-down"]
+    assert ("at once" in finding.text) == ended
+
+
+@pytest.mark.parametrize(
+    ("rests", "expected"),
+    [
+        ((6.0, 6.0), True),
+        ((6.0, 6.4), True),
+        ((6.0, 6.7), False),
+        ((1.9, 1.9), False),
+        ((2.1, 2.1), True),
+        ((6.0,), False),
+        ((600.0,), True),
+        ((589.0,), False),
+    ],
+)
+def test_equal_times_of_rest(rests: tuple[float, ...], expected: bool) -> None:
+    wires = [working(at, 700 * at, 700 * at + 3 + rest, rest=rest) for at, rest in enumerate(rests)]
+    assert ("idle-close" in found(*wires)) == expected
+
+
+def test_connections_that_end_together_were_not_idle() -> None:
+    assert not found(working(0, 0, 9, rest=6), working(1, 0.1, 9.5, rest=6))
+
+
+def test_clients_may_close_what_is_idle() -> None:
+    assert not found(working(0, 0, 9, "client", 6), working(1, 20, 29, "client", 6))
+
+
+def dead(rest: float = 7, again: int = 3, span: float = 5) -> Wire:
+    """A connection that worked, rested, and then sent a request in vain."""
+    wire = Wire(number=0)
+    wire.connection.handshake_ns = 1_000
+    wire.client(heartbeat(1)).broker(beat(1))
+    wire.time_ns += int(rest * SECOND)
+    wire.client(heartbeat(2))
+    wire.connection.bytes = [100, 50]
+    wire.connection.retransmissions = [again, 0]
+    wire.connection.last_ns = wire.time_ns + int(span * SECOND)
+    return wire
+
+
+@pytest.mark.parametrize(
+    ("wire", "expected"),
+    [
+        (dead(), True),
+        (dead(rest=1.9), False),
+        (dead(again=2), False),
+        (dead(span=1.9), False),
+    ],
+    ids=["dead", "at once", "few", "short"],
+)
+def test_a_connection_that_goes_dead(wire: Wire, expected: bool) -> None:
+    assert ("silent-drop" in found(wire)) == expected
+
+
+def test_connects_that_are_not_answered_belong_to_the_dead_connection() -> None:
+    told = found(dead(), failed(1, 12, silent=True))
+    assert set(told) == {"silent-drop"}
+    assert "1 new connection to it got no answer either" in told["silent-drop"].text
