@@ -13,8 +13,8 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.model import Severity
-from analyzer.render_list import safe
 from analyzer.statistics.model import Line
+from analyzer.text import safe
 
 FAILED: Final = ("refused", "no answer")
 """Phases of connections that never came to be."""
