@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from analyzer import secrets
 from analyzer.columns import Frames, Read
 from analyzer.model import Exchange, Frame
+from analyzer.offline import BROKER_LEG
 from analyzer.redaction import Redaction
 from captures.build import MAX_MSS, MSS, Composer
 from captures.model import Closed, Connection, Endpoint, Opened
@@ -41,6 +42,9 @@ class Rewrite(Protocol):
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """The address to write."""
 
+    def comment(self, text: str) -> str:
+        """The comment of an interface to write."""
+
 
 class Masked:
     """Everything as it is, but for secrets."""
@@ -58,6 +62,10 @@ class Masked:
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """The same."""
         return endpoint
+
+    def comment(self, text: str) -> str:
+        """The same."""
+        return text
 
 
 class Anonymous:
@@ -80,6 +88,10 @@ class Anonymous:
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         """Another address, the same port."""
         return Endpoint(self.redaction.names.host(endpoint.host), endpoint.port)
+
+    def comment(self, text: str) -> str:
+        """Our proxy's own mark; whatever else people wrote goes."""
+        return text if text == BROKER_LEG else ""
 
 
 class _End(NamedTuple):
@@ -314,7 +326,7 @@ class _Writing:
         return found
 
     def _interface(self, connection: Connection) -> int:
-        comment = connection.interface_comment
+        comment = self._rewrite.comment(connection.interface_comment)
         found = self._interfaces.get(comment)
         if found is None:
             name = f"cut{len(self._interfaces)}"

@@ -132,8 +132,9 @@ def _text(leaf: Leaf) -> str:
     """What of a value is compared: of names and data only whether they are there, for two captures
     are rarely about the same topics."""
     wire, value = leaf.slot.wire, leaf.value
-    if value is not None and (leaf.slot.field.entity or leaf.slot.field.subject):
-        return f"a {leaf.slot.field.entity or leaf.slot.field.subject}" if value != "" else '""'
+    named = leaf.slot.field.entity or leaf.slot.field.subject
+    if value is not None and named and not isinstance(value, bytes):
+        return f"a {named}" if value != "" else '""'
     if value is None:
         return "null"
     if isinstance(value, Uuid):

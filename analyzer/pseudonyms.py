@@ -3,10 +3,13 @@ an anonymised capture still tells its story."""
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-WORDS: Final = {
+from dissectors.values import Uuid
+
+NOUNS: Final = {
     "topicName": "topic",
     "groupId": "group",
     "transactionalId": "txn",
@@ -19,6 +22,10 @@ WORDS: Final = {
     "tokenId": "token",
     "storeName": "store",
     "clusterId": "cluster",
+    "clientTag": "tag",
+    "connectorName": "connector",
+    "nodeName": "node",
+    "subtopologyId": "subtopology",
 }
 """What a mark of the declarations names -> the word that pseudonyms begin with."""
 
@@ -38,9 +45,23 @@ PUBLIC: Final = frozenset(
 )
 """Names that everybody has."""
 
+_SHARE_KEY: Final = re.compile(r"(.+):([A-Za-z0-9_-]{21}[AQgw]):([0-9]{1,10})", re.DOTALL)
+_UUID_REST: Final = bytes.fromhex("40008000000000000000")
 _COORDINATORS: Final = {0: "groupId", 1: "transactionalId"}
-_V4_START: Final = IPv4Address("10.0.0.0")
-_V6_START: Final = IPv6Address("fd00::")
+_V4_STARTS: Final = {
+    "private": IPv4Address("10.0.0.0"),
+    "global": IPv4Address("11.0.0.0"),
+    "shared": IPv4Address("100.64.0.0"),
+}
+_V6_STARTS: Final = {
+    "private": IPv6Address("fd00::"),
+    "global": IPv6Address("2000::"),
+    "shared": IPv6Address("fec0::"),
+}
+"""Private addresses stay private and global ones global: findings tell them apart."""
+_RESERVED_IDS: Final = 100
+"""Uuids below are Kafka's own: none, the metadata topic, directories that are lost or unassigned
+(`Uuid.RESERVED`, `DirectoryId`)."""
 
 
 class Pseudonyms:
@@ -54,31 +75,39 @@ class Pseudonyms:
         self._same_length = same_length
         self._names: dict[str, str] = {}
         self._hosts: dict[str, str] = {}
+        self._uuids: dict[Uuid, Uuid] = {}
         self._counts: dict[str, int] = {}
         self._taken: set[str] = set()
 
     def name(self, text: str, kind: str) -> str:
-        """The other name of a topic, group, ...; `kind` is a key of `WORDS`.
+        """The other name of a topic, group, ...; `kind` is a key of `NOUNS`.
 
         A name that was met as something else keeps what it got then: resources, coordinator keys
         and topics refer to each other.
         """
-        if text in PUBLIC or text.lstrip("-").isdigit():
-            return text
+        return text if text in PUBLIC else self._named(text, NOUNS[kind])
+
+    def word(self, text: str, noun: str) -> str:
+        """The other name of what is no word of Kafka's where one is expected."""
+        return self._named(text, noun)
+
+    def _named(self, text: str, noun: str) -> str:
         found = self._names.get(text)
         if found is None:
             for prefix in ("User:", "Group:"):
                 if text.startswith(prefix):
-                    return prefix + self.name(text[len(prefix) :], kind)
-            found = self._names[text] = self._new(WORDS[kind], text)
+                    rest = text[len(prefix) :]
+                    return text if rest in PUBLIC else prefix + self._named(rest, noun)
+            found = self._names[text] = self._new(noun, text)
         return found
 
     def coordinator_key(self, text: str, key_type: int) -> str:
         """The key that FindCoordinator asks for: a group, a transactional id, or "group:topic
-        id:partition" of a share group (KIP-932)."""
-        if key_type == 2 and text.count(":") >= 2:
-            group, _, rest = text.partition(":")
-            return f"{self.name(group, 'groupId')}:{rest}"
+        id:partition" of a share group (KIP-932). Answers do not say which of them it is."""
+        share = _SHARE_KEY.fullmatch(text)
+        if share is not None:
+            topic_id = self.uuid(Uuid.parse(share[2]))
+            return f"{self.name(share[1], 'groupId')}:{topic_id}:{share[3]}"
         return self.name(text, _COORDINATORS.get(key_type, "groupId"))
 
     def _new(self, word: str, text: str) -> str:
@@ -90,6 +119,17 @@ class Pseudonyms:
             if made not in self._taken:
                 self._taken.add(made)
                 return made
+
+    def uuid(self, value: Uuid) -> Uuid:
+        """The other id; those that are Kafka's own stay."""
+        if int.from_bytes(value) < _RESERVED_IDS:
+            return value
+        found = self._uuids.get(value)
+        if found is None:
+            # The number comes first: the first characters of a topic's id stand for its name.
+            made = (len(self._uuids) + 1).to_bytes(6) + _UUID_REST
+            found = self._uuids[value] = Uuid(made)
+        return found
 
     def host(self, text: str) -> str:
         """The other address or host name; loopback and wildcards stay, for they name nobody."""
@@ -108,10 +148,10 @@ class Pseudonyms:
         except ValueError:
             return text if text.lower() == "localhost" else self._new("host", text)
         if address.is_loopback or address.is_unspecified:
-            return text
+            return str(address)
         count = self._counts["address"] = self._counts.get("address", 0) + 1
-        start = _V4_START if address.version == 4 else _V6_START
-        return str(start + count)
+        kind = "private" if address.is_private else "global" if address.is_global else "shared"
+        return str((_V4_STARTS if address.version == 4 else _V6_STARTS)[kind] + count)
 
     @property
     def originals(self) -> list[str]:

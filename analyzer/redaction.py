@@ -1,5 +1,6 @@
 """Messages without what must not leave the house. Which fields that are stands in the declarations
-(`secret`, `entity`, `subject`); there is no list of fields here.
+(`secret`, `entity`, `subject`, `word`, `enum`); there is no list of fields here, and a text without
+any of these marks goes.
 
     none     only secrets are hidden: passwords, tokens, SASL
     values   also values of records and of their headers
@@ -10,38 +11,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from analyzer.pseudonyms import WORDS, Pseudonyms
+from analyzer.pseudonyms import NOUNS, Pseudonyms
+from analyzer.redaction_formats import FORMATS
 from dissectors.errors import DissectError
-from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, Wire
-from dissectors.masking import asterisks, is_secret
+from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
+from dissectors.masking import CONFIG_VALUE, asterisks, masked
 from dissectors.reader import Body
 from dissectors.record_redaction import redacted_records
 from dissectors.registry import (
     Decoded,
     decode_request,
     decode_response,
-    layout_of,
-    read_layout,
     write_layout,
 )
+from dissectors.schema import Field
 from dissectors.values import Uuid
 from dissectors.walk import UNKNOWN_TAGS, changed
+from dissectors.words import WORDS, Words, is_word, words_of
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
 
 LEVELS: Final[tuple[Level, ...]] = ("none", "values", "keys", "all")
 
-_GROUP_BYTES: Final = {
-    "metadata": "ConsumerProtocolSubscription",
-    "member_metadata": "ConsumerProtocolSubscription",
-    "assignment": "ConsumerProtocolAssignment",
-    "member_assignment": "ConsumerProtocolAssignment",
-}
-"""Bytes fields that hold topics of consumers -> the message in them."""
+_NUMBER: Final = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,9})?")
+_NODE: Final = re.compile(r"[0-9]{1,10}")
+_BROKERS: Final = (4, 8)
+"""Types of resources whose names are node ids: BROKER, BROKER_LOGGER."""
 
 
 @dataclass(slots=True)
@@ -53,7 +54,10 @@ class Redaction:
 
     def body(self, layout: Layout, body: Body) -> Body:
         """The body as it may leave."""
-        out = changed(layout, body, self._leaf)
+        safe = masked(layout, body)
+        if self.level == "none":
+            return safe
+        out = changed(layout, safe, partial(self._leaf, layout.message.name))
         return _without_unknown_tags(out) if self.level == "all" else out
 
     def request(self, payload: bytes) -> bytes | None:
@@ -82,55 +86,71 @@ class Redaction:
         written = write_layout(decoded.header_layout, header)
         return written + write_layout(decoded.layout, body) + rest
 
-    def _leaf(self, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
-        if not isinstance(value, str | bytes) or isinstance(value, Uuid):
-            return value
-        if is_secret(slot.field, around):
-            return asterisks(value)
+    def _leaf(self, message: str, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+        if not isinstance(value, str | bytes) or slot.field.secret:
+            return value  # secrets are hidden already
         wire = _leaf_wire(slot.wire)
-        if isinstance(value, bytes) and isinstance(wire, BytesWire) and wire.records:
-            return self._records(value)
+        if isinstance(wire, BytesWire) and wire.records and isinstance(value, bytes):
+            return redacted_records(value, keys=self.level != "values", names=self._name_changer())
         if self.level != "all":
             return value
+        if isinstance(wire, UuidWire):
+            return self.names.uuid(Uuid(value)) if isinstance(value, bytes) else value
         if isinstance(value, str):
-            return self._text(slot, value, around)
-        return self._bytes(slot, value)
+            return self._text(slot.field, value, around)
+        return self._bytes(message, slot.name, value, around)
 
-    def _records(self, value: bytes) -> bytes:
-        if self.level == "none":
-            return value
-        return redacted_records(value, keys=self.level != "values", names=self.level == "all")
+    def _name_changer(self) -> Callable[[Layout, Body], Body] | None:
+        return self.body if self.level == "all" else None
 
-    def _text(self, slot: Slot, value: str, around: Mapping[str, Any]) -> str:
-        kind = slot.field.entity or slot.field.subject
-        if kind == "address":
+    def _text(self, field: Field, value: str, around: Mapping[str, Any]) -> str:
+        """What stands for a text: as its declaration says what it is. A text of which that does not
+        tell anything goes."""
+        kind = field.entity or field.subject
+        if kind == "address" or (around.get("entity_type") == "ip" and kind == "resourceName"):
             return self.names.host(value)
         if kind == "coordinatorKey":
             key_type = around.get("key_type", 0)
             return self.names.coordinator_key(value, key_type if isinstance(key_type, int) else 0)
-        if kind == "configValue":
-            plain = value in ("", "true", "false") or value.lstrip("-").isdigit()
-            return value if plain else str(asterisks(value))
-        if kind == "freeText":
+        if kind == CONFIG_VALUE:
+            return value if _says_nothing(value, around) else str(asterisks(value))
+        if kind == "resourceName" and around.get("resource_type") in _BROKERS:
+            return value if _NODE.fullmatch(value) else self.names.name(value, kind)
+        if kind in NOUNS:
+            return self.names.name(value, kind)
+        words = words_of(field)
+        if words is None or kind:
             return str(asterisks(value))
-        return self.names.name(value, kind) if kind in WORDS else value
+        return self._word(words, value)
 
-    def _bytes(self, slot: Slot, value: bytes) -> bytes:
-        name = _GROUP_BYTES.get(slot.name)
-        if name is not None and len(value) >= 2:
+    def _word(self, words: Words, value: str) -> str:
+        return value if is_word(words, value) else self.names.word(value, words.noun)
+
+    def software(self, text: str) -> str:
+        """Name and version of a client's library, as `Exchange.software` has them."""
+        if self.level != "all":
+            return text
+        name, blank, version = text.rpartition(" ")
+        name = self._word(WORDS["ClientSoftware"], name)
+        return name + blank + self._word(WORDS["SoftwareVersion"], version)
+
+    def _bytes(self, message: str, field: str, value: bytes, around: Mapping[str, Any]) -> bytes:
+        form = FORMATS.get((message, field))
+        if form is not None and value:
             try:
-                return self._embedded(name, value)
+                return form(value, self.body, self.names, around)
             except DissectError:
                 pass
         return bytes(asterisks(value))  # type: ignore[arg-type]
 
-    def _embedded(self, name: str, value: bytes) -> bytes:
-        """A consumer's subscription or assignment, with topics of other names; its user data, of
-        whatever format, become asterisks."""
-        version = int.from_bytes(value[:2], "big", signed=True)
-        layout = layout_of(name, version)
-        body, end = read_layout(layout, value, 2)
-        return value[:2] + write_layout(layout, self.body(layout, body)) + b"*" * (len(value) - end)
+
+def _says_nothing(value: str, around: Mapping[str, Any]) -> bool:
+    """Whether the value of a config is a word or a number that Kafka's own configs have."""
+    if not value or value.lower() in WORDS["ConfigValue"].values:
+        return True
+    name = around.get("name", around.get("key"))
+    own = isinstance(name, str) and name.lower() in WORDS["ConfigName"].values
+    return own and _NUMBER.fullmatch(value) is not None
 
 
 def _leaf_wire(wire: Wire) -> Wire:

@@ -1,43 +1,31 @@
 """Secrets out of bodies: they become asterisks of the same length.
 
-Secret are the values of fields that are declared `secret=True`, values of configs whose names say
-so (passwords, keys and tokens go to brokers as plain text in AlterConfigs, too), and those of which
-the broker says that they are sensitive.
+Secret are the values of fields that are declared `secret=True`, values of configs whose names or
+contents say so (`config_secrets`: passwords, keys and tokens go to brokers as plain text in
+AlterConfigs, too), and those of which the broker says that they are sensitive.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
+from dissectors.config_secrets import holds_secret, is_sensitive
 from dissectors.layout import ArrayWire, Layout, StructWire, Wire
 from dissectors.reader import Body
 from dissectors.schema import Field
 
 CONFIG_VALUE: Final = "configValue"
-"""`Field.subject` of a config's value; its `name` stands beside it."""
-
-_SENSITIVE: Final = re.compile(
-    r"(password|passphrase|secret|credentials?|token|[._-]key|jaas\.config|user\.info"
-    r"|certificate\.chain|truststore\.certificates)$",
-    re.IGNORECASE,
-)
-"""Names of Kafka's configs of type PASSWORD, under whatever listener prefix, and what plugins of
-brokers and connectors call theirs."""
-
-
-def is_sensitive(name: object) -> bool:
-    """Whether a config of that name holds a secret."""
-    return isinstance(name, str) and _SENSITIVE.search(name) is not None
+"""`Field.subject` of a config's value; its `name` or `key` stands beside it."""
 
 
 def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
     """Whether the field's value must not be shown; `around` is the struct that it stands in."""
-    if field.subject == CONFIG_VALUE:
-        return field.secret or is_sensitive(around.get("name")) or _is_told(around)
-    return field.secret
+    if field.subject != CONFIG_VALUE or field.secret:
+        return field.secret
+    name = around.get("name", around.get("key"))
+    return _is_told(around) or is_sensitive(name) or holds_secret(around.get(field.name))
 
 
 def _is_told(around: Mapping[str, Any]) -> bool:

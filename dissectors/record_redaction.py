@@ -1,34 +1,46 @@
 """Records without what people put into them: keys, values and headers become asterisks of the same
-length; offsets, times, producers and codecs stay, checksums are set right."""
+length; offsets, times, producers and codecs stay, checksums are set right. Control records stay,
+as far as they are what Kafka writes: transaction markers, leaders, voters."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from dissectors.batches import CODEC_MASK, CONTROL, HEADER_SIZE, Batch, Partial, batches
 from dissectors.compression import OUTPUT_LIMIT, compress, decompress
 from dissectors.errors import DissectError
+from dissectors.internal import decode_control
+from dissectors.layout import Layout
 from dissectors.message_sets import MAX_DEPTH
+from dissectors.reader import Body
 from dissectors.record_reader import read_records
 from dissectors.record_writer import encode_record, with_right_crc
+from dissectors.records import Record
+from dissectors.registry import write_layout
+
+Change: TypeAlias = Callable[[Layout, Body], Body]
+"""What becomes of a message inside a record."""
 
 STAR: Final = b"*"
+CONTROL_KEY: Final = 4
+"""Bytes of a control record's key: version and type."""
 _MAGIC_END: Final = 17
 """Offset, size, checksum or leader epoch, and the magic, in all formats."""
 
 
-def redacted_records(data: bytes, *, keys: bool = False, names: bool = False) -> bytes:
-    """A records field without values; without keys when `keys`, without names of headers when
-    `names`. Control records stay: Kafka wrote them.
+def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = None) -> bytes:
+    """A records field without values; without keys when `keys`. With `names` also without names of
+    headers, and with what it makes of the messages in control records.
 
     A batch that cannot be opened becomes asterisks behind its header, so that nothing stays.
     """
     return _field(data, keys, names, 0)
 
 
-def _field(data: bytes, keys: bool, names: bool, depth: int) -> bytes:
+def _field(data: bytes, keys: bool, names: Change | None, depth: int) -> bytes:
     out, end = [], 0
     try:
         for batch in batches(data):
@@ -51,10 +63,8 @@ def _partial(data: bytes) -> bytes:
     return data[:kept] + STAR * (len(data) - kept)
 
 
-def _batch(data: bytes, batch: Batch, keys: bool, names: bool) -> bytes:
+def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes:
     whole = data[batch.at : batch.at + batch.size]
-    if batch.attributes & CONTROL:
-        return whole
     count = batch.record_count or 0
     try:
         body = decompress(batch.codec, whole[HEADER_SIZE:])
@@ -64,17 +74,8 @@ def _batch(data: bytes, batch: Batch, keys: bool, names: bool) -> bytes:
     except DissectError:
         packed = STAR * (batch.size - HEADER_SIZE)
     else:
-        records = (
-            record._replace(
-                key=stars(record.key) if keys else record.key,
-                value=stars(record.value),
-                headers=tuple(
-                    ("*" * len(_octets(name)) if names else name, stars(value))
-                    for name, value in record.headers
-                ),
-            )
-            for record in opened.records
-        )
+        change = _control if batch.attributes & CONTROL else _plain
+        records = (change(record, keys, names) for record in opened.records)
         base = batch.base_offset, batch.base_timestamp
         packed = compress(batch.codec, b"".join(encode_record(each, *base) for each in records))
     length = HEADER_SIZE - 12 + len(packed)
@@ -83,7 +84,36 @@ def _batch(data: bytes, batch: Batch, keys: bool, names: bool) -> bytes:
     return with_right_crc(written, batch._replace(at=0, size=len(written)))
 
 
-def _entry(data: bytes, batch: Batch, keys: bool, names: bool, depth: int) -> bytes:
+def _plain(record: Record, keys: bool, names: Change | None) -> Record:
+    return record._replace(
+        key=stars(record.key) if keys else record.key,
+        value=stars(record.value),
+        headers=tuple(
+            ("*" * len(_octets(name)) if names else name, stars(value))
+            for name, value in record.headers
+        ),
+    )
+
+
+def _control(record: Record, keys: bool, names: Change | None) -> Record:
+    """A control record. Who sets the bit of control batches need not be Kafka, so only what reads
+    as one of its messages is left."""
+    hidden = _plain(record, True, names)
+    key = record.key or b""
+    if len(key) != CONTROL_KEY:
+        return hidden
+    found = decode_control(key, record.value).value
+    if found is None or found.layout is None or found.surplus:
+        return hidden._replace(key=key)
+    value = record.value or b""
+    body = found.body if names is None else names(found.layout, found.body)
+    if body != found.body:
+        start = len(value) - len(write_layout(found.layout, found.body))
+        value = value[:start] + write_layout(found.layout, body)
+    return hidden._replace(key=key, value=value)
+
+
+def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: int) -> bytes:
     """One entry of a message set; a compressed one holds another set."""
     whole = data[batch.at : batch.at + batch.size]
     at = 18 + 8 * batch.magic

@@ -92,6 +92,9 @@ class Field:
     enum: str
     """The set of named values in `codes` that the field uses. "ErrorCode" stands for `ERRORS`,
     "ApiKey" for the APIs, "FeatureLevel" for the levels of the feature that is named beside it."""
+    word: str
+    """The closed list in `words` of what Kafka itself puts into a text field: config names,
+    assignors, listeners. Any other value is somebody's name."""
     unit: str
     """`time_ms`: milliseconds since 1970 UTC."""
     map_key: bool
@@ -121,6 +124,7 @@ class Field:
         entity: str = "",
         subject: str = "",
         enum: str = "",
+        word: str = "",
         unit: str = "",
         map_key: bool = False,
         secret: bool = False,
@@ -141,6 +145,7 @@ class Field:
         put(self, "entity", entity)
         put(self, "subject", subject)
         put(self, "enum", enum)
+        put(self, "word", word)
         put(self, "unit", unit)
         put(self, "map_key", map_key)
         put(self, "secret", secret)

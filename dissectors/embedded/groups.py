@@ -35,7 +35,7 @@ COOPERATIVE_USER_DATA = data("CooperativeStickyAssignorUserData", versions="0").
 )
 
 _CONNECTORS = (
-    String("connector", "0+"),
+    String("connector", "0+", subject="connectorName"),
     Array("tasks", "0+", doc="-1 is the connector itself").of(Int32),
 )
 
@@ -52,7 +52,13 @@ CONNECT_ASSIGNMENT = data("ConnectAssignment", versions="0-2").of(
 CONNECT_SUBSCRIPTION = data("ConnectSubscription", versions="0-2").of(
     String("url", "0+", subject="address"),
     Int64("config_offset", "0+"),
-    Bytes("allocation", "1+", nullable="1+", doc="a version and a ConnectAssignment"),
+    Bytes(
+        "allocation",
+        "1+",
+        nullable="1+",
+        subject="freeText",
+        doc="a version and a ConnectAssignment",
+    ),
 )
 
 _SHORT: Final = struct.Struct(">h")

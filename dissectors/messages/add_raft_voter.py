@@ -8,7 +8,7 @@ ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexibl
     Int32("voter_id", "0+", subject="brokerId"),
     Uuid("voter_directory_id", "0+", volatile=True),
     Array("listeners", "0+").of(
-        String("name", "0+", map_key=True),
+        String("name", "0+", map_key=True, word="Listener"),
         String("host", "0+", subject="address"),
         Uint16("port", "0+"),
     ),

@@ -11,7 +11,7 @@ ALTER_CLIENT_QUOTAS_REQUEST = request(
             String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
         Array("ops", "0+").of(
-            String("key", "0+"),
+            String("key", "0+", word="QuotaKey"),
             Float64("value", "0+"),
             Bool("remove", "0+"),
         ),

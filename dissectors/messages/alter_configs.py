@@ -7,7 +7,7 @@ ALTER_CONFIGS_REQUEST = request("AlterConfigs", key=33, versions="0-2", flexible
         Int8("resource_type", "0+", map_key=True, enum="ConfigResourceType"),
         String("resource_name", "0+", map_key=True, subject="resourceName"),
         Array("configs", "0+").of(
-            String("name", "0+", map_key=True),
+            String("name", "0+", map_key=True, word="ConfigName"),
             String("value", "0+", nullable="0+", subject="configValue"),
         ),
     ),

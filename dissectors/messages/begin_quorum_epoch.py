@@ -15,7 +15,7 @@ BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1",
         ),
     ),
     Array("leader_endpoints", "1+").of(
-        String("name", "1+", map_key=True),
+        String("name", "1+", map_key=True, word="Listener"),
         String("host", "1+", subject="address"),
         Uint16("port", "1+"),
     ),

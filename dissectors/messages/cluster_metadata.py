@@ -24,13 +24,13 @@ REGISTER_BROKER_RECORD = (
         Uuid("incarnation_id", "0+", volatile=True),
         Int64("broker_epoch", "0+", volatile=True),
         Array("end_points", "0+").of(
-            String("name", "0+", map_key=True),
+            String("name", "0+", map_key=True, word="Listener"),
             String("host", "0+", subject="address"),
             Uint16("port", "0+"),
             Int16("security_protocol", "0+", enum="SecurityProtocol"),
         ),
         Array("features", "0+").of(
-            String("name", "0+", map_key=True),
+            String("name", "0+", map_key=True, word="Feature"),
             Int16("min_supported_version", "0+", enum="FeatureLevel"),
             Int16("max_supported_version", "0+", enum="FeatureLevel"),
         ),
@@ -46,13 +46,13 @@ REGISTER_BROKER_RECORD = (
             Uuid("incarnation_id", "0+", volatile=True),
             Int64("broker_epoch", "0+", volatile=True),
             Array("end_points", "0+").of(
-                String("name", "0+", map_key=True),
+                String("name", "0+", map_key=True, word="Listener"),
                 String("host", "0+", subject="address"),
                 Uint16("port", "0+"),
                 Int16("security_protocol", "0+", enum="SecurityProtocol"),
             ),
             Array("features", "0+").of(
-                String("name", "0+", map_key=True),
+                String("name", "0+", map_key=True, word="Feature"),
                 Int16("min_supported_version", "0+", enum="FeatureLevel"),
                 Int16("max_supported_version", "0+", enum="FeatureLevel"),
             ),
@@ -130,14 +130,14 @@ CONFIG_RECORD = (
     .of(
         Int8("resource_type", "0+", enum="ConfigResourceType"),
         String("resource_name", "0+", subject="resourceName"),
-        String("name", "0+"),
+        String("name", "0+", word="ConfigName"),
         String("value", "0+", nullable="0+", subject="configValue"),
     )
     .but(
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
             Int8("resource_type", "0+", enum="ConfigResourceType"),
             String("resource_name", "0+", subject="resourceName"),
-            String("name", "0+"),
+            String("name", "0+", word="ConfigName"),
             String("value", "0+", subject="configValue"),
         ),
     )
@@ -279,17 +279,17 @@ USER_SCRAM_CREDENTIAL_RECORD = (
 FEATURE_LEVEL_RECORD = (
     metadata("FeatureLevelRecord", key=12, versions="0", flexible="0+")
     .of(
-        String("name", "0+"),
+        String("name", "0+", word="Feature"),
         Int16("feature_level", "0+", enum="FeatureLevel"),
     )
     .but(
         variant(0, releases="3.0.0-3.2.3", flexible=True).of(
-            String("name", "0+"),
+            String("name", "0+", word="Feature"),
             Int16("min_feature_level", "0+", enum="FeatureLevel"),
             Int16("max_feature_level", "0+", enum="FeatureLevel"),
         ),
         variant(0, releases="2.8.0-2.8.2", flexible=False).of(
-            String("name", "0+"),
+            String("name", "0+", word="Feature"),
             Int16("min_feature_level", "0+", enum="FeatureLevel"),
             Int16("max_feature_level", "0+", enum="FeatureLevel"),
         ),
@@ -303,7 +303,7 @@ CLIENT_QUOTA_RECORD = (
             String("entity_type", "0+", enum="ClientQuotaEntityType"),
             String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
-        String("key", "0+"),
+        String("key", "0+", word="QuotaKey"),
         Float64("value", "0+"),
         Bool("remove", "0+"),
     )
@@ -313,7 +313,7 @@ CLIENT_QUOTA_RECORD = (
                 String("entity_type", "0+", enum="ClientQuotaEntityType"),
                 String("entity_name", "0+", nullable="0+", subject="resourceName"),
             ),
-            String("key", "0+"),
+            String("key", "0+", word="QuotaKey"),
             Float64("value", "0+"),
             Bool("remove", "0+"),
         ),
@@ -329,7 +329,7 @@ PRODUCER_IDS_RECORD = metadata("ProducerIdsRecord", key=15, versions="0", flexib
 REMOVE_FEATURE_LEVEL_RECORD = metadata(
     "RemoveFeatureLevelRecord", key=16, versions="0", flexible="0+"
 ).of(
-    String("name", "0+"),
+    String("name", "0+", word="Feature"),
 )
 
 BROKER_REGISTRATION_CHANGE_RECORD = metadata(
@@ -382,7 +382,7 @@ REMOVE_USER_SCRAM_CREDENTIAL_RECORD = metadata(
 BEGIN_TRANSACTION_RECORD = metadata(
     "BeginTransactionRecord", key=23, versions="0", flexible="0+"
 ).of(
-    String("name", "0+", nullable="0+", tag=0, default=None),
+    String("name", "0+", nullable="0+", tag=0, default=None, subject="freeText"),
 )
 
 END_TRANSACTION_RECORD = metadata("EndTransactionRecord", key=24, versions="0", flexible="0+").of()
@@ -406,13 +406,13 @@ REGISTER_CONTROLLER_RECORD = metadata(
     Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
     Array("end_points", "0+").of(
-        String("name", "0+", map_key=True),
+        String("name", "0+", map_key=True, word="Listener"),
         String("host", "0+", subject="address"),
         Uint16("port", "0+"),
         Int16("security_protocol", "0+", enum="SecurityProtocol"),
     ),
     Array("features", "0+").of(
-        String("name", "0+", map_key=True),
+        String("name", "0+", map_key=True, word="Feature"),
         Int16("min_supported_version", "0+", enum="FeatureLevel"),
         Int16("max_supported_version", "0+", enum="FeatureLevel"),
     ),

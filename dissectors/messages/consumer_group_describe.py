@@ -41,7 +41,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
             String("group_state", "0+", enum="GroupState"),
             Int32("group_epoch", "0+", volatile=True),
             Int32("assignment_epoch", "0+", volatile=True),
-            String("assignor_name", "0+"),
+            String("assignor_name", "0+", word="Assignor"),
             Array("members", "0+").of(
                 String("member_id", "0+", volatile=True, subject="memberId"),
                 String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
@@ -70,7 +70,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
                 String("group_state", "0+", enum="GroupState"),
                 Int32("group_epoch", "0+", volatile=True),
                 Int32("assignment_epoch", "0+", volatile=True),
-                String("assignor_name", "0+"),
+                String("assignor_name", "0+", word="Assignor"),
                 Array("members", "0+").of(
                     String("member_id", "0+", volatile=True, subject="memberId"),
                     String("instance_id", "0+", nullable="0+", default=None, subject="memberId"),
@@ -94,7 +94,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
                         ),
                         Int8("error", "0+"),
                         Int32("metadata_version", "0+"),
-                        Bytes("metadata_bytes", "0+"),
+                        Bytes("metadata_bytes", "0+", subject="freeText"),
                     ),
                     Struct("target_assignment", "0+").of(
                         Array("topic_partitions", "0+").of(
@@ -104,7 +104,7 @@ CONSUMER_GROUP_DESCRIBE_RESPONSE = (
                         ),
                         Int8("error", "0+"),
                         Int32("metadata_version", "0+"),
-                        Bytes("metadata_bytes", "0+"),
+                        Bytes("metadata_bytes", "0+", subject="freeText"),
                     ),
                 ),
                 Int32(

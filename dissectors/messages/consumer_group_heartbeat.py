@@ -28,7 +28,7 @@ CONSUMER_GROUP_HEARTBEAT_REQUEST = (
             String
         ),
         String("subscribed_topic_regex", "1+", nullable="1+", default=None, subject="topicName"),
-        String("server_assignor", "0+", nullable="0+", default=None),
+        String("server_assignor", "0+", nullable="0+", default=None, word="Assignor"),
         Array("topic_partitions", "0+", nullable="0+", default=None).of(
             Uuid("topic_id", "0+", volatile=True),
             Array("partitions", "0+").of(Int32),
@@ -48,14 +48,14 @@ CONSUMER_GROUP_HEARTBEAT_REQUEST = (
             String(
                 "subscribed_topic_regex", "0+", nullable="0+", default=None, subject="topicName"
             ),
-            String("server_assignor", "0+", nullable="0+", default=None),
+            String("server_assignor", "0+", nullable="0+", default=None, word="Assignor"),
             Array("client_assignors", "0+", nullable="0+", default=None).of(
-                String("name", "0+"),
+                String("name", "0+", word="Assignor"),
                 Int16("minimum_version", "0+"),
                 Int16("maximum_version", "0+"),
                 Int8("reason", "0+"),
                 Int16("metadata_version", "0+"),
-                Bytes("metadata_bytes", "0+"),
+                Bytes("metadata_bytes", "0+", subject="freeText"),
             ),
             Array("topic_partitions", "0+", nullable="0+", default=None).of(
                 Uuid("topic_id", "0+", volatile=True),
@@ -105,7 +105,7 @@ CONSUMER_GROUP_HEARTBEAT_RESPONSE = (
                     Array("partitions", "0+").of(Int32),
                 ),
                 Int16("metadata_version", "0+"),
-                Bytes("metadata_bytes", "0+"),
+                Bytes("metadata_bytes", "0+", subject="freeText"),
             ),
         ),
     )

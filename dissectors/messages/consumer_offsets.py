@@ -19,7 +19,7 @@ LEGACY_OFFSET_COMMIT_KEY = coordinator_key("LegacyOffsetCommitKey", key=0, versi
 
 LEGACY_OFFSET_COMMIT_VALUE = coordinator_value("LegacyOffsetCommitValue", key=0, versions="0").of(
     Int64("offset", "0+"),
-    String("metadata", "0+"),
+    String("metadata", "0+", subject="freeText"),
     Int64("commit_timestamp", "0+", unit="time_ms", volatile=True),
 )
 
@@ -34,7 +34,7 @@ OFFSET_COMMIT_VALUE = coordinator_value(
 ).of(
     Int64("offset", "0+"),
     Int32("leader_epoch", "3+", default=-1, volatile=True),
-    String("metadata", "0+"),
+    String("metadata", "0+", subject="freeText"),
     Int64("commit_timestamp", "0+", unit="time_ms", volatile=True),
     Int64("expire_timestamp", "1", default=-1, unit="time_ms", volatile=True),
     Uuid("topic_id", "4+", tag=0, volatile=True),
@@ -60,7 +60,7 @@ GROUP_METADATA_VALUE = coordinator_value(
 ).of(
     String("protocol_type", "0+", enum="ClassicGroupProtocolType"),
     Int32("generation", "0+", volatile=True),
-    String("protocol", "0+", nullable="0+"),
+    String("protocol", "0+", nullable="0+", word="ProtocolName"),
     String("leader", "0+", nullable="0+", subject="memberId"),
     Int64("current_state_timestamp", "2+", default=-1, unit="time_ms", volatile=True),
     Array("members", "0+").of(*MEMBER_METADATA),

@@ -85,12 +85,12 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
         Array("subscribed_topic_names", "0+", subject="topicName").of(String),
         String("subscribed_topic_regex", "0+", nullable="0+", subject="topicName"),
         Int32("rebalance_timeout_ms", "0+", default=-1),
-        String("server_assignor", "0+", nullable="0+"),
+        String("server_assignor", "0+", nullable="0+", word="Assignor"),
         Struct("classic_member_metadata", "0+", nullable="0+", tag=0).of(
             Int32("session_timeout_ms", "0+"),
             Array("supported_protocols", "0+").of(
-                String("name", "0+"),
-                Bytes("metadata", "0+"),
+                String("name", "0+", word="Assignor"),
+                Bytes("metadata", "0+", subject="freeText"),
             ),
         ),
     )
@@ -103,14 +103,14 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
             Array("subscribed_topic_names", "0+", subject="topicName").of(String),
             String("subscribed_topic_regex", "0+", nullable="0+", subject="topicName"),
             Int32("rebalance_timeout_ms", "0+", default=-1),
-            String("server_assignor", "0+", nullable="0+"),
+            String("server_assignor", "0+", nullable="0+", word="Assignor"),
             Array("assignors", "0+").of(
-                String("name", "0+"),
+                String("name", "0+", word="Assignor"),
                 Int16("minimum_version", "0+"),
                 Int16("maximum_version", "0+"),
                 Int8("reason", "0+"),
                 Int16("version", "0+"),
-                Bytes("metadata", "0+"),
+                Bytes("metadata", "0+", subject="freeText"),
             ),
         ),
         variant(0, releases="3.5.0-3.5.2", flexible=True).of(
@@ -122,12 +122,12 @@ CONSUMER_GROUP_MEMBER_METADATA_VALUE = (
             Array("subscribed_topic_names", "0+", subject="topicName").of(String),
             String("subscribed_topic_regex", "0+", nullable="0+", subject="topicName"),
             Array("assignors", "0+").of(
-                String("name", "0+"),
+                String("name", "0+", word="Assignor"),
                 Int16("minimum_version", "0+"),
                 Int16("maximum_version", "0+"),
                 Int8("reason", "0+"),
                 Int16("version", "0+"),
-                Bytes("metadata", "0+"),
+                Bytes("metadata", "0+", subject="freeText"),
             ),
         ),
     )
@@ -171,7 +171,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = (
                 Array("partitions", "0+").of(Int32),
             ),
             Int16("metadata_version", "0+"),
-            Bytes("metadata_bytes", "0+"),
+            Bytes("metadata_bytes", "0+", subject="freeText"),
         ),
     )
 )
@@ -219,7 +219,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
             ),
             Int8("error", "0+"),
             Int16("metadata_version", "0+"),
-            Bytes("metadata_bytes", "0+"),
+            Bytes("metadata_bytes", "0+", subject="freeText"),
         ),
         variant(0, releases="3.5.0-3.5.2", flexible=True).of(
             Int32("member_epoch", "0+", volatile=True),
@@ -229,7 +229,7 @@ CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE = (
                 Array("partitions", "0+").of(Int32),
             ),
             Int16("metadata_version", "0+"),
-            Bytes("metadata_bytes", "0+"),
+            Bytes("metadata_bytes", "0+", subject="freeText"),
         ),
     )
 )

@@ -18,8 +18,8 @@ STREAMS_GROUP_METADATA_KEY = coordinator_key("StreamsGroupMetadataKey", key=17, 
 )
 
 LAST_ASSIGNMENT_CONFIG = (
-    String("key", "0+"),
-    String("value", "0+"),
+    String("key", "0+", word="ConfigName"),
+    String("value", "0+", subject="configValue"),
 )
 
 STREAMS_GROUP_METADATA_VALUE = coordinator_value(
@@ -46,8 +46,8 @@ ENDPOINT = (
 )
 
 KEY_VALUE = (
-    String("key", "0+"),
-    String("value", "0+"),
+    String("key", "0+", subject="clientTag"),
+    String("value", "0+", subject="clientTag"),
 )
 
 STREAMS_GROUP_MEMBER_METADATA_VALUE = coordinator_value(
@@ -85,7 +85,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = coordinator_key(
 )
 
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE_TASK_IDS = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Array("partitions", "0+").of(Int32),
 )
 
@@ -105,7 +105,7 @@ STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = coordinator_key(
 )
 
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE_TASK_IDS = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Array("partitions", "0+").of(Int32),
     Array("assignment_epochs", "0+", nullable="0+", tag=0, volatile=True).of(Int32),
 )
@@ -135,12 +135,12 @@ STREAMS_GROUP_TOPOLOGY_KEY = coordinator_key("StreamsGroupTopologyKey", key=23, 
 )
 
 TOPIC_CONFIG = (
-    String("key", "0+"),
-    String("value", "0+"),
+    String("key", "0+", word="ConfigName"),
+    String("value", "0+", subject="configValue"),
 )
 
 TOPIC_INFO = (
-    String("name", "0+"),
+    String("name", "0+", subject="topicName"),
     Int32("partitions", "0+"),
     Int16("replication_factor", "0+"),
     Array("topic_configs", "0+").of(*TOPIC_CONFIG),
@@ -151,7 +151,7 @@ STREAMS_GROUP_TOPOLOGY_VALUE = coordinator_value(
 ).of(
     Int32("epoch", "0+"),
     Array("subtopologies", "0+").of(
-        String("subtopology_id", "0+"),
+        String("subtopology_id", "0+", subject="subtopologyId"),
         Array("source_topics", "0+", subject="topicName").of(String),
         Array("source_topic_regex", "0+", subject="topicName").of(String),
         Array("state_changelog_topics", "0+").of(*TOPIC_INFO),

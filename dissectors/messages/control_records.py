@@ -73,7 +73,7 @@ VOTERS_RECORD = data("VotersRecord", versions="0", flexible="0+").of(
         Int32("voter_id", "0+", entity="brokerId"),
         Uuid("voter_directory_id", "0+", volatile=True),
         Array("endpoints", "0+").of(
-            String("name", "0+", map_key=True),
+            String("name", "0+", map_key=True, word="Listener"),
             String("host", "0+", subject="address"),
             Uint16("port", "0+"),
         ),

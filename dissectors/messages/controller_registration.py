@@ -9,13 +9,13 @@ CONTROLLER_REGISTRATION_REQUEST = request(
     Uuid("incarnation_id", "0+", volatile=True),
     Bool("zk_migration_ready", "0+"),
     Array("listeners", "0+").of(
-        String("name", "0+", map_key=True),
+        String("name", "0+", map_key=True, word="Listener"),
         String("host", "0+", subject="address"),
         Uint16("port", "0+"),
         Int16("security_protocol", "0+", enum="SecurityProtocol"),
     ),
     Array("features", "0+").of(
-        String("name", "0+", map_key=True),
+        String("name", "0+", map_key=True, word="Feature"),
         Int16("min_supported_version", "0+", enum="FeatureLevel"),
         Int16("max_supported_version", "0+", enum="FeatureLevel"),
     ),

@@ -5,10 +5,10 @@ from dissectors.schema import Array, Bytes, Int16, Int32, Int64, String, request
 CREATE_DELEGATION_TOKEN_REQUEST = request(
     "CreateDelegationToken", key=38, versions="0-3", flexible="2+"
 ).of(
-    String("owner_principal_type", "3+", nullable="3+"),
+    String("owner_principal_type", "3+", nullable="3+", word="PrincipalType"),
     String("owner_principal_name", "3+", nullable="3+", subject="principal"),
     Array("renewers", "0+").of(
-        String("principal_type", "0+"),
+        String("principal_type", "0+", word="PrincipalType"),
         String("principal_name", "0+", subject="principal"),
     ),
     Int64("max_lifetime_ms", "0+"),
@@ -18,9 +18,9 @@ CREATE_DELEGATION_TOKEN_RESPONSE = response(
     "CreateDelegationToken", key=38, versions="0-3", flexible="2+"
 ).of(
     Int16("error_code", "0+", enum="ErrorCode"),
-    String("principal_type", "0+"),
+    String("principal_type", "0+", word="PrincipalType"),
     String("principal_name", "0+", subject="principal"),
-    String("token_requester_principal_type", "3+"),
+    String("token_requester_principal_type", "3+", word="PrincipalType"),
     String("token_requester_principal_name", "3+", subject="principal"),
     Int64("issue_timestamp_ms", "0+", unit="time_ms", volatile=True),
     Int64("expiry_timestamp_ms", "0+", unit="time_ms", volatile=True),

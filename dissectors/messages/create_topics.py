@@ -12,7 +12,7 @@ CREATE_TOPICS_REQUEST = request("CreateTopics", key=19, versions="0-7", flexible
             Array("broker_ids", "0+", entity="brokerId").of(Int32),
         ),
         Array("configs", "0+").of(
-            String("name", "0+", map_key=True),
+            String("name", "0+", map_key=True, word="ConfigName"),
             String("value", "0+", nullable="0+", subject="configValue"),
         ),
     ),
@@ -31,7 +31,7 @@ CREATE_TOPICS_RESPONSE = response("CreateTopics", key=19, versions="0-7", flexib
         Int32("num_partitions", "5+", default=-1),
         Int16("replication_factor", "5+", default=-1),
         Array("configs", "5+", nullable="5+").of(
-            String("name", "5+"),
+            String("name", "5+", word="ConfigName"),
             String("value", "5+", nullable="5+", subject="configValue"),
             Bool("read_only", "5+"),
             Int8("config_source", "5+", default=-1, enum="ConfigSource"),

@@ -25,7 +25,7 @@ DESCRIBE_CLIENT_QUOTAS_RESPONSE = response(
             String("entity_name", "0+", nullable="0+", subject="resourceName"),
         ),
         Array("values", "0+").of(
-            String("key", "0+"),
+            String("key", "0+", word="QuotaKey"),
             Float64("value", "0+"),
         ),
     ),

@@ -6,7 +6,7 @@ DESCRIBE_DELEGATION_TOKEN_REQUEST = request(
     "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"
 ).of(
     Array("owners", "0+", nullable="0+").of(
-        String("principal_type", "0+"),
+        String("principal_type", "0+", word="PrincipalType"),
         String("principal_name", "0+", subject="principal"),
     ),
 )
@@ -16,9 +16,9 @@ DESCRIBE_DELEGATION_TOKEN_RESPONSE = response(
 ).of(
     Int16("error_code", "0+", enum="ErrorCode"),
     Array("tokens", "0+").of(
-        String("principal_type", "0+"),
+        String("principal_type", "0+", word="PrincipalType"),
         String("principal_name", "0+", subject="principal"),
-        String("token_requester_principal_type", "3+"),
+        String("token_requester_principal_type", "3+", word="PrincipalType"),
         String("token_requester_principal_name", "3+", subject="principal"),
         Int64("issue_timestamp", "0+", unit="time_ms", volatile=True),
         Int64("expiry_timestamp", "0+", unit="time_ms", volatile=True),
@@ -26,7 +26,7 @@ DESCRIBE_DELEGATION_TOKEN_RESPONSE = response(
         String("token_id", "0+", volatile=True, subject="tokenId"),
         Bytes("hmac", "0+", secret=True, volatile=True),
         Array("renewers", "0+").of(
-            String("principal_type", "0+"),
+            String("principal_type", "0+", word="PrincipalType"),
             String("principal_name", "0+", subject="principal"),
         ),
     ),

@@ -15,7 +15,7 @@ DESCRIBE_GROUPS_RESPONSE = response("DescribeGroups", key=15, versions="0-6", fl
         String("group_id", "0+", entity="groupId"),
         String("group_state", "0+", enum="GroupState"),
         String("protocol_type", "0+", enum="ClassicGroupProtocolType"),
-        String("protocol_data", "0+"),
+        String("protocol_data", "0+", word="ProtocolName"),
         Array("members", "0+").of(
             String("member_id", "0+", volatile=True, subject="memberId"),
             String("group_instance_id", "4+", nullable="4+", default=None, subject="memberId"),

@@ -38,7 +38,7 @@ DESCRIBE_QUORUM_RESPONSE = response("DescribeQuorum", key=55, versions="0-2", fl
     Array("nodes", "2+").of(
         Int32("node_id", "2+", entity="brokerId", map_key=True),
         Array("listeners", "2+").of(
-            String("name", "2+", map_key=True),
+            String("name", "2+", map_key=True, word="Listener"),
             String("host", "2+", subject="address"),
             Uint16("port", "2+"),
         ),

@@ -20,7 +20,7 @@ END_QUORUM_EPOCH_REQUEST = (
             ),
         ),
         Array("leader_endpoints", "1+").of(
-            String("name", "1+", map_key=True),
+            String("name", "1+", map_key=True, word="Listener"),
             String("host", "1+", subject="address"),
             Uint16("port", "1+"),
         ),

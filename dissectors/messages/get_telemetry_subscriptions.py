@@ -19,5 +19,5 @@ GET_TELEMETRY_SUBSCRIPTIONS_RESPONSE = response(
     Int32("push_interval_ms", "0+"),
     Int32("telemetry_max_bytes", "0+"),
     Bool("delta_temporality", "0+"),
-    Array("requested_metrics", "0+").of(String),
+    Array("requested_metrics", "0+", word="MetricName").of(String),
 )

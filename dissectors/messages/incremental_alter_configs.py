@@ -9,7 +9,7 @@ INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
         Int8("resource_type", "0+", map_key=True, enum="ConfigResourceType"),
         String("resource_name", "0+", map_key=True, subject="resourceName"),
         Array("configs", "0+").of(
-            String("name", "0+", map_key=True),
+            String("name", "0+", map_key=True, word="ConfigName"),
             Int8("config_operation", "0+", map_key=True, enum="ConfigOperation"),
             String("value", "0+", nullable="0+", subject="configValue"),
         ),

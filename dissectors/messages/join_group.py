@@ -10,7 +10,7 @@ JOIN_GROUP_REQUEST = request("JoinGroup", key=11, versions="0-9", flexible="6+")
     String("group_instance_id", "5+", nullable="5+", default=None, subject="memberId"),
     String("protocol_type", "0+", enum="ClassicGroupProtocolType"),
     Array("protocols", "0+").of(
-        String("name", "0+", map_key=True),
+        String("name", "0+", map_key=True, word="ProtocolName"),
         Bytes("metadata", "0+"),
     ),
     String("reason", "8+", nullable="8+", default=None, subject="freeText"),
@@ -21,7 +21,7 @@ JOIN_GROUP_RESPONSE = response("JoinGroup", key=11, versions="0-9", flexible="6+
     Int16("error_code", "0+", enum="ErrorCode"),
     Int32("generation_id", "0+", default=-1, volatile=True),
     String("protocol_type", "7+", nullable="7+", default=None, enum="ClassicGroupProtocolType"),
-    String("protocol_name", "0+", nullable="7+"),
+    String("protocol_name", "0+", nullable="7+", word="ProtocolName"),
     String("leader", "0+", subject="memberId"),
     Bool("skip_assignment", "9+", default=False),
     String("member_id", "0+", volatile=True, subject="memberId"),

@@ -29,6 +29,12 @@ MESSAGE_SET_ENTRY = data("MessageSetEntry", versions="0-1").of(
     Int8("magic", "0+"),
     Int8("attributes", "0+", doc="bits 0-2 codec, 3 log append time"),
     Int64("timestamp", "1", unit="time_ms", volatile=True),
-    Bytes("key", "0+", nullable="0+"),
-    Bytes("value", "0+", nullable="0+", doc="with a codec a compressed message set"),
+    Bytes("key", "0+", nullable="0+", subject="freeText"),
+    Bytes(
+        "value",
+        "0+",
+        nullable="0+",
+        doc="with a codec a compressed message set",
+        subject="freeText",
+    ),
 )

@@ -35,7 +35,7 @@ REMOTE_LOG_SEGMENT_METADATA_RECORD = (
             Int64("offset", "0+"),
         ),
         Int32("segment_size_in_bytes", "0+"),
-        Bytes("custom_metadata", "0+", nullable="0+", default=None),
+        Bytes("custom_metadata", "0+", nullable="0+", default=None, subject="freeText"),
         Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         Bool("txn_index_empty", "0+", tag=0),
     )
@@ -77,7 +77,7 @@ REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD = (
         ),
         Int32("broker_id", "0+", subject="brokerId"),
         Int64("event_timestamp_ms", "0+", unit="time_ms", volatile=True),
-        Bytes("custom_metadata", "0+", nullable="0+", default=None),
+        Bytes("custom_metadata", "0+", nullable="0+", default=None, subject="freeText"),
         Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
     )
     .but(
@@ -124,7 +124,7 @@ REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD = (
             Int64("offset", "0+"),
         ),
         Int32("segment_size_in_bytes", "0+"),
-        Bytes("custom_metadata", "0+", nullable="0+", default=None),
+        Bytes("custom_metadata", "0+", nullable="0+", default=None, subject="freeText"),
         Int8("remote_log_segment_state", "0+", enum="RemoteLogSegmentState"),
         Bool("txn_index_empty", "0+", tag=0),
     )

@@ -28,7 +28,7 @@ SHARE_GROUP_DESCRIBE_RESPONSE = response(
         String("group_state", "0+", enum="GroupState"),
         Int32("group_epoch", "0+", volatile=True),
         Int32("assignment_epoch", "0+", volatile=True),
-        String("assignor_name", "0+"),
+        String("assignor_name", "0+", word="Assignor"),
         Array("members", "0+").of(
             String("member_id", "0+", volatile=True, subject="memberId"),
             String("rack_id", "0+", nullable="0+", default=None, subject="rack"),

@@ -27,13 +27,18 @@ ENDPOINT = (
     Uint16("port", "0+"),
 )
 
-KEY_VALUE = (
-    String("key", "0+"),
-    String("value", "0+"),
+CLIENT_TAG = (
+    String("key", "0+", subject="clientTag"),
+    String("value", "0+", subject="clientTag"),
+)
+
+TOPIC_CONFIG = (
+    String("key", "0+", word="ConfigName"),
+    String("value", "0+", subject="configValue"),
 )
 
 TASK_IDS = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Array("partitions", "0+").of(Int32),
 )
 
@@ -44,7 +49,7 @@ ASSIGNMENT = (
 )
 
 TASK_OFFSET = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Int32("partition", "0+"),
     Int64("offset", "0+"),
 )
@@ -53,16 +58,16 @@ TOPIC_INFO = (
     String("name", "0+", entity="topicName"),
     Int32("partitions", "0+"),
     Int16("replication_factor", "0+"),
-    Array("topic_configs", "0+").of(*KEY_VALUE),
+    Array("topic_configs", "0+").of(*TOPIC_CONFIG),
 )
 
 TOPOLOGY_DESCRIPTION_NODE = (
-    String("name", "1+"),
+    String("name", "1+", subject="nodeName"),
     Int8("node_type", "1+", enum="StreamsTopologyNodeType"),
     Array("source_topics", "1+", entity="topicName").of(String),
     String("sink_topic", "1+", nullable="1+", default=None, entity="topicName"),
     Array("stores", "1+", subject="storeName").of(String),
-    Array("successors", "1+", subject="storeName").of(String),
+    Array("successors", "1+", subject="nodeName").of(String),
 )
 
 TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
@@ -71,7 +76,7 @@ TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
 )
 
 TOPOLOGY_DESCRIPTION_SUBTOPOLOGY = (
-    String("subtopology_id", "1+"),
+    String("subtopology_id", "1+", subject="subtopologyId"),
     Array("nodes", "1+").of(*TOPOLOGY_DESCRIPTION_NODE),
 )
 
@@ -94,7 +99,7 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
         Struct("topology", "0+", nullable="0+", default=None).of(
             Int32("epoch", "0+"),
             Array("subtopologies", "0+", nullable="0+", default=None).of(
-                String("subtopology_id", "0+"),
+                String("subtopology_id", "0+", subject="subtopologyId"),
                 Array("source_topics", "0+", entity="topicName").of(String),
                 Array("repartition_sink_topics", "0+", entity="topicName").of(String),
                 Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
@@ -111,7 +116,7 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
             Int32("topology_epoch", "0+"),
             String("process_id", "0+", subject="memberId"),
             Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
-            Array("client_tags", "0+").of(*KEY_VALUE),
+            Array("client_tags", "0+").of(*CLIENT_TAG),
             Array("task_offsets", "0+").of(*TASK_OFFSET),
             Array("task_end_offsets", "0+").of(*TASK_OFFSET),
             Struct("assignment", "0+").of(*ASSIGNMENT),
@@ -123,6 +128,6 @@ STREAMS_GROUP_DESCRIBE_RESPONSE = response(
         Int8(
             "topology_description_status", "1+", default=0, enum="StreamsTopologyDescriptionStatus"
         ),
-        String("assignor_name", "1+", nullable="1+", default=None),
+        String("assignor_name", "1+", nullable="1+", default=None, word="Assignor"),
     ),
 )

@@ -19,18 +19,23 @@ ENDPOINT = (
     Uint16("port", "0+"),
 )
 
-KEY_VALUE = (
-    String("key", "0+"),
-    String("value", "0+"),
+CLIENT_TAG = (
+    String("key", "0+", subject="clientTag"),
+    String("value", "0+", subject="clientTag"),
+)
+
+TOPIC_CONFIG = (
+    String("key", "0+", word="ConfigName"),
+    String("value", "0+", subject="configValue"),
 )
 
 TASK_IDS = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Array("partitions", "0+").of(Int32),
 )
 
 TASK_OFFSET = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Int32("partition", "0+"),
     Int64("offset", "0+"),
 )
@@ -39,7 +44,7 @@ TOPIC_INFO = (
     String("name", "0+", entity="topicName"),
     Int32("partitions", "0+"),
     Int16("replication_factor", "0+"),
-    Array("topic_configs", "0+").of(*KEY_VALUE),
+    Array("topic_configs", "0+").of(*TOPIC_CONFIG),
 )
 
 STREAMS_GROUP_HEARTBEAT_REQUEST = request(
@@ -55,7 +60,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
     Struct("topology", "0+", nullable="0+", default=None).of(
         Int32("epoch", "0+"),
         Array("subtopologies", "0+").of(
-            String("subtopology_id", "0+"),
+            String("subtopology_id", "0+", subject="subtopologyId"),
             Array("source_topics", "0+", entity="topicName").of(String),
             Array("source_topic_regex", "0+", subject="topicName").of(String),
             Array("state_changelog_topics", "0+").of(*TOPIC_INFO),
@@ -73,7 +78,7 @@ STREAMS_GROUP_HEARTBEAT_REQUEST = request(
     Array("warmup_tasks", "0+", nullable="0+", default=None).of(*TASK_IDS),
     String("process_id", "0+", nullable="0+", default=None, subject="memberId"),
     Struct("user_endpoint", "0+", nullable="0+", default=None).of(*ENDPOINT),
-    Array("client_tags", "0+", nullable="0+", default=None).of(*KEY_VALUE),
+    Array("client_tags", "0+", nullable="0+", default=None).of(*CLIENT_TAG),
     Array("task_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
     Array("task_end_offsets", "0+", nullable="0+", default=None).of(*TASK_OFFSET),
     Bool("shutdown_application", "0+", default=False),

@@ -3,12 +3,12 @@
 from dissectors.schema import Array, Int8, Int16, Int32, String, Struct, request, response
 
 TOPOLOGY_DESCRIPTION_NODE = (
-    String("name", "0+"),
+    String("name", "0+", subject="nodeName"),
     Int8("node_type", "0+", enum="StreamsTopologyNodeType"),
     Array("source_topics", "0+", entity="topicName").of(String),
     String("sink_topic", "0+", nullable="0+", default=None, entity="topicName"),
     Array("stores", "0+", subject="storeName").of(String),
-    Array("successors", "0+", subject="storeName").of(String),
+    Array("successors", "0+", subject="nodeName").of(String),
 )
 
 TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
@@ -17,7 +17,7 @@ TOPOLOGY_DESCRIPTION_GLOBAL_STORE = (
 )
 
 TOPOLOGY_DESCRIPTION_SUBTOPOLOGY = (
-    String("subtopology_id", "0+"),
+    String("subtopology_id", "0+", subject="subtopologyId"),
     Array("nodes", "0+").of(*TOPOLOGY_DESCRIPTION_NODE),
 )
 

@@ -3,8 +3,8 @@
 from dissectors.schema import Array, Bytes, Int8, Int32, Int64, String, Uuid, data
 
 CLIENT_TAG = (
-    Bytes("key", "11+"),
-    Bytes("value", "11+"),
+    Bytes("key", "11+", subject="freeText"),
+    Bytes("value", "11+", subject="freeText"),
 )
 
 PARTITION_TO_OFFSET_SUM = (
@@ -21,7 +21,7 @@ TASK_OFFSET_SUM = (
     Int32("topic_group_id", "7+"),
     Int32("partition", "10+"),
     Int64("offset_sum", "10+"),
-    String("named_topology", "10+", nullable="10+"),
+    String("named_topology", "10+", nullable="10+", subject="nodeName"),
     Array("partition_to_offset_sum", "7-9").of(*PARTITION_TO_OFFSET_SUM),
 )
 
@@ -31,7 +31,7 @@ SUBSCRIPTION_INFO_DATA = data("SubscriptionInfoData", versions="1-11").of(
     Uuid("process_id", "1+", volatile=True),
     Array("prev_tasks", "1-6").of(*TASK_ID),
     Array("standby_tasks", "1-6").of(*TASK_ID),
-    Bytes("user_end_point", "2+"),
+    Bytes("user_end_point", "2+", subject="freeText"),
     Array("task_offset_sums", "7+").of(*TASK_OFFSET_SUM),
     Int8("unique_field", "8+"),
     Int32("error_code", "9+", enum="ErrorCode"),

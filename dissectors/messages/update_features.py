@@ -5,7 +5,7 @@ from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, 
 UPDATE_FEATURES_REQUEST = request("UpdateFeatures", key=57, versions="0-2", flexible="0+").of(
     Int32("timeout_ms", "0+", default=60000),
     Array("feature_updates", "0+").of(
-        String("feature", "0+", map_key=True),
+        String("feature", "0+", map_key=True, word="Feature"),
         Int16("max_version_level", "0+", enum="FeatureLevel"),
         Bool("allow_downgrade", "0"),
         Int8("upgrade_type", "1+", default=1, enum="FeatureUpgradeType"),
@@ -18,7 +18,7 @@ UPDATE_FEATURES_RESPONSE = response("UpdateFeatures", key=57, versions="0-2", fl
     Int16("error_code", "0+", enum="ErrorCode"),
     String("error_message", "0+", nullable="0+", subject="freeText"),
     Array("results", "0-1").of(
-        String("feature", "0+", map_key=True),
+        String("feature", "0+", map_key=True, word="Feature"),
         Int16("error_code", "0+", enum="ErrorCode"),
         String("error_message", "0+", nullable="0+", subject="freeText"),
     ),

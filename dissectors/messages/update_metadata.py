@@ -44,7 +44,7 @@ UPDATE_METADATA_REQUEST = request("UpdateMetadata", key=6, versions="0-8", flexi
         Array("endpoints", "1+").of(
             Int32("port", "1+"),
             String("host", "1+", subject="address"),
-            String("listener", "3+"),
+            String("listener", "3+", word="Listener"),
             Int16("security_protocol", "1+", enum="SecurityProtocol"),
         ),
         String("rack", "2+", nullable="2+", subject="rack"),

@@ -15,6 +15,7 @@ from dissectors.record_redaction import redacted_records
 from dissectors.record_writer import encode_batch, encode_message_set
 from dissectors.records import Partial, Record, batches, crc_ok, open_batch
 from dissectors.registry import decode_request, decode_response, layout_of
+from dissectors.values import Uuid
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
 
@@ -47,7 +48,7 @@ def test_values_become_asterisks_and_the_batch_stays_whole(codec):
     assert [(row.offset, row.timestamp) for row in rows] == [(7, 1000), (8, 1001), (10, 999)]
     first = next(iter(batches(hidden)))
     assert (first.producer_id, first.base_sequence, first.leader_epoch) == (5, 3, 2)
-    (row, *_) = opened(redacted_records(data, keys=True, names=True))
+    (row, *_) = opened(redacted_records(data, keys=True, names=lambda layout, body: body))
     assert (row.key, row.headers[0][0]) == (b"*" * 5, "*" * 6)
 
 
@@ -90,11 +91,17 @@ def test_names_are_the_same_everywhere_and_keep_what_everybody_has():
     assert names.name("orders", "resourceName") == "topic-1"
     assert names.name("__consumer_offsets", "topicName") == "__consumer_offsets"
     assert names.name("User:alice", "principal") == "User:user-1"
-    assert names.coordinator_key("team:AAAA:0", 2) == "group-1:AAAA:0"
+    topic_id = Uuid(bytes(range(16)))
+    key = names.coordinator_key(f"team:{topic_id}:0", 2)
+    assert key == f"group-1:{names.uuid(topic_id)}:0"
+    assert names.coordinator_key(f"team:{topic_id}:0", 0) == key
+    assert names.coordinator_key("te:am:word:other", 2) == "group-2"
     assert names.host("/192.0.2.7") == "/10.0.0.1"
     assert names.host("192.0.2.7") == "10.0.0.1"
     assert names.host("2001:db8::7") == "fd00::2"
     assert names.host("127.0.0.1") == "127.0.0.1"
+    assert names.host("93.184.216.34") == "11.0.0.3"
+    assert names.host("100.64.3.4") == "100.64.0.4"
     assert names.host("broker.corp.example") == "host-1"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dissectors import registry
+from dissectors.config_names import CONFIG_NAMES
 from dissectors.internal import decode, without_secrets
 from dissectors.layout import ArrayWire, StructWire, Wire
 from dissectors.masking import has_secrets, is_sensitive, masked, secrets_of
@@ -195,3 +196,149 @@ def test_other_configs_stay() -> None:
     body = {"resource_type": 2, "resource_name": "t", "name": "retention.ms", "value": "1"}
     assert masked(layout, body) == body
     assert list(secrets_of(layout, body)) == []
+
+
+SECRET_NAMES = [
+    "db.passwd",
+    "x.pwd",
+    "my.apikey",
+    " ssl.keystore.password ",
+    "ssl.key.password\t",
+    "\xa0my.secret\u200b",
+    "dbPassword",
+    "DB_PWD",
+    "AWS_SECRET_ACCESS_KEY",
+    "my.api-key",
+    "api.key.value",
+    "db.password.value",
+    "basic.auth.user.info",
+    "my password",
+    "listener.name.x.plain.sasl.jaas.config",
+    "producer.override.sasl.jaas.config",
+    "azure.account.key",
+    "db.pass",
+    "x.pw",
+    "github.pat",
+    "SSL.KEYSTORE.PASSWORD",
+    "apikey",
+    "token",
+    "pwd",
+    "encryption.key",
+    "db.passphrase1",
+    "user.password.1",
+]
+HARMLESS_NAMES = [
+    "ssl.keystore.location",
+    "key.serializer",
+    "key.converter",
+    "ssl.keystore.type",
+    "retention.ms",
+    "connection.url",
+    "delegation.token.max.lifetime.ms",
+    "delegation.token.expiry.check.interval.ms",
+    "secret.provider.class",
+    "sasl.oauthbearer.token.endpoint.url",
+    "listener.name.x.ssl.keystore.location",
+    "password.encoder.key.length",
+    "password.encoder.iterations",
+    "bypass.mode",
+    "compass.x",
+    "monkey",
+    "cleanup.policy",
+    "authorizer.class.name",
+]
+SECRET_VALUES = [
+    "jdbc:mysql://user:pw@host/db",
+    "https://h/db?password=x",
+    "https://h/?a=b&token=abc",
+    "jdbc:sqlserver://h;user=a;pwd=b",
+    'org.x.PlainLoginModule required username="x" password="y";',
+    '{"password": "x"}',
+    "https://ghp_token@github.com/x",
+    "redis://:pw@h",
+    "Endpoint=sb://x/;SharedAccessKeyName=r;SharedAccessKey=abc",
+    "-----BEGIN RSA PRIVATE KEY-----",
+    "Bearer abcdefghijk",
+    "x" * 100_000,
+]
+HARMLESS_VALUES = [
+    "PLAINTEXT://h:9092,SSL://h:9093",
+    "RULE:[1:$1@$0](.*@MYDOMAIN.COM)s/@.*//",
+    "https://h:8080/oauth/token",
+    "PLAINTEXT:PLAINTEXT,SSL:SSL",
+    "compact,delete",
+]
+
+
+def altered(name: str, value: str) -> str:
+    """The value of a config in a request, as it is shown and kept."""
+    layout = registry.layout_of("IncrementalAlterConfigsRequest", 1)
+    config = {"name": name, "config_operation": 0, "value": value}
+    resource = {"resource_type": 4, "resource_name": "", "configs": [config]}
+    body = masked(layout, {"resources": [resource], "validate_only": False})
+    return str(body["resources"][0]["configs"][0]["value"])
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_what_people_call_their_secrets_is_masked(name: str) -> None:
+    assert altered(name, "hunter2") == "*" * 7
+
+
+@pytest.mark.parametrize("name", HARMLESS_NAMES)
+def test_what_only_sounds_like_a_secret_stays(name: str) -> None:
+    assert altered(name, "value") == "value"
+
+
+@pytest.mark.parametrize("value", SECRET_VALUES)
+def test_a_secret_inside_a_value_is_masked_whatever_the_name(value: str) -> None:
+    assert set(altered("connection.url", value)) == {"*"}
+    assert len(altered("x", value)) == len(value)
+
+
+@pytest.mark.parametrize("value", HARMLESS_VALUES)
+def test_addresses_and_rules_stay(value: str) -> None:
+    assert altered("listeners", value) == value
+
+
+def test_kafkas_own_configs_are_masked_where_they_are_of_type_password() -> None:
+    assert sorted(name for name in CONFIG_NAMES if is_sensitive(name)) == [
+        "delegation.token.master.key",
+        "delegation.token.secret.key",
+        "password.encoder.old.secret",
+        "password.encoder.secret",
+        "sasl.jaas.config",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.password",
+        "ssl.truststore.certificates",
+        "ssl.truststore.password",
+        "zookeeper.ssl.keystore.password",
+        "zookeeper.ssl.truststore.password",
+    ]
+
+
+def test_secrets_in_configs_of_streams_topics_are_masked() -> None:
+    layout = registry.layout_of("StreamsGroupHeartbeatRequest", 1)
+    slots = {"key": "my.apikey", "value": "hunter2"}
+    topic = {"name": "t", "partitions": 1, "replication_factor": 1, "topic_configs": [slots]}
+    body = registry.example("StreamsGroupHeartbeatRequest", 1)
+    part = {
+        "subtopology_id": "0",
+        "source_topics": [],
+        "source_topic_regex": [],
+        "state_changelog_topics": [topic],
+        "repartition_sink_topics": [],
+        "repartition_source_topics": [],
+        "copartition_groups": [],
+    }
+    body["topology"] = {"epoch": 0, "subtopologies": [part]}
+    assert b"hunter2" not in registry.write_layout(layout, masked(layout, body))
+
+
+def test_a_hostile_name_or_value_takes_no_time() -> None:
+    assert is_sensitive("." * 32_000)
+    assert not is_sensitive("." * 500)
+    assert altered("x", "://" * 20_000) == "://" * 20_000
