@@ -14,7 +14,7 @@ LIST_TRANSACTIONS_REQUEST = request("ListTransactions", key=66, versions="0-2", 
 LIST_TRANSACTIONS_RESPONSE = response("ListTransactions", key=66, versions="0-2", flexible="0+").of(
     Int32("throttle_time_ms", "0+", volatile=True),
     Int16("error_code", "0+", enum="ErrorCode"),
-    Array("unknown_state_filters", "0+", enum="TransactionStateName").of(String),
+    Array("unknown_state_filters", "0+", subject="freeText").of(String),
     Array("transaction_states", "0+").of(
         String("transactional_id", "0+", entity="transactionalId"),
         Int64("producer_id", "0+", entity="producerId", enum="ProducerId", volatile=True),
