@@ -84,6 +84,7 @@ class Consumers(Detector):
             "partitions of subscribed topics are assigned to nobody",
             "Their records pile up unread: the leader knows fewer partitions than there are, or a "
             "custom assignor leaves some out.",
+            brief="partitions of group {group} without a member",
         ),
     )
 

@@ -14,6 +14,7 @@ from analyzer.findings.errors import ErrorCodes
 from analyzer.findings.framing import Framing
 from analyzer.findings.leaders import Leaders
 from analyzer.findings.lookups import Lookups
+from analyzer.findings.memberships import Memberships
 from analyzer.findings.outages import Outages
 from analyzer.findings.rebalances import Rebalances
 from analyzer.findings.resets import Resets
@@ -29,6 +30,7 @@ from analyzer.findings.versions import Versions
 DETECTORS: Final[tuple[type[Detector], ...]] = (
     Versions,
     Rebalances,
+    Memberships,
     Addresses,
     Slowness,
     Unanswered,

@@ -32,7 +32,7 @@ AGAIN: Final = ("lookup-storm", "short-connections", "address-never-used", *LOST
 """What a client does that cannot work: it asks, connects and tries again."""
 GROUP: Final = (
     "rebalance-expired",
-    "rebalance-often",
+    "rebalance-storm",
     "rebalance-restarts",
     "rebalance-slow",
     "redelivered",
@@ -129,13 +129,26 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("rebalance-expired", "rebalance-fenced", "rebalance-restarts"),
-        ("redelivered", "rebalance-often", "rebalance-slow"),
+        ("redelivered", "rebalance-storm", "rebalance-slow"),
         ("group",),
         "a member that is gone without a word makes the group rebalance, and what it had not "
         "committed is read again",
     ),
     Explanation(
-        ("rebalance-often",),
+        ("two-applications",),
+        ("owned-by-none", "idle-members", *GROUP),
+        ("group",),
+        "the leader knows the topics of its own application only, and each start of one makes the "
+        "other rebalance",
+    ),
+    Explanation(
+        ("owned-by-none",),
+        ("idle-members",),
+        ("group",),
+        "who would have got these partitions has none",
+    ),
+    Explanation(
+        ("rebalance-storm",),
         ("rebalance-slow", "redelivered"),
         ("group",),
         "each rebalance stops the group, and records that were not committed are read again",

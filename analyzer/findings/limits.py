@@ -46,6 +46,12 @@ LIMITS: Final[dict[str, Limit]] = {
         2 * SECOND, "ns", "clients refresh with a backoff of up to a second (retry.backoff.max.ms)"
     ),
     "rebalances.many": Limit(3, "count", "apart from its forming, a group should hardly rebalance"),
+    "rebalances.returns": Limit(
+        2, "count", "times that one client came back: a deployment restarts each once"
+    ),
+    "rebalances.every": Limit(
+        60 * SECOND, "ns", "on average; members that come and go more rarely do not stop a group"
+    ),
     "rebalances.slow": Limit(
         10 * SECOND, "ns", "members stand still meanwhile (classic protocol, eager assignors)"
     ),

@@ -13,7 +13,7 @@ from analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, p
 from analyzer.text import safe
 
 if TYPE_CHECKING:
-    from analyzer.statistics.group_model import Rebalance, Story
+    from analyzer.statistics.group_model import Member, Rebalance, Story
 
 QUIET: Final = frozenset({"formed", "joined", "left", "handover", "unknown"})
 """What happens when members are started and stopped on purpose."""
@@ -84,7 +84,7 @@ class Rebalances(Detector):
             brief="group {group} rebalanced",
         ),
         Rule(
-            "rebalance-often",
+            "rebalance-storm",
             "warning",
             "a group rebalances again and again",
             "`kafkascope groups INPUT GROUP --timeline` shows who comes and goes; static members "
@@ -228,23 +228,35 @@ class Rebalances(Detector):
             # Each connector that is made or changed is one; workers keep their other tasks.
             usual.add("metadata")
         found = [r for r in story.rebalances if r.cause not in usual]
+        if len(found) < limit("rebalances.many"):
+            return
         odd = [r for r in found if r.cause not in QUIET]
-        if len(found) < limit("rebalances.many") or (
+        returns = _returns(story)
+        places = len(story.members) - sum(returns.values())
+        span = found[-1].begin_ns - found[0].begin_ns
+        restless = (
+            max(returns.values(), default=0) >= limit("rebalances.returns")
+            and len(found) >= places
+            and span <= len(found) * limit("rebalances.every")
+        )
+        if not restless and (
             len(odd) < limit("rebalances.many") and len(found) < 2 * len(story.members) + 2
         ):
             return
-        span = found[-1].begin_ns - found[0].begin_ns
         causes: dict[str, int] = {}
         for each in found:
             word = _word(each)
             causes[word] = causes.get(word, 0) + 1
         why = listed(f"{CAUSES[word]} ({count})" for word, count in causes.items())
+        often = sorted(returns.items(), key=lambda each: (-each[1], each[0]))
+        came = listed((f"{view.client(*who)} ({count})" for who, count in often), 3)
         yield self._finding(
-            "rebalance-often",
+            "rebalance-storm",
             story,
             found,
             f"group {safe(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
-            f"with {plural(len(story.members), 'member')}: {why}",
+            f"with {plural(places, 'member')}: {why}"
+            + (f"; who left and came back: {came}" if came else ""),
             view,
         )
 
@@ -280,6 +292,26 @@ class Rebalances(Detector):
             advice=advice,
             about=[("group", safe(story.group))],
         )
+
+
+def _returns(story: Story) -> dict[tuple[str | None, str], int]:
+    """(client id, host) -> how often such a client came back under a new member id after it had
+    left or was gone."""
+    clients: dict[tuple[str | None, str], list[Member]] = {}
+    for each in story.members:
+        if each.first_ns is not None:
+            clients.setdefault((each.client_id, each.host), []).append(each)
+    found = {}
+    for who, lives in clients.items():
+        ends = sorted(m.last_ns for m in lives if m.state != "active" and m.last_ns is not None)
+        used = 0
+        for begin in sorted(m.first_ns for m in lives if m.first_ns is not None):
+            # Each end is followed by one return; what is left over is another client beside it.
+            if used < len(ends) and ends[used] <= begin:
+                used += 1
+        if used:
+            found[who] = used
+    return found
 
 
 def _by_instance(text: str) -> bool:

@@ -51,6 +51,7 @@ def members_of(
         member.client_id = about.get("client_id") or member.client_id
         member.host = about.get("host") or member.host
         member.instance = about.get("instance") or member.instance
+        member.topics = tuple(about.get("topics") or member.topics)
         end = about["end_ns"] or event.time_ns
         if event.kind == "join" and (not refused or about["error"] in FENCING):
             _lived(member, event.time_ns, end)

@@ -73,6 +73,8 @@ class Member:
     epochs: set[int] = field(default_factory=set)
     assigned: list[Any] | None = None
     """The last assignment: [topic, partitions]; None when none was seen."""
+    topics: tuple[str, ...] = ()
+    """The last subscription by names; empty when none was seen, or by a pattern only."""
     state: Literal["active", "left", "expired", "fenced"] = "active"
     text: str = ""
     holder: str = ""

@@ -87,11 +87,11 @@ def test_all_kinds_that_a_line_demands_are_shared() -> None:
 
 def test_a_consequence_of_a_consequence_is_folded_into_the_cause() -> None:
     a = finding("rebalance-poll", ("group", "g"))
-    b = finding("rebalance-often", ("group", "g"), first=1)
+    b = finding("rebalance-storm", ("group", "g"), first=1)
     c = finding("redelivered", ("group", "g"), first=2, count=7)
     (cause,) = folded(linked([c, b, a]))
     assert cause.finding.id == a.id
-    assert [each.name for each in cause.consequences] == ["rebalance-often", "redelivered"]
+    assert [each.name for each in cause.consequences] == ["rebalance-storm", "redelivered"]
 
 
 def test_a_cause_is_as_bad_as_what_followed() -> None:

@@ -202,7 +202,7 @@ def test_a_group_that_rebalances_again_and_again() -> None:
         at = 10 * generation
         group.join("a", at, generation, ("a", "b"), reason="rejoin")
         group.join("b", at + 0.1, generation)
-    finding = found(group.wires.values())["rebalance-often"]
+    finding = found(group.wires.values())["rebalance-storm"]
     assert finding.text.startswith("group g rebalanced 5 times in 40 s with 2 members")
 
 

@@ -215,7 +215,7 @@ def test_each_connector_that_is_made_is_a_rebalance_of_its_workers(kind: str, of
         at = generation * 2.0
         group.join("a", at, generation, ("a", "b"), protocol_type=kind)
         group.join("b", at + 0.05, generation, protocol_type=kind)
-    assert ("rebalance-often" in found(group.wires.values())) == often
+    assert ("rebalance-storm" in found(group.wires.values())) == often
     last = group.groups().rebalances("g")[-1]["text"]
     assert last.endswith("when its topics change" if often else "when connectors change")
 

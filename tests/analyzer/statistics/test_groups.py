@@ -26,7 +26,8 @@ def subscribed(*topics: str) -> bytes:
 
 
 class Members:
-    """Members of one group, each on a connection of its own, at times in seconds."""
+    """Members of one group, each on a connection of its own, at times in seconds. Members `a#1` and
+    `a#2` are of one client, `a`."""
 
     def __init__(self) -> None:
         self.wires: dict[str, Wire] = {}
@@ -38,7 +39,8 @@ class Members:
         wire = self.wires.setdefault(name, Wire(number=len(self.wires)))
         self.ids += 1
         wire.time_ns = START + int(at * SECOND) - MS
-        wire.client(request(api, version, self.ids, name, group_id="g", **asked))
+        client = name.partition("#")[0]
+        wire.client(request(api, version, self.ids, client, group_id="g", **asked))
         wire.time_ns = START + int((at + takes) * SECOND) - MS
         wire.broker(response(api, version, self.ids, **answer))
 
