@@ -70,6 +70,8 @@ class Pace:
         """Set it to let the first reader end where it is."""
         self.pausing: Callable[[], None] = lambda: None
         """Called in the second reader before it waits for more."""
+        self.resting: Callable[[], None] = lambda: None
+        """Called in the first reader before it waits for more."""
         self._last = last
         self._reached: dict[int, int] = {}
         """How far the first reader is, by the index of the input."""
@@ -117,6 +119,7 @@ class _First:
                 if not size and grows:
                     pace.following = True
                     pace._free.set()
+                    pace.resting()
                     time.sleep(PAUSE)
                     continue
             if size:

@@ -23,8 +23,15 @@ WIDTH: Final = 70
 """Sentences are wrapped there, so that the narrowest pane shows them."""
 
 
-def around(store: Store, notes: Notes, number: int, findings: Iterable[Finding] = ()) -> list[str]:
-    """Lines, nested by two blanks a level. `findings` are those that mention it."""
+def around(
+    store: Store,
+    notes: Notes,
+    number: int,
+    findings: Iterable[Finding] = (),
+    pending: str = "",
+) -> list[str]:
+    """Lines, nested by two blanks a level. `findings` are those that mention it; `pending`: why
+    there may be more of them."""
     session = store.session
     here = session.index_of(number)
     if here is None:
@@ -39,6 +46,8 @@ def around(store: Store, notes: Notes, number: int, findings: Iterable[Finding] 
         out.append("ignored: i takes it back")
     for finding in findings:
         out += _finding(finding)
+    if pending:
+        out.append(f"findings so far: {pending}")
     before = _neighbours(store, here, -1)
     after = _neighbours(store, here, 1)
     out.append("on this connection")

@@ -1,6 +1,7 @@
 """The counting process of the terminal UI: reads the inputs once more, for the statistics alone,
 and hands their states over. Started by `tui.numbers` when a screen first wants numbers, so that the
-list of exchanges never waits for them.
+list of exchanges never waits for them. A file that is still being written is followed, as in the
+list.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ import pickle
 import signal
 import sys
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.spans import within
 from tui.indexer import send
+
+if TYPE_CHECKING:
+    from analyzer.offline import Capture
+    from captures.growing import Pace
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
@@ -46,23 +51,68 @@ def count(options: dict[str, Any], results: int) -> None:
         capture.watch = watch
     adds = [each.add for each in counted.values()]
     names = capture.context.names
-    due = time.monotonic() + FIRST
+    states = States(results, counted, capture, _followed(capture))
     for seen, exchange in enumerate(capture.exchanges()):
         row = rows.row_of(exchange, names)
         if wanted(row, exchange):
             for add in adds:
                 add(row, exchange)
-        if not seen % TICK and time.monotonic() > due:
-            begun = time.monotonic()
-            _send(results, counted, done=False)
-            spent = time.monotonic() - begun
-            due = time.monotonic() + max(LEAST, SHARE * spent)
-    _send(results, counted, done=True)
+        states.new = True
+        if not seen % TICK:
+            states.offer()
+    states.send(done=True)
 
 
-def _send(results: int, counted: dict[str, Any], *, done: bool) -> None:
-    states = {name: pickle.dumps(each.dump(), protocol=5) for name, each in counted.items()}
-    send(results, {"states": states, "done": done})
+def _followed(capture: Capture) -> Pace:
+    """Wait at the end of a file that somebody writes."""
+    from captures.growing import Pace
+    from captures.opening import is_regular
+
+    names = capture.source.names
+    pace = Pace(len(names) - 1)
+    if all(map(is_regular, names)):
+        capture.source.opener = pace.first
+    return pace
+
+
+class States:
+    """Hands the accumulators over, but not too often."""
+
+    def __init__(self, results: int, counted: dict[str, Any], capture: Capture, pace: Pace) -> None:
+        self._results, self._counted = results, counted
+        self._source, self._pace = capture.source, pace
+        self._due = time.monotonic() + FIRST
+        self._followed = False
+        """What was handed over last says that the file is followed."""
+        self.new = True
+        """Something was counted since."""
+        pace.resting = self.offer
+
+    def offer(self) -> None:
+        """Hand over, if it is time and there is something new."""
+        begun = time.monotonic()
+        if begun < self._due or not (self.new or self._pace.following > self._followed):
+            return
+        self.send(done=False)
+        ended = time.monotonic()
+        self._due = ended + max(LEAST, SHARE * (ended - begun))
+
+    def send(self, *, done: bool) -> None:
+        """Hand over, with how much of the input was counted."""
+        states = {
+            name: pickle.dumps(each.dump(), protocol=5) for name, each in self._counted.items()
+        }
+        read, size = self._source.statistics.captured_bytes, self._source.size
+        self.new, self._followed = False, self._pace.following
+        send(
+            self._results,
+            {
+                "states": states,
+                "done": done,
+                "following": self._pace.following,
+                "share": 100 * read // size if 0 < read < size else None,
+            },
+        )
 
 
 def main() -> None:

@@ -46,8 +46,8 @@ class Host:
         self._some: tuple[str, Numbers] | None = None
         """Filter, and the numbers of what it shows."""
         self._boards: dict[int, Board] = {}
-        self._seen: dict[int, tuple[int, int]] = {}
-        """Versions of numbers that a board shows."""
+        self._seen: dict[int, tuple[int, int, bool]] = {}
+        """Versions of numbers that a board shows, and whether all rows were there."""
         self._due = 0.0
         self.number = 1
 
@@ -76,9 +76,28 @@ class Host:
         """An accumulator as it is by now, of everything or of what the filter shows."""
         return self._numbers(limited=limited).get(name)
 
-    def growing(self, *, limited: bool) -> bool:
-        """Whether accumulators are not yet of the whole input."""
-        return not self._numbers(limited=limited).done
+    def so_far(self, *, limited: bool) -> str:
+        """How far counting is; empty when accumulators are of the whole input."""
+        numbers = self._numbers(limited=limited)
+        if numbers.done:
+            return numbers.failure
+        if numbers.following:
+            return "counting what comes"
+        return "counting ..." if numbers.share is None else f"counting {numbers.share} %"
+
+    def board_so_far(self) -> str:
+        """The same of the numbers that the board shows; empty without a board."""
+        board = self.board
+        return "" if board is None else self.so_far(limited=board.limited)
+
+    @property
+    def findings_version(self) -> int:
+        """Another one when findings are others; negative while nobody wanted any."""
+        return -1 if self._all is None else self._all.version
+
+    def findings_so_far(self) -> str:
+        """The same of the findings; empty, too, while nobody wanted any."""
+        return "" if self._all is None else self.so_far(limited=False)
 
     def _numbers(self, *, limited: bool) -> Numbers:
         text = self.app.view_.wanted if limited else ""
@@ -106,23 +125,31 @@ class Host:
             return
         for numbers in (self._all, self._some[1] if self._some is not None else None):
             if numbers is not None and not numbers.done:
-                numbers.advance()
+                self._advance(numbers)
         versions, now = self._versions(), monotonic()
         if versions != self._seen.get(self.number) and now >= self._due:
             self._seen[self.number] = versions
             board.refresh_numbers()
+            self.app.say()
             # Large tables are made anew less often, so that keys are heard.
             self._due = now + SHARE * (monotonic() - now)
         board.tick()
 
-    def _versions(self) -> tuple[int, int]:
-        return _state(self._all), _state(self._some[1] if self._some is not None else None)
+    def _advance(self, numbers: Numbers) -> None:
+        numbers.advance()
+        progress = self.store.progress
+        if numbers.following and progress.done and progress.stopped:
+            numbers.settle()  # nobody follows the file any more
+
+    def _versions(self) -> tuple[int, int, bool]:
+        some = None if self._some is None else self._some[1]
+        return _state(self._all), _state(some), self.store.progress.done
 
     def findings(self, known: int) -> tuple[int, list[Finding]] | None:
         """What is found by now, with its version; None when there is nothing but `known`."""
         numbers = self._numbers(limited=False)
         if self.board is None and not numbers.done:
-            numbers.advance()
+            self._advance(numbers)
         if numbers.version == known:
             return None
         found = numbers.get("findings")

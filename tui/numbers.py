@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SLICE: Final = 0.02
 """Seconds of counting at a time, where there is no process for it."""
+FAILED: Final = "counting failed"
 
 
 class Numbers(Protocol):
@@ -29,12 +30,22 @@ class Numbers(Protocol):
     version: int
     """Another one when there are new numbers."""
     done: bool
+    """Nothing more is counted."""
+    share: int | None
+    """How many percent of the input were counted, while that is known."""
+    following: bool
+    """All that there is was counted, and more may come."""
+    failure: str
+    """Why not all was counted; empty when all is well."""
 
     def get(self, name: str) -> Any | None:
         """An accumulator as it is by now; None as long as it is not there."""
 
     def advance(self) -> None:
         """Take in what there is, for a moment."""
+
+    def settle(self) -> None:
+        """Wait for no more."""
 
     def close(self) -> None:
         """End it."""
@@ -68,7 +79,9 @@ class ProcessNumbers:
         )
         os.close(theirs)
         self.version = 0
-        self.done = False
+        self.done = self.following = False
+        self.share: int | None = None
+        self.failure = ""
         self._states: dict[str, bytes] = {}
         self._loaded: dict[str, Any] = {}
         self._newest: dict[str, Any] | None = None
@@ -92,10 +105,12 @@ class ProcessNumbers:
         newest, self._newest = self._newest, None
         if newest is not None:
             self._states, self._loaded = newest["states"], {}
-            self.done = newest["done"]
+            self.done, self.following = newest["done"], newest["following"]
+            self.share = newest["share"]
             self.version += 1
         elif ended and not self.done:
-            self.done = True  # it died: what it had counted stays
+            # It died: what it had counted stays.
+            self.done, self.following, self.failure = True, False, FAILED
             self.version += 1
 
     def get(self, name: str) -> Any | None:
@@ -115,6 +130,12 @@ class ProcessNumbers:
             beside: dict[str, Any] = {each: self.get(each) for each in STATISTICS}
             return Findings.load(state, beside)
         return STATISTICS[name].load(state)
+
+    def settle(self) -> None:
+        """What was counted is all that is wanted."""
+        self.close()
+        self.done, self.following = True, False
+        self.version += 1
 
     def close(self) -> None:
         """End the child."""
@@ -137,7 +158,9 @@ class StoreNumbers:
         """The next row; counts those that were dropped, too."""
         self._told = 0
         self.version = 0
-        self.done = False
+        self.done = self.following = False
+        self.share: int | None = None
+        self.failure = ""
 
     def advance(self) -> None:
         """Count for a moment."""
@@ -165,11 +188,27 @@ class StoreNumbers:
         if self._next != before and (not behind or self._next - self._told > 500):
             self.version += 1
             self._told = self._next
-        self.done = not behind and self._store.progress.done
+        progress = self._store.progress
+        self.done = not behind and progress.done
+        self.following = not behind and (progress.following or progress.ring) and not self.done
+        self.share = self._share()
+
+    def _share(self) -> int | None:
+        progress, rows = self._store.progress, len(self._store.session)
+        read = 1.0
+        if not progress.done:
+            if not 0 < progress.read < progress.size:
+                return None
+            read = progress.read / progress.size
+        counted = (self._next - self._store.session.dropped) / max(1, rows)
+        return min(99, int(100 * counted * read))
 
     def get(self, name: str) -> Any | None:
         """An accumulator as it is by now."""
         return self._counted.get(name) if self.version or self.done else None
+
+    def settle(self) -> None:
+        """It ends with the store."""
 
     def close(self) -> None:
         """Nothing to end."""

@@ -65,8 +65,8 @@ class ReadScene:
             self.limited.append(name)
         return self.statistics.get(name)
 
-    def growing(self, *, limited: bool) -> bool:
-        return self.counting
+    def so_far(self, *, limited: bool) -> str:
+        return "counting 43 %" if self.counting else ""
 
     def times(self) -> Times:
         return Times("u")

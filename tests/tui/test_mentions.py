@@ -37,6 +37,9 @@ class Counted:
 
     version = 1
     done = True
+    following = False
+    share = None
+    failure = ""
 
     def __init__(self, found: Findings) -> None:
         self.found = found
@@ -45,6 +48,9 @@ class Counted:
         return self.found if name == "findings" else None
 
     def advance(self) -> None:
+        pass
+
+    def settle(self) -> None:
         pass
 
     def close(self) -> None:

@@ -134,6 +134,10 @@ class Base(App[None]):
         """What stands around the exchange is another thing now."""
         raise NotImplementedError
 
+    def findings_pending(self) -> str:
+        """What is left to be done before findings are final; empty when they are."""
+        raise NotImplementedError
+
     def show_filter(self, text: str) -> None:
         """The exchanges that a filter wants."""
         raise NotImplementedError

@@ -84,10 +84,10 @@ class Looking(Base):
             self.say()
             return
         store, chosen = self.feed.store, self._chosen
-        mentions, notes = self.mentions, self.notes
+        mentions, notes, pending = self.mentions, self.notes, self.findings_pending
 
         def hints() -> list[str]:
-            return around(store, notes, number, mentions.of(number))
+            return around(store, notes, number, mentions.of(number), pending())
 
         def make() -> Document:
             from captures.spool import NotKept

@@ -24,6 +24,8 @@ class Mentioning(Looking):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._version = -1
+        self._final = False
+        """Nothing is to be found any more."""
         self._due = 0.0
 
     @property
@@ -42,7 +44,16 @@ class Mentioning(Looking):
         told = [each.severity for each in self.mentions.told]
         counts = [(told.count(word), word) for word in ("error", "warning")]
         words = [f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count]
-        return f"{', '.join(words)}: 7" if words else ""
+        more = " so far" if words and self.findings_pending() else ""
+        return f"{', '.join(words)}{more}: 7" if words else ""
+
+    def findings_pending(self) -> str:
+        """What is left to be done before findings are final; empty when they are."""
+        so_far = self.host.findings_so_far()
+        if self._version < 0:
+            return so_far or "not counted yet"
+        newest = self._version == self.host.findings_version and not self.mentions.busy
+        return so_far or ("" if newest else "looked up row by row")
 
     def mention(self) -> None:
         """Count, look up, and show, for a moment."""
@@ -56,12 +67,17 @@ class Mentioning(Looking):
                 self.mentions.tell(found)
             spent = time.monotonic() - now
             self._due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
-        if self.mentions.advance(SPENT):
+        looked = self.mentions.advance(SPENT)
+        if looked:
             self.colours.forget()
             self.list.changed()
-            self.say()
             if "finding" in self.view_.text:
                 self.view_.noted()
                 self._busy = True
-            if self.list.number is not None and self.mentions.of(self.list.number):
+        pending = self.findings_pending()
+        final, self._final = not pending and not self._final, not pending
+        if looked or final:
+            self.say()
+            number = self.list.number
+            if final or (number is not None and self.mentions.of(number)):
                 self.look_again()

@@ -132,6 +132,7 @@ class Sharing(Base):
             noun = "exchange" if marked == 1 else "exchanges"
             choices += [(f"marked {f}", f"{marked:,} marked {noun}: {t}") for f, t in FORMS]
         noun = "exchange" if shown == 1 else "exchanges"
+        noun += self._more("shown")
         choices += [(f"shown {f}", f"{shown:,} shown {noun}: {t}") for f, t in FORMS]
 
         def chosen(key: str) -> None:
@@ -160,7 +161,14 @@ class Sharing(Base):
                 self._export(form, Path(text).expanduser(), numbers)
 
         noun = "exchange" if len(numbers) == 1 else "exchanges"
-        self.ask(f"write {len(numbers):,} {noun} to", answer, name)
+        self.ask(f"write {len(numbers):,} {noun}{self._more(which)} to", answer, name)
+
+    def _more(self, which: str) -> str:
+        """Said where there may be more of what is shown."""
+        view = self.view_
+        pending = "finding" in view.text and bool(self.findings_pending())
+        whole = self.feed.store.progress.done and not view.behind and not pending
+        return "" if whole or which != "shown" else " so far"
 
     def _numbers(self, which: str) -> list[int]:
         if which == "this":

@@ -22,6 +22,10 @@ FOOTERS: Final = (
 )
 
 
+TITLE: Final = 30
+"""Columns of the header for what is shown."""
+
+
 class Telling(Mentioning, Filtering, Moving):
     """What is said all the time."""
 
@@ -41,10 +45,13 @@ class Telling(Mentioning, Filtering, Moving):
         screen = SCREENS[self.host.number][0] if self.host.number in SCREENS else ""
         title = f" kafkascope  {self.source_name}   {screen}".rstrip()
         found = self.finding_words()
-        parts = (count, found, self.clock_words(), tail, state)
-        right = "   ".join(part for part in parts if part) + " "
-        if len(right) + 30 > self.size.width:
-            right = "   ".join(part for part in (count, found, tail, state) if part) + " "
+        counting = "" if self._endless() else self.host.board_so_far()
+        parts = [count, found, self.clock_words(), tail, counting, state]
+        # What matters least goes first when there is no room.
+        for least in (2, 1, 0) if counting or state else (2, 1):
+            if len("   ".join(filter(None, parts))) + 1 + TITLE > self.size.width:
+                parts[least] = ""
+        right = "   ".join(filter(None, parts)) + " "
         room = max(1, self.size.width - len(right) - 1)
         self._static("header", f"{padded(self.glyphs.text(title), room)} {right}")
         width = max(1, self.list.scrollable_content_region.width)
@@ -54,6 +61,11 @@ class Telling(Mentioning, Filtering, Moving):
         focused = self.focused.id if self.focused is not None else ""
         which = {"filter": 2, "prompt": 3}.get(focused or "", int(self.host.board is not None))
         self._static("footer", FOOTERS[which], STYLES["dim"])
+
+    def _endless(self) -> bool:
+        """Whether there is no end to be waited for."""
+        progress = self.feed.store.progress
+        return progress.following or (progress.ring and not progress.done)
 
     def _reading(self) -> str:
         store = self.feed.store
@@ -98,6 +110,8 @@ class Telling(Mentioning, Filtering, Moving):
             else:
                 text = f"scanning {int(100 * view.scanned)} %"
             self._static("filterstate", text, STYLES["dim"])
+        elif "finding" in view.text and (pending := self.findings_pending()):
+            self._static("filterstate", f"{pending}: partial", STYLES["dim"])
         else:
             self._static("filterstate", f"valid{', fast' if view.fast else ''}", STYLES["label"])
 

@@ -110,12 +110,9 @@ class Activity:
             marks = "".join("!" if count else " " for count in wrong)
             out.append([(f"{'errors':>{MARGIN - 2}} │", "dim"), (marks, "!")])
         out += self.clock_axis(inner, clock)
-        out.append(
-            [
-                (" " * MARGIN, ""),
-                (f"{len(self.times):,} exchanges, {duration(int(step))} a column", "dim"),
-            ]
-        )
+        more = "" if self.store.progress.done and not self.behind else " so far"
+        text = f"{len(self.times):,} exchanges{more}, {duration(int(step))} a column"
+        out.append([(" " * MARGIN, ""), (text, "dim")])
         return out
 
     def clock_axis(self, inner: int, clock: Callable[[int], str]) -> list[Spans]:

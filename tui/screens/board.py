@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.timer import Timer
+from textual.widgets import Static
 
 from tui.keys import Key, everywhere
 from tui.palette import STYLES
@@ -31,6 +32,7 @@ REST: Final = 0.03
 """Seconds that the cursor rests before the lower part follows."""
 SLICE: Final = 0.02
 """Seconds of work on charts at a time."""
+NOT_FINAL: Final = ": numbers so far, not final"
 WIDE: Final = 100
 HIGH: Final = 20
 """Columns and lines (of a board) below which one part has the place of both."""
@@ -53,6 +55,8 @@ class Board(Vertical):
     EARLY: ClassVar[str] = "nothing yet ..."
     KEYS: ClassVar[tuple[Key, ...]] = ()
     """Besides those of every board."""
+    NOTED: ClassVar[bool] = True
+    """Whether a line says that numbers are not final."""
     HELP: ClassVar[str] = ""
     """F1: what this screen is good for."""
 
@@ -62,6 +66,7 @@ class Board(Vertical):
     DEFAULT_CSS = """
     Board { height: 1fr; }
     Board .board-tabs { height: 1; background: $surface; }
+    Board .board-note { height: 1; }
     Board .lower { height: 1fr; }
     Board Lines { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; overflow-x: hidden; }
     """
@@ -80,6 +85,11 @@ class Board(Vertical):
         self.low_sheet = TablePane(self.low_table, id=f"{name}-low-sheet")
         self.low_text = Text(scene.glyphs, id=f"{name}-low-text")
         self.tabs = Splitter(classes="board-tabs", markup=False)
+        self.note = Static(classes="board-note", markup=False)
+        """Says that numbers are not final."""
+        self.note.display = False
+        self.so_far = ""
+        """How far counting is; empty when what is shown is final."""
         self.zoomed = False
         self._rest: Timer | None = None
 
@@ -136,6 +146,7 @@ class Board(Vertical):
 
     def compose(self) -> ComposeResult:
         """Table, tabs, what the tab says."""
+        yield self.note
         yield self.upper
         if self.TABS:
             yield self.tabs
@@ -201,10 +212,12 @@ class Board(Vertical):
 
     def refresh_numbers(self) -> None:
         """There are new numbers, or another filter."""
+        self.so_far = self.scene.so_far(limited=self.limited)
+        self._note()
         found = self.lines()
         if found is None:
             self.table.empty = "counting ..."
-        elif self.scene.growing(limited=self.limited):
+        elif self.so_far:
             self.table.empty = self.EARLY
         else:
             self.table.empty = self.EMPTY
@@ -215,6 +228,14 @@ class Board(Vertical):
         self.upper.refilled(change)
         self.refill_lower()
         self.place()
+
+    def _note(self) -> None:
+        self.note.display = bool(self.so_far) and self.NOTED
+        self.note.update(self.scene.glyphs.rich(f" {self.so_far}{NOT_FINAL}", STYLES["?"]))
+
+    def worded(self, text: str) -> str:
+        """A sentence about the whole capture, as it may be said by now."""
+        return said_so_far(text) if self.so_far else text
 
     def refill_lower(self) -> None:
         """What the tab says about the line under the cursor."""
@@ -416,6 +437,7 @@ class Board(Vertical):
             return
         pieces = pane.pieces(pane.cursor, max(80, self.size.width))[1:]  # not its edge
         text = self.scene.glyphs.text("".join(piece for piece, _ in pieces)).strip()
+        text += f"   ({self.so_far}{NOT_FINAL})" if self.so_far else ""
         self.app.copy_to_clipboard(text.encode("utf-8", "replace").decode())
         self.scene.tell(f"copied {len(text)} characters")
 
@@ -424,6 +446,13 @@ class Board(Vertical):
         text = self.full_command().encode("utf-8", "replace").decode()
         self.app.copy_to_clipboard(text)
         self.scene.tell(f"copied: {text}")
+
+
+def said_so_far(text: str) -> str:
+    """A sentence about the whole capture, made one about what was counted."""
+    for whole in ("in the capture", "as far as seen"):
+        text = text.replace(whole, "so far")
+    return text
 
 
 def told(lines: Sequence[Spans]) -> list[Told]:

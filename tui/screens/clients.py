@@ -20,6 +20,7 @@ from tui.screens.ladder import Told
 from tui.screens.matrix import ROLES, everybody, matrix, summary
 from tui.screens.picker import Picker
 from tui.screens.sheet import Sheet
+from tui.store import LATER
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
@@ -78,7 +79,8 @@ class ClientsBoard(ChartedBoard):
         if found is None:
             return None
         self._usages = {usage.identity: usage for usage in found.usages()}
-        return judged(found, self.release)
+        lines = judged(found, self.release)
+        return [unjudged(line) for line in lines] if self.so_far else lines
 
     def evidence(self, line: Line) -> str:
         """Everything of a client."""
@@ -134,13 +136,16 @@ class ClientsBoard(ChartedBoard):
         usage = self._usages.get(identity)
         if usage is None:
             return told([[("these are many clients", "dim")]])
-        return told(
-            [
-                *summary(usage, self.release, breaks_at(usage)),
-                *matrix(usage, self.release, width),
-            ]
-        )
+        head = summary(usage, self.release, breaks_at(usage), so_far=bool(self.so_far))
+        return told([*head, *matrix(usage, self.release, width)])
 
     def low_evidence(self, tab: str, line: Line) -> str:
         """A client of the table of all."""
         return evidence.of_client(line)
+
+
+def unjudged(line: Line) -> Line:
+    """A client while more may come: what it used already may break, all else is not known yet."""
+    if line.get("verdict") == "breaks":
+        return line
+    return {**line, "verdict": LATER, "why": [], "breaks_at": line.get("breaks_at") or LATER}

@@ -128,17 +128,19 @@ class ConnectionsBoard(ChartedBoard):
         if self.by_client:
             return told([[("B shows connections, which have a ladder", "dim")]])
         if tab == "Network":
-            return told(network(line, self.scene.times().text))
-        times = self.scene.times()
-        key = (line["connection"], line["requests"], line["end"], times.how, line["idle"])
+            return told(network(line, self.scene.times().text, so_far=bool(self.so_far)))
+        times, store = self.scene.times(), self.scene.store
+        so_far = bool(self.so_far) or not store.progress.done
+        rows = (so_far, len(store), store.whole)
+        key = (line["connection"], line["requests"], line["end"], times.how, line["idle"], *rows)
         if key != self._drawn:
             self._drawn = key
-            self._ladder = ladder(self.scene.store, line, times)
+            self._ladder = ladder(store, line, times, so_far=so_far)
         return self._ladder
 
 
-def network(line: Line, clock: Any) -> list[Spans]:
-    """What TCP tells about a connection."""
+def network(line: Line, clock: Any, *, so_far: bool = False) -> list[Spans]:
+    """What TCP tells about a connection; `so_far`: more may come."""
 
     def fact(name: str, value: Any, role: str = "") -> Spans:
         text = "-" if value in (None, "") else str(value)
@@ -148,6 +150,7 @@ def network(line: Line, clock: Any) -> list[Spans]:
     counts = ("retransmissions", "out_of_order", "gap_bytes")
     bad = {name: "?" if line.get(name) else "" for name in counts}
     opened = line.get("opened")
+    still = "still open so far" if so_far else "still open"
     return [
         fact("client", f"{line['client_address']}   {line.get('client_id') or 'no client id'}"),
         fact("broker", line["broker_address"]),
@@ -166,7 +169,7 @@ def network(line: Line, clock: Any) -> list[Spans]:
         fact("out of order", line.get("out_of_order"), bad["out_of_order"]),
         fact("missing in the capture", size(line.get("gap_bytes")), bad["gap_bytes"]),
         [],
-        fact("ended", line.get("end") or "still open", "!" if "rst" in line["end"] else ""),
+        fact("ended", line.get("end") or still, "!" if "rst" in line["end"] else ""),
         fact("silence before the end", duration(line.get("idle"))),
         fact("left without an answer", line.get("unanswered"), "?" if line["unanswered"] else ""),
     ]

@@ -77,7 +77,8 @@ class FindingsBoard(ChartedBoard):
             for word, count in counts.items()
             if count
         ]
-        return "   ".join(words)
+        more = ["so far"] if self.so_far else []
+        return "   ".join([*words, *more])
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
         """The whole of a finding."""

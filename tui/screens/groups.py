@@ -70,6 +70,7 @@ class GroupsBoard(ChartedBoard):
 
     def compose(self) -> ComposeResult:
         """The lanes stand between the tabs and what they say."""
+        yield self.note
         yield self.upper
         yield self.tabs
         yield self.lanes
@@ -142,7 +143,7 @@ class GroupsBoard(ChartedBoard):
         self._story = found.story(group)
         lines = found.rebalances(group)
         if not lines:
-            return told([[("no rebalance in the capture", "dim")]])
+            return told([[(self.worded("no rebalance in the capture"), "dim")]])
         sheet = Sheet(
             [column for column in Groups.REBALANCE_COLUMNS if not column.wide],
             tones={"cause": lambda value: CAUSES.get(value, "label")},
@@ -160,7 +161,8 @@ class GroupsBoard(ChartedBoard):
             self._audit = delivery, Audit(delivery, groups, cluster, self.names)
         sheet, empty = audited(self._audit[1], tab, group, self.scene.times())
         if not sheet.lines:
-            return told([[(line, "dim")] for line in wrapped(empty, WIDTH, breaks=True)])
+            lines = wrapped(self.worded(empty), WIDTH, breaks=True)
+            return told([[(line, "dim")] for line in lines])
         return sheet
 
     # --- lanes ------------------------------------------------------------------------------
@@ -188,7 +190,7 @@ class GroupsBoard(ChartedBoard):
             first, last = around(shown, first, last)
         short = (last - first) * TICK < SHORT_NS * max(10, width - 60)
         clock = shortened(self.scene.times().text, short=short)
-        lines = lanes(story, width, clock, shown=shown, zoomed=self.close)
+        lines = lanes(story, width, clock, shown=shown, zoomed=self.close, so_far=bool(self.so_far))
         self.lanes.show(told(lines))
         room = max(3, self.size.height - (0 if self.alone else self.upper_height()) - 6)
         self.lanes.styles.height = min(len(lines), room)

@@ -52,12 +52,17 @@ def indexes_of(store: Store, connection: int) -> Sequence[int]:
     return array("L", sorted(found, key=times.__getitem__))
 
 
-def ladder(store: Store, line: Line, times: Times) -> list[Told]:
-    """The lines of a connection, which is a line of the statistic of connections."""
+def ladder(store: Store, line: Line, times: Times, *, so_far: bool = False) -> list[Told]:
+    """The lines of a connection, which is a line of the statistic of connections; `so_far`: more
+    may come."""
     number = line["connection"]
     if not isinstance(number, int):
         return [Told([("these are many connections", "dim")])]
-    return list(_told(store, indexes_of(store, number), line, times))
+    found = list(_told(store, indexes_of(store, number), line, times))
+    if not line["end"]:
+        text = "still open so far" if so_far else "still open when the capture ends"
+        found.append(Told(_event("", "end", text, "dim")))
+    return found
 
 
 def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Iterator[Told]:
@@ -99,8 +104,6 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
         last = opened + line["life"] if opened is not None and line["life"] is not None else None
         clock = "" if last is None else times.text(last)
         yield Told(_event(clock, "end", ", ".join(words), "?" if line["unanswered"] else "dim"))
-    else:
-        yield Told(_event("", "end", "still open when the capture ends", "dim"))
 
 
 def phase_of(store: Store, index: int) -> str:

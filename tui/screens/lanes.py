@@ -34,9 +34,10 @@ def lanes(
     *,
     shown: Rebalance | None = None,
     zoomed: bool = False,
+    so_far: bool = False,
 ) -> list[Spans]:
     """Title, scale, a lane per member, legend; with a pointer at the rebalance `shown`. `zoomed`:
-    only what is around that."""
+    only what is around that; `so_far`: more may come."""
     first, last = story.first_ns, story.last_ns
     if zoomed and shown is not None:
         first, last = around(shown, first, last)
@@ -45,7 +46,8 @@ def lanes(
     noted = width - margin - NOTE >= 2 * LEAST
     size = max(10, width - margin - 3 - (NOTE if noted else 0))
     scale = Scale(first, last, size)
-    out: list[Spans] = [[(f" {title_of(story)}", "header")]]
+    more = "   so far" if so_far else ""
+    out: list[Spans] = [[(f" {title_of(story)}{more}", "header")]]
     out.append([(f" {'':{margin}}{scale.ticks(clock)}".rstrip(), "dim")])
     if shown is not None:
         out.append(_pointer(shown, scale, margin))

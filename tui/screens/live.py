@@ -51,6 +51,7 @@ class LiveBoard(Board):
     COMMAND = "kafkascope proxy --upstream HOST:PORT"
     TABS = ("Rules", "Connections", "Proxy", "Counters")
     LINES_MATTER = False
+    NOTED = False  # rates are of now
     EMPTY = "nothing is held   (i holds what a filter matches, e.g.  api == Produce)"
     EARLY = EMPTY
     KEYS: ClassVar[tuple[Key, ...]] = (

@@ -99,8 +99,10 @@ def _span(api: str, release: str) -> str:
     return str(there.low) if there.low == there.high else f"{there.low}-{there.high}"
 
 
-def summary(usage: Usage, release: str | None, breaks_at: str) -> list[Spans]:
-    """Who it is, and what becomes of it."""
+def summary(
+    usage: Usage, release: str | None, breaks_at: str, *, so_far: bool = False
+) -> list[Spans]:
+    """Who it is, and what becomes of it; `so_far`: more may come, only what breaks is said."""
     identity = usage.identity
     who = [identity.client_id or "no client id", identity.host]
     who.append(identity.software or "library not told")
@@ -113,12 +115,14 @@ def summary(usage: Usage, release: str | None, breaks_at: str) -> list[Spans]:
     out: list[Spans] = [[("  ", ""), ("   ".join(who), "header"), (f"   {asks}", "dim")]]
     verdict = Verdict("ok", ()) if release is None else verdict_of(usage, release)
     words: Spans = [("  ", "")]
-    if release is not None:
+    if so_far and verdict.word != "breaks":
+        words.append(("no verdict yet: counting   ", "dim"))
+    elif release is not None:
         words += [(f"{verdict.word} on {release}", ROLES[verdict.word]), ("   ", "")]
         words += [(reason.text, "") for reason in verdict.reasons if not reason.api]
     if breaks_at:
         words.append((f"breaks at {breaks_at}", "!"))
-    elif release is None:
+    elif release is None and not so_far:
         words.append(("breaks on no release that is known", "good"))
     out += [words, []]
     return out

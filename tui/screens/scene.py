@@ -33,8 +33,8 @@ class Scene(Protocol):
         """An accumulator as it is by now, of everything or of what the filter shows; None as long
         as it is not there."""
 
-    def growing(self, *, limited: bool) -> bool:
-        """Whether accumulators are not yet of the whole input."""
+    def so_far(self, *, limited: bool) -> str:
+        """How far counting is; empty when accumulators are of the whole input."""
 
     def times(self) -> Times:
         """How times are written."""

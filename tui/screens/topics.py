@@ -82,12 +82,16 @@ class TopicsBoard(ChartedBoard):
         if tab == "Who":
             found = self.statistic("topics")
             lines = [] if found is None else found.partitions(self.names)
-            return told(who([each for each in lines if each["topic"] == topic], width))
+            return told(self._who([each for each in lines if each["topic"] == topic], width))
         if tab == "Batches":
             return self._batches(topic)
         if tab == "Keys":
             return told(self._keys_of(topic).lines())
         return self._leaders(topic)
+
+    def _who(self, partitions: Sequence[Line], width: int) -> list[Spans]:
+        nobody: list[Spans] = [[(self.worded("nobody writes or reads it in the capture"), "dim")]]
+        return who(partitions, width) or nobody
 
     def _keys_of(self, topic: str) -> Keys:
         if self._keys is None or self._keys.topic != topic:
@@ -119,7 +123,7 @@ class TopicsBoard(ChartedBoard):
         )
         lines = [each for each in lines if each["topic"] == topic]
         if not lines:
-            return told([[("no record batch of this topic in the capture", "dim")]])
+            return told([[(self.worded("no record batch of this topic in the capture"), "dim")]])
         sheet = Sheet((BY["api"], BY["client"], *SizesOf.COLUMNS), keep=("count", "p50", "max"))
         sheet.fill(lines, self.scene.times())
         return sheet
@@ -129,7 +133,8 @@ class TopicsBoard(ChartedBoard):
         lines = [] if cluster is None else cluster.leaders(self.names)
         lines = [each for each in lines if each["topic"] == topic]
         if not lines:
-            return told([[("no client was told about its leaders in the capture", "dim")]])
+            why = self.worded("no client was told about its leaders in the capture")
+            return told([[(why, "dim")]])
         sheet = Sheet(
             [c for c in Cluster.LEADER_COLUMNS if not c.wide and c.name != "topic"],
             alarms={"errors": "!", "changes": "?"},
@@ -141,12 +146,12 @@ class TopicsBoard(ChartedBoard):
 
 
 def who(partitions: Sequence[Line], width: int) -> list[Spans]:
-    """Each client with the partitions that it writes and reads."""
+    """Each client with the partitions that it writes and reads; nothing when there is none."""
     names = sorted(
         {name for line in partitions for way in ("writers", "readers") for name in line[way]}
     )
     if not names:
-        return [[("nobody writes or reads it in the capture", "dim")]]
+        return []
     margin = min(32, max(map(columns_taken, map(safe, names))) + 2)
     out: list[Spans] = [[(f"{'client':<{margin}}{'writes':<10}{'reads':<10}partitions", "header")]]
     for name in names:

@@ -1,0 +1,250 @@
+"""Numbers of a part of the capture say so on all screens; those of all of it are final."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analyzer import rows
+from analyzer.findings import accumulators
+from analyzer.model import Exchange
+from analyzer.offline import Capture, open_capture
+from tests.tui.pilots import idle, text_of
+from tui.app import ScopeApp
+from tui.feed import StillFeed
+from tui.numbers import ProcessNumbers
+from tui.screens import SCREENS
+from tui.store import Store
+
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
+FINAL = ("in the capture", "when the capture ends", "nothing to object to", "breaks on no release")
+SIZES = ((160, 50), (80, 24))
+
+Steps = Callable[[ScopeApp, Any, "Half"], Awaitable[None]]
+
+
+class Half:
+    """Numbers of the first exchanges, of all when they are told to go on."""
+
+    def __init__(self, capture: Capture, exchanges: list[Exchange], first: int) -> None:
+        self.names, self._rest = capture.context.names, exchanges[first:]
+        self.version, self.done, self.following, self.failure = 1, False, False, ""
+        self.share: int | None = 43
+        self._counted: dict[str, Any] = {**accumulators()}
+        self._take(exchanges[:first])
+
+    def _take(self, exchanges: list[Exchange]) -> None:
+        for exchange in exchanges:
+            row = rows.row_of(exchange, self.names)
+            for each in self._counted.values():
+                each.add(row, exchange)
+
+    def go_on(self) -> None:
+        self._take(self._rest)
+        self.version, self.done = self.version + 1, True
+
+    def advance(self) -> None: ...
+
+    def get(self, name: str) -> Any:
+        return self._counted[name]
+
+    def settle(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def run(name: str, share: float, steps: Steps, size: tuple[int, int], **options: Any) -> None:
+    capture = open_capture([SAMPLES / name])
+    exchanges = list(capture.exchanges())
+    store = Store(capture.source.read, capture.context)
+    for exchange in exchanges:
+        store.add(exchange)
+    half = Half(capture, exchanges, int(share * len(exchanges)))
+
+    async def main() -> None:
+        app = ScopeApp(StillFeed(store), name, counted=lambda text: half, **options)
+        app.few = 0
+        async with app.run_test(size=size) as pilot:
+            await idle(app, pilot)
+            await steps(app, pilot, half)
+
+    asyncio.run(main())
+
+
+async def ticked(app: ScopeApp, pilot: Any) -> None:
+    """What happens without a key."""
+    for _ in range(3):
+        app.host._due = 0.0
+        app._due = 0.0
+        app.tick()
+        await pilot.pause(0.02)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("number", [each for each in SCREENS if each > 1])
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_every_screen_says_that_counting_goes_on(
+    number: int, share: float, size: tuple[int, int]
+) -> None:
+    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
+        await pilot.press(str(number))
+        await ticked(app, pilot)
+        assert app.host.board is not None
+        for _ in app.host.board.TABS:
+            screen = text_of(app)
+            assert "counting 43 %" in screen
+            told = screen.replace("missing in the capture", "")  # in bytes
+            assert [word for word in FINAL if word in told] == []
+            await pilot.press("R")
+            await pilot.pause(0.05)
+        half.go_on()
+        await ticked(app, pilot)
+        for _ in app.host.board.TABS:
+            screen = text_of(app)
+            assert "counting" not in screen
+            assert "so far" not in screen
+            await pilot.press("R")
+            await pilot.pause(0.05)
+
+    run("demo.pcap", share, steps, size)
+
+
+def test_rebalances_that_are_counted_so_far_are_not_all_of_them() -> None:
+    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
+        await pilot.press("5")
+        await ticked(app, pilot)
+        early = [line.rstrip() for line in text_of(app).splitlines() if "rebalances in" in line]
+        assert [line.endswith("so far") for line in early] == [True]
+        half.go_on()
+        await ticked(app, pilot)
+        final = [line.rstrip() for line in text_of(app).splitlines() if "rebalances in" in line]
+        assert final
+        assert final != early
+        assert "so far" not in final[0]
+
+    run("rebalance.pcap", 0.5, steps, (160, 50))
+
+
+def test_a_connection_is_open_at_the_end_only_when_all_is_counted() -> None:
+    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
+        await pilot.press("2")
+        await ticked(app, pilot)
+        assert "still open so far" in text_of(app)
+        half.go_on()
+        await ticked(app, pilot)
+        assert "still open when the capture ends" in text_of(app)
+
+    run("aiokafka.pcap", 0.4, steps, (160, 50))
+
+
+def test_only_what_breaks_is_judged_early() -> None:
+    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
+        await pilot.press("3")
+        await ticked(app, pilot)
+        board: Any = app.host.board
+        assert {line["verdict"] for line in board.sheet.lines} <= {"breaks", "..."}
+        assert "no verdict yet" in text_of(app)
+        half.go_on()
+        await ticked(app, pilot)
+        assert "..." not in {line["verdict"] for line in board.sheet.lines}
+        assert "no verdict yet" not in text_of(app)
+
+    run("librdkafka.pcap", 0.4, steps, (160, 50))
+
+
+def test_findings_of_a_part_are_so_far_in_header_context_and_filter() -> None:
+    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
+        app.few = 1_000_000
+        await ticked(app, pilot)
+        assert app.mentions.told
+        screen = text_of(app)
+        assert "so far: 7" in screen
+        app.show_tab("Context")
+        await idle(app, pilot)
+        assert "findings so far: counting 43 %" in text_of(app)
+        app.show_filter("finding")
+        await idle(app, pilot)
+        assert "counting 43 %: partial" in text_of(app)
+        await pilot.press("x")
+        await pilot.pause()
+        assert "shown exchanges so far" in text_of(app)
+        await pilot.press("escape")
+        half.go_on()
+        await ticked(app, pilot)
+        await idle(app, pilot)
+        screen = text_of(app)
+        assert "so far" not in screen
+        assert "counting" not in screen
+        assert "valid" in screen
+
+    run("sasl.pcap", 0.9, steps, (160, 50))
+
+
+def test_a_line_that_is_copied_early_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(ScopeApp, "copy_to_clipboard", lambda self, text: copied.append(text))
+
+    async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
+        await pilot.press("6", "y")
+        half.go_on()
+        await ticked(app, pilot)
+        await pilot.press("y")
+        assert ["not final" in text for text in copied] == [True, False]
+
+    run("demo.pcap", 0.4, steps, (160, 50))
+
+
+def test_a_reader_that_dies_leaves_numbers_that_are_not_called_final() -> None:
+    numbers = ProcessNumbers([str(SAMPLES / "demo.pcap")])
+    numbers._process.kill()
+    while not numbers.done:
+        numbers.advance()
+    assert numbers.failure
+    numbers.close()
+
+
+def test_a_file_that_grows_is_counted_as_it_grows(tmp_path: Path) -> None:
+    path, data = tmp_path / "growing.pcap", (SAMPLES / "demo.pcap").read_bytes()
+    with path.open("wb") as file:
+        file.write(data[:100_001])
+        file.flush()
+        numbers = ProcessNumbers([str(path)])
+        try:
+            taken(numbers, lambda: numbers.following and numbers.get("rates") is not None)
+            assert not numbers.done
+            early = sum(line["count"] for line in numbers.get("latency").rows())
+            file.write(data[100_001:])
+            file.close()
+            taken(numbers, lambda: numbers.done)
+            assert not numbers.failure
+            final = sum(line["count"] for line in numbers.get("latency").rows())
+            assert 0 < early < final
+        finally:
+            numbers.close()
+
+
+def test_a_file_that_nobody_follows_any_more_has_final_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "growing.pcap"
+    with path.open("wb") as file:
+        file.write((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+        file.flush()
+        numbers = ProcessNumbers([str(path)])
+        taken(numbers, lambda: numbers.following)
+        numbers.settle()
+        taken(numbers, lambda: numbers._ended)
+        assert (numbers.done, numbers.failure) == (True, "")
+        assert numbers.get("latency").rows()
+
+
+def taken(numbers: ProcessNumbers, there: Callable[[], bool]) -> None:
+    """Take in numbers until something is so, or for a minute."""
+    until = time.monotonic() + 60
+    while not there():
+        numbers.advance()
+        time.sleep(0.02)
+        assert time.monotonic() < until
