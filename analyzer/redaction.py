@@ -58,7 +58,9 @@ class Redaction:
         if self.level == "none":
             return safe
         out = changed(layout, safe, partial(self._leaf, layout.message.name))
-        return _without_unknown_tags(out) if self.level == "all" else out
+        if self.level == "all":
+            _drop_unknown_tags(out)
+        return out
 
     def request(self, payload: bytes) -> bytes | None:
         """A request's payload as it may leave; None when it cannot be read, for then nobody knows
@@ -159,13 +161,12 @@ def _leaf_wire(wire: Wire) -> Wire:
     return wire
 
 
-def _without_unknown_tags(value: Any) -> Any:
+def _drop_unknown_tags(value: Any) -> None:
+    """In place: bodies may be large, and this one is a copy already."""
     if isinstance(value, dict):
-        return {
-            name: _without_unknown_tags(each)
-            for name, each in value.items()
-            if name != UNKNOWN_TAGS
-        }
-    if isinstance(value, list):
-        return [_without_unknown_tags(each) for each in value]
-    return value
+        value.pop(UNKNOWN_TAGS, None)
+        for each in value.values():
+            _drop_unknown_tags(each)
+    elif isinstance(value, list) and value and isinstance(value[0], dict | list):
+        for each in value:
+            _drop_unknown_tags(each)

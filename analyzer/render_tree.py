@@ -9,7 +9,7 @@ from analyzer.labels import PLAIN, Labels
 from analyzer.text import escaped
 from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
 from dissectors.masking import asterisks, is_secret
-from dissectors.tree import Node, annotate
+from dissectors.tree import REST, Node, annotate
 from dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 HEX_COLUMN: Final = 8
 """Bytes beside a field's name; longer ones stand below it."""
 DUMP_WIDTH: Final = 16
+_DOTS: Final = bytes(byte if 32 <= byte < 127 else ord(".") for byte in range(256))
+"""What stands for each byte in a dump."""
 SHORT_TEXT: Final = 200
 """Characters of a text in a tree on a terminal."""
 
@@ -72,7 +74,7 @@ class TreeText:
         root = annotate(layout, self.data, at)
         self.end = root.end
         title = f"{root.name} v{layout.version}"
-        yield self._line(root, 0, title, leaf=False)
+        yield from self._line(root, 0, title, leaf=False)
         for child in root.children:
             yield from self._node(child, 1, "", root.value)
 
@@ -82,15 +84,19 @@ class TreeText:
         """`beside`: the struct that the node stands in; `array`: the field that it is an element
         of."""
         slot = node.slot
+        if slot is None and node.name == REST:
+            text = f"... {node.value:,} more, {node.end - node.start:,} bytes, not shown"
+            yield from self._line(node, depth, text, leaf=False)
+            return
         path = path_of(around, node.name)
         secret = self.mask and slot is not None and is_secret(slot.field, beside)
         if not self.show_hex and is_noise(node):
             return
         if is_list(node):
             count = "null" if node.value is None else len(node.value)
-            yield self._line(node, depth, f"{node.name}: {count}", leaf=not node.children)
+            yield from self._line(node, depth, f"{node.name}: {count}", leaf=not node.children)
         elif is_struct(node):
-            yield self._line(node, depth, node.name, leaf=False)
+            yield from self._line(node, depth, node.name, leaf=False)
         else:
             value = node.value
             if secret and isinstance(value, str | bytes):
@@ -98,7 +104,7 @@ class TreeText:
             of = slot or array
             label = "" if of is None or secret else self.labels.of(of.field, value, beside)
             text = f"{node.name}: {shown(value)}{' ' if label else ''}{label}"
-            yield self._line(node, depth, text, leaf=not node.children, secret=secret)
+            yield from self._line(node, depth, text, leaf=not node.children, secret=secret)
             if self.inside is not None and isinstance(node.value, bytes) and slot is not None:
                 for line in self.inside(node, path):
                     yield f"{self._blank()}{'  ' * (depth + 1)}{line}"
@@ -106,7 +112,7 @@ class TreeText:
                 return
         for child in node.children:
             if secret and not child.children and child.name not in ("length", "marker"):
-                yield self._line(child, depth + 1, child.name, leaf=True, secret=True)
+                yield from self._line(child, depth + 1, child.name, leaf=True, secret=True)
             else:
                 inner = node.value if isinstance(node.value, dict) else beside
                 of = slot if child.name.startswith("[") else None
@@ -115,27 +121,31 @@ class TreeText:
     def _blank(self) -> str:
         return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
 
-    def _line(self, node: Node, depth: int, text: str, *, leaf: bool, secret: bool = False) -> str:
+    def _line(
+        self, node: Node, depth: int, text: str, *, leaf: bool, secret: bool = False
+    ) -> Iterator[str]:
+        """The line of a node, and the dump below it."""
         if not self.show_hex:
-            return "  " * depth + text
+            yield "  " * depth + text
+            return
         size = node.end - node.start
         place = f"{node.start}-{node.end - 1}" if size > 1 else str(node.start) if size else "-"
         octets = self.data[node.start : node.end] if leaf else b""
         if secret:
             beside = "** " * min(len(octets), HEX_COLUMN)
-            return f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
+            yield f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
+            return
         beside = octets.hex(" ") if len(octets) <= HEX_COLUMN else ""
-        line = f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
-        if beside or not octets:
-            return line
-        return "\n".join([line, *dump_lines(octets, node.start)])
+        yield f"{place:<11} {beside:<{3 * HEX_COLUMN}}{'  ' * depth}{text}"
+        if octets and not beside:
+            yield from dump_lines(octets, node.start)
 
 
 def dump_lines(octets: bytes, at: int) -> Iterator[str]:
     """Offset, sixteen bytes, and what of them is text."""
     for start in range(0, len(octets), DUMP_WIDTH):
         row = octets[start : start + DUMP_WIDTH]
-        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        text = row.translate(_DOTS).decode("ascii")
         yield f"  {at + start:08x}  {row.hex(' '):<{3 * DUMP_WIDTH}} {text}"
 
 

@@ -5,7 +5,7 @@ generated code checks every
 length and count against the bytes that are left, but it does not explain: on anything wrong it
 raises one of `REFUSALS`,
 and the caller parses the same bytes with the reference Struct to learn where and why. Good frames
-never pay for that.
+never pay for that. Only `TooLarge` is the last word: to parse such a body again would take long.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from dissectors.layout import (
 )
 from dissectors.source import Lines, compile_function
 from dissectors.values import Uuid, finite, read_uvarint
+from dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
 
 Body: TypeAlias = dict[str, Any]
 """A decoded message: snake_case names to int, float, bool, str, bytes, Uuid, None, lists and
@@ -54,6 +55,7 @@ def reader(layout: Layout) -> Reader:
         "Uuid": Uuid,
         "Refusal": Refusal,
         "finite": finite,
+        "too_large": too_large,
         "uvarint": read_uvarint,
         "unpack_from": struct.unpack_from,
     }
@@ -79,7 +81,7 @@ class _ReaderSource(Lines):
     def function(self, body: StructWire) -> str:
         self.add("def read(data, at):")
         self.depth = 1
-        self.add("size = len(data)")
+        self.add("size = len(data)", f"room = {BODY_LIMIT}")
         value = self.struct(body)
         self.add(f"return {value}, at")
         return self.text()
@@ -127,6 +129,9 @@ class _ReaderSource(Lines):
         self.add(f"if {count} > 127:", f"    {count}, at = uvarint(data, at - 1)")
         # A tagged field takes two bytes at least.
         self.add(f"if {count} > size - at:", "    raise Refusal")
+        self.add(
+            f"room -= {count} * {UNKNOWN_TAG_WEIGHT}", "if room < 0:", "    raise too_large(at)"
+        )
         self.add(f"{extra} = []", f"{last} = -1", f"for _ in range({count}):")
         self.depth += 1
         self.add(f"{tag}, at = uvarint(data, at)", f"{length}, at = uvarint(data, at)")
@@ -227,6 +232,8 @@ class _ReaderSource(Lines):
         self.depth += 1
         # A hostile count is refused before anything is allocated for it.
         self.add(f"if {count} * {smallest} > size - at:", "    raise Refusal")
+        self.add(f"room -= {count} * {8 + weight(wire.element)}", "if room < 0:")
+        self.add("    raise too_large(at)")
         if isinstance(wire.element, NumberWire) and wire.element.code != "d":
             self.add(f"{value} = list(unpack_from(f'>{{{count}}}{wire.element.code}', data, at))")
             self.add(f"at += {count} * {wire.element.size}")

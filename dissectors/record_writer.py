@@ -35,11 +35,12 @@ def _sized(data: bytes | None) -> bytes:
 
 def encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     """One record of a magic 2 batch, length first."""
-    body = b"\0" + varint((record.timestamp or 0) - base_timestamp)
+    body = bytearray(b"\0" + varint((record.timestamp or 0) - base_timestamp))
     body += varint(record.offset - base_offset) + _sized(record.key) + _sized(record.value)
     body += varint(len(record.headers))
-    for key, value in record.headers:
-        body += _sized(key.encode("utf-8", "surrogateescape")) + _sized(value)
+    for key, value in record.headers:  # in place: there may be millions
+        body += _sized(key.encode("utf-8", "surrogateescape"))
+        body += _sized(value)
     return varint(len(body)) + body
 
 

@@ -11,13 +11,14 @@ import struct
 from functools import cache, lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from dissectors.errors import Malformed, Truncated, UnknownApi, UnknownVersion
+from dissectors.errors import Malformed, TooLarge, Truncated, UnknownApi, UnknownVersion
 from dissectors.layout import Layout, implied_default, resolve
 from dissectors.messages import APIS as _APIS
 from dissectors.messages import DATA
 from dissectors.reader import REFUSALS, Body, Reader, reader
 from dissectors.schema import Message, Versions
 from dissectors.values import read_uvarint
+from dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large
 from dissectors.writer import REFUSALS as WRITER_REFUSALS
 from dissectors.writer import writer
 
@@ -107,6 +108,8 @@ def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
     up to where it does fit."""
     try:
         return reader(layout)(data, at)
+    except TooLarge:
+        raise
     except REFUSALS:
         from dissectors.structs import parse
 
@@ -249,7 +252,10 @@ def _odd_header(data: bytes, at: int) -> RequestHeader:
 
 
 def _read_tags(data: bytes, at: int) -> tuple[list[Body], int]:
+    start = at
     count, at = read_uvarint(data, at)
+    if min(count, len(data) - at) * UNKNOWN_TAG_WEIGHT > BODY_LIMIT:
+        raise too_large(start, "_tagged_fields")
     fields: list[Body] = []
     for _ in range(count):
         tag, at = read_uvarint(data, at)

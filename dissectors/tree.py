@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from dissectors.layout import Layout, Slot
 from dissectors.structs import parse
+
+NODE_LIMIT: Final = 300_000
+"""Nodes of one message: beyond them elements of arrays and unknown tags share one node. They take
+300 bytes each, and a message of 1 MB may have millions."""
+
+REST: Final = "not shown"
+"""Name of the node of all elements behind the limit; its value is how many there are."""
 
 
 @dataclass(slots=True)
@@ -46,26 +53,57 @@ class Inside:
 
 
 class _Recorder:
+    """Makes nodes of what a parse tells, up to `NODE_LIMIT`."""
+
     def __init__(self, root: Node) -> None:
         self.open = [root]
+        self.left = NODE_LIMIT
+        self.passing = 0
+        """How many values are open that get no nodes."""
 
     def begin(self, name: str, start: int, slot: Slot | None) -> None:
+        if self.passing or (self.left <= 0 and name.startswith("[")):
+            if not self.passing:
+                self._rest(start)
+            self.passing += 1
+            return
+        self.left -= 1
         node = Node(name, start, slot=slot)
         self.open[-1].children.append(node)
         self.open.append(node)
 
     def leaf(self, name: str, start: int, end: int, value: Any) -> None:
         # A number, bool or uuid is its own leaf.
-        if name:
-            self.open[-1].children.append(Node(name, start, end, value))
+        if not name or self.passing:
+            return
+        if self.left <= 0 and self.open[-1].name == "_tagged_fields":
+            self._rest(start, int(name == "data"), end)
+            return
+        self.left -= 1
+        self.open[-1].children.append(Node(name, start, end, value))
 
     def end(self, end: int, value: Any) -> None:
+        if self.passing:
+            self.passing -= 1
+            if not self.passing:
+                self.open[-1].children[-1].end = end
+            return
         node = self.open.pop()
         node.end, node.value = end, value
 
+    def _rest(self, start: int, count: int = 1, end: int = 0) -> None:
+        """Count something more that has no node of its own."""
+        around = self.open[-1].children
+        if not around or around[-1].name != REST:
+            around.append(Node(REST, start, value=0))
+        around[-1].value += count
+        around[-1].end = end
+
 
 def annotate(layout: Layout, data: bytes, at: int = 0) -> Node:
-    """The tree of the message that begins at `at`; the root carries the message's name and body."""
+    """The tree of the message that begins at `at`; the root carries the message's name and body.
+
+    Beyond `NODE_LIMIT` the elements of an array become one node, `REST`."""
     root = Node(layout.message.name, at)
     root.value, root.end = parse(layout, data, at, _Recorder(root))
     return root

@@ -26,6 +26,7 @@ from dissectors.layout import (
     default_of,
 )
 from dissectors.values import Uuid, finite, write_uvarint
+from dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
 
 ENDLESS: Final = 1 << 62
 
@@ -79,6 +80,14 @@ class Input(BytesIO):
         """Nothing may be read from here on: the end, or that of the tagged field around."""
         self.steps = steps
         """How many values may still be read."""
+        self.room = BODY_LIMIT
+        """Bytes of memory that the body may still take."""
+
+    def weigh(self, count: int, each: int, path: str) -> None:
+        """Take the room of so many values; `TooLarge` when there is none."""
+        self.room -= count * each
+        if self.room < 0:
+            raise too_large(self.tell(), dotted(path))
 
 
 def take(stream: Input, size: int, path: str, what: str = "") -> bytes:
@@ -255,6 +264,7 @@ class Counted(Kafka):
     def __init__(self, wire: ArrayWire, element: construct.Construct, smallest: int) -> None:
         super().__init__()
         self.element, self.smallest = element, max(1, smallest)
+        self.each = 8 + weight(wire.element)
         self.count = Length("i", compact=wire.compact, nullable=wire.nullable, role="count")
 
     def _parse(self, stream: Input, context: Any, path: str) -> list[Any] | None:
@@ -268,6 +278,7 @@ class Counted(Kafka):
                 f"{count} elements need at least {count * self.smallest} bytes, {left} are left"
             )
             raise Truncated(reason, offset=start, path=dotted(path))
+        stream.weigh(count, self.each, path)
         trace, values = trace_of(context), []
         for index in range(count):
             trace.begin(f"[{index}]", stream.tell(), None)
@@ -346,6 +357,7 @@ class Tags(Kafka):
         # What is wrong with the section itself is not wrong with the struct around it.
         section = f"{path} -> _tagged_fields"
         count, last, unknown = UVarint("count")._parsereport(stream, context, section), -1, []
+        stream.weigh(min(count, stream.limit - stream.tell()), UNKNOWN_TAG_WEIGHT, section)
         for _ in range(count):
             at = stream.tell()
             tag = UVarint("tag")._parsereport(stream, context, section)

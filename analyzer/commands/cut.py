@@ -58,6 +58,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
         try:
             for _, exchange in reading.rows():
                 cutting.add(exchange)
+                del exchange  # its bodies may be large, and are read again below
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
         rewrite = Anonymous() if anonymize else Masked()

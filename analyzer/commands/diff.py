@@ -240,17 +240,20 @@ def _octets_of(message: Request | Response) -> Any:
     if has_secrets(decoded.layout):
         return lambda place: ""
     root = annotate(decoded.layout, payload, decoded.body_at)
+    named: dict[int, dict[str, Node]] = {}
+    """Children by name, of the nodes that were asked for: arrays may be long."""
 
     def octets(place: tuple[str | int, ...]) -> str:
-        node: Node = root
+        node: Node | None = root
         for part in place:
-            name = f"[{part}]" if isinstance(part, int) else part
-            for child in node.children:
-                if child.name == name:
-                    node = child
-                    break
-            else:
+            assert node is not None
+            children = named.get(id(node))
+            if children is None:
+                children = named[id(node)] = {each.name: each for each in node.children}
+            node = children.get(f"[{part}]" if isinstance(part, int) else part)
+            if node is None:
                 return ""
+        assert node is not None
         data = payload[node.start : node.end]
         more = " ..." if len(data) > OCTETS else ""
         return f"[{node.start}-{max(node.end - 1, node.start)}] {data[:OCTETS].hex(' ')}{more}"

@@ -1,0 +1,53 @@
+"""How much memory a decoded body takes: the limit, and what its values count towards it.
+
+Knows wire kinds, not messages. The generated readers and the reference Structs keep the same count.
+"""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from dissectors.errors import TooLarge
+from dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    NumberWire,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+)
+
+BODY_LIMIT: Final = 128 << 20
+"""Bytes of memory that one decoded body may take beside the content of its texts. An element of two
+bytes on the wire is a dict of three hundred: a frame of 100 MB could take 15 GB. There is room for
+a Metadata response with 150 000 partitions."""
+
+UNKNOWN_TAG_WEIGHT: Final = 340
+"""Of a tagged field that the layout lacks: a dict with a number and bytes."""
+
+
+def weight(wire: Wire) -> int:
+    """Bytes of memory that a decoded value takes beside its content; the elements of an array come
+    on top, each with its own weight."""
+    match wire:
+        case NumberWire():
+            return 32
+        case BoolWire():
+            return 8
+        case UuidWire():
+            return 72
+        case StringWire() | BytesWire() | ArrayWire():
+            return 64
+        case StructWire():
+            slots = (*wire.slots, *wire.tags)
+            return 64 + sum(32 + weight(slot.wire) for slot in slots)
+        case _:
+            assert_never(wire)
+
+
+def too_large(at: int, path: str = "") -> TooLarge:
+    """The error of a body beyond `BODY_LIMIT`."""
+    reason = f"decoded it would take more than {BODY_LIMIT >> 20} MB of memory"
+    return TooLarge(reason, offset=at, path=path)
