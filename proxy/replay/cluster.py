@@ -137,7 +137,10 @@ class Cluster:
             if version >= 4:
                 body = {"key_type": kind, "coordinator_keys": [key]}
             told = await self.ask("FindCoordinator", version, body)
-            answer = told["coordinators"][0] if version >= 4 else told
+            answers = told["coordinators"] if version >= 4 else [told]
+            answer = next(iter(answers), None)
+            if answer is None:
+                break  # no answer to what was asked: the request goes to the bootstrap broker
             if answer["error_code"] == 0:
                 self.nodes[answer["node_id"]] = (answer["host"], answer["port"])
                 self._coordinators[kind, key] = answer["node_id"]

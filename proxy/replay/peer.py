@@ -82,6 +82,9 @@ class Peer(asyncio.BufferedProtocol):
             raise PeerError(f"{host}:{port} does not answer in {reach.timeout:g} s") from None
         except OSError as error:
             raise PeerError(f"{host}:{port}: {error.strerror or error}") from None
+        except (ValueError, OverflowError) as error:
+            # What a broker tells of others may be no host name, and no port.
+            raise PeerError(f"{host!r}, port {port}: no address ({error})") from None
 
     # --- protocol
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.fetch_sessions import FETCH
 from dissectors.errors import DissectError
+from dissectors.layout import Layout
 from dissectors.reader import Body
 from dissectors.registry import Decoded, decode_response, write_layout
 from proxy.replay import split
@@ -272,8 +273,10 @@ class Replay:
         """Wait for the answers, ask again where the peer is not ready, compare."""
         try:
             settled: list[Body] = []
+            layout: Layout | None = None
             for turn in range(TRIES):
                 decoded, body = await self._answer(exchange, parts)
+                layout = decoded.layout if layout is None else layout
                 now = time.monotonic_ns()
                 if not self._may_pass(exchange, decoded, body, turn):
                     break
@@ -283,6 +286,8 @@ class Replay:
                 sent = time.monotonic_ns()
                 parts = await self._again(exchange, decoded, body, settled)
             if settled:
+                if decoded.layout is not layout:
+                    raise PeerError("the broker answered in different layouts")
                 body = split.merged(decoded.layout, [*settled, body])
             self._timed(exchange, now - sent)
             if exchange.api in CHANGES_TOPICS:
@@ -335,6 +340,8 @@ class Replay:
             raise PeerError("no answer")
         if len(found) == 1:
             return found[0], found[0].body
+        if any(each.layout is not found[0].layout for each in found):
+            raise PeerError("brokers answered in different layouts")
         return found[0], split.merged(found[0].layout, [each.body for each in found])
 
     def _may_pass(self, exchange: Exchange, decoded: Decoded, body: Body, turn: int) -> bool:
@@ -351,8 +358,7 @@ class Replay:
             return
         assert exchange.request is not None
         assert exchange.request.body is not None
-        self._remap.learn(exchange.api, exchange.request.body, captured.body, body)
-        if captured.version != decoded.version:
+        if captured.version != decoded.version or captured.layout is not decoded.layout:
             self.outcome.comparison.note(
                 exchange.api,
                 exchange.api_version or 0,
@@ -362,6 +368,7 @@ class Replay:
                 decoded.version,
             )
             return
+        self._remap.learn(exchange.api, exchange.request.body, captured.body, body)
         then = set(split.errors(captured.layout, captured.body))
         now = set(split.errors(decoded.layout, body))
         if then & TRANSIENT and now <= {MEMBER_ID_REQUIRED}:

@@ -84,7 +84,7 @@ def failed_partitions(layout: Layout, body: Body, codes: frozenset[int]) -> set[
                 if isinstance(inner.wire, ArrayWire) and (name := _partition_name(inner.wire)):
                     found |= {
                         (topic_in(topic, each), part[name])
-                        for part in each[inner.name]
+                        for part in each[inner.name] or ()
                         if part.get("error_code") in codes
                     }
     return found
@@ -251,7 +251,8 @@ def _joined(wire: ArrayWire, values: list[Any]) -> Any:
             continue
         for slot in element.slots:
             if isinstance(slot.wire, ArrayWire):
-                topics[topic][slot.name] = [*topics[topic][slot.name], *each[slot.name]]
+                both = (topics[topic][slot.name], each[slot.name])
+                topics[topic][slot.name] = [one for some in both for one in some or ()]
     return list(topics.values())
 
 
