@@ -33,7 +33,7 @@ from dissectors.registry import (
 from dissectors.schema import Field
 from dissectors.values import Uuid
 from dissectors.walk import UNKNOWN_TAGS, changed
-from dissectors.words import WORDS, Words, is_word, words_of
+from dissectors.words import WORDS, Words, of_enum, own_part, words_of
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
 
@@ -51,6 +51,8 @@ class Redaction:
 
     level: Level = "values"
     names: Pseudonyms = field(default_factory=Pseudonyms)
+    records: bool = True
+    """Whether records are written anew; not for those who never look into them."""
 
     def body(self, layout: Layout, body: Body) -> Body:
         """The body as it may leave."""
@@ -93,6 +95,8 @@ class Redaction:
             return value  # secrets are hidden already
         wire = _leaf_wire(slot.wire)
         if isinstance(wire, BytesWire) and wire.records and isinstance(value, bytes):
+            if not self.records:
+                return value
             return redacted_records(value, keys=self.level != "values", names=self._name_changer())
         if self.level != "all":
             return value
@@ -121,12 +125,17 @@ class Redaction:
         if kind in NOUNS:
             return self.names.name(value, kind)
         words = words_of(field)
-        if words is None or kind:
+        if words is None or kind not in ("", "freeText"):
             return str(asterisks(value))
         return self._word(words, value)
 
     def _word(self, words: Words, value: str) -> str:
-        return value if is_word(words, value) else self.names.word(value, words.noun)
+        own = own_part(words, value)
+        if own == len(value):
+            return value
+        if words.noun:
+            return self.names.word(value, words.noun)
+        return value[:own] + str(asterisks(value[own:]))
 
     def software(self, text: str) -> str:
         """Name and version of a client's library, as `Exchange.software` has them."""
@@ -135,6 +144,10 @@ class Redaction:
         name, blank, version = text.rpartition(" ")
         name = self._word(WORDS["ClientSoftware"], name)
         return name + blank + self._word(WORDS["SoftwareVersion"], version)
+
+    def mechanism(self, text: str) -> str:
+        """A SASL mechanism, as `Exchange.mechanism` has it."""
+        return self._word(of_enum("SaslMechanism"), text) if self.level == "all" else text
 
     def _bytes(self, message: str, field: str, value: bytes, around: Mapping[str, Any]) -> bytes:
         form = FORMATS.get((message, field))

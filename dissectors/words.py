@@ -23,6 +23,8 @@ class Words(NamedTuple):
     """What such a value is; pseudonyms of others begin with it."""
     values: frozenset[str]
     """In lower case."""
+    stems: tuple[str, ...] = ()
+    """What sentences begin with that go on with names; in lower case."""
 
 
 def _words(noun: str, text: str) -> Words:
@@ -92,6 +94,32 @@ WORDS: Final[dict[str, Words]] = {
         connection_creation_rate
         """,
     ),
+    "Reason": Words(
+        "",
+        frozenset(
+            {
+                "beginning to manage the group lifecycle",
+                "client leaving group per normal operation",
+                "consumer poll timeout has expired.",
+                "consumer pro-actively leaving the group",
+                "group is already rebalancing",
+                "member was removed by an admin",
+                "the consumer is being closed",
+                "the consumer unsubscribed from all topics",
+            }
+        ),
+        (
+            "cached metadata has changed from ",
+            "encountered ",
+            "member was removed by an admin: ",
+            "need to re-join with the given member-id: ",
+            "need to revoke partitions ",
+            "rebalance enforced by user",
+            "rebalance failed due to ",
+            "scheduled probing rebalance",
+            "the subscription has changed from ",
+        ),
+    ),
     "SoftwareVersion": _words("version", "unknown"),
 }
 """Name of a list -> what is on it."""
@@ -113,7 +141,8 @@ _VERSION: Final = re.compile(
 
 
 @cache
-def _of_enum(name: str) -> Words:
+def of_enum(name: str) -> Words:
+    """The list of a set of named values in `codes.ENUMS`."""
     found = (str(value).lower() for value in ENUMS.get(name, ()))
     return Words("word", frozenset((*found, *MORE.get(name, "").lower().split())))
 
@@ -122,7 +151,15 @@ def words_of(field: Field) -> Words | None:
     """The closed list of a text field; None when it has none."""
     if field.word:
         return WORDS[field.word]
-    return _of_enum(field.enum) if field.enum else None
+    return of_enum(field.enum) if field.enum else None
+
+
+def own_part(words: Words, value: str) -> int:
+    """Characters at the start of a text that Kafka's clients write: all of a word."""
+    if is_word(words, value):
+        return len(value)
+    lower = value.lower()
+    return max((len(stem) for stem in words.stems if lower.startswith(stem)), default=0)
 
 
 def is_word(words: Words, value: str) -> bool:

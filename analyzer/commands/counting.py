@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from analyzer.commands.reading import Reading
+from analyzer.commands.reading import Reading, Told
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from captures.model import Closed, Opened
 
 
-def count(reading: Reading, *statistics: Any, watch: bool = False) -> None:
+class Through(Protocol):
+    """What becomes of exchanges and of connections before they are counted."""
+
+    def told(self, row: Row, exchange: Exchange) -> Told:
+        """An exchange and its row."""
+
+    def event(self, event: Opened | Closed) -> Opened | Closed:
+        """The beginning or end of a connection."""
+
+
+def count(
+    reading: Reading, *statistics: Any, watch: bool = False, through: Through | None = None
+) -> None:
     """Add all wanted exchanges; with `watch`, also tell `saw` of beginnings and ends of
-    connections, filter or not."""
+    connections, filter or not. All of them as they come out of `through`."""
     if reading.stored is not None:
         for each in statistics:
             reading.stored.merge_into(each)
         reading.told = reading.stored.exchanges_told
         return
     if watch:
-        reading.capture.watch = _all([each.saw for each in statistics if hasattr(each, "saw")])
+        saws = [each.saw for each in statistics if hasattr(each, "saw")]
+        reading.capture.watch = _all(saws, through)
     adds = [each.add for each in statistics]
     for row, exchange in reading.rows():
+        if through is not None:
+            row, exchange = through.told(row, exchange)
         for add in adds:
             add(row, exchange)
 
 
-def _all(functions: list[Callable[[Any], None]]) -> Callable[[Any], None]:
-    def told(event: Any) -> None:
+def _all(
+    functions: list[Callable[[Any], None]], through: Through | None
+) -> Callable[[Opened | Closed], None]:
+    def told(event: Opened | Closed) -> None:
+        if through is not None:
+            event = through.event(event)
         for function in functions:
             function(event)
 

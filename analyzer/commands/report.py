@@ -60,16 +60,17 @@ def report(wish: Wish, release: str, redact: str) -> int:
       kafkascope report prod.pcapng -Y 'client == "billing"' -o billing.html --redact all
     """
     from analyzer.report import collect, markdown, page, sections
-    from analyzer.report.hiding import hidden
+    from analyzer.report.disguise import Disguise
     from captures.private import PrivateFile
 
     path = _target(wish)
     with Reading(wish) as reading:
         refuse_inputs(str(path), wish.inputs)
-        facts = collect(reading)
+        if redact == "all" and reading.stored is not None:
+            raise click.UsageError("--redact all needs captures: stored sums hold names already")
+        hides = redact == "all"
+        facts = collect(reading, Disguise(reading.capture.context.names) if hides else None)
         parts = sections(facts, release)
-        if redact == "all":
-            facts, parts = hidden(facts, parts)
         if path.suffix.lower() in (".md", ".markdown"):
             text = markdown(facts, parts, REDACTED[redact])
         else:

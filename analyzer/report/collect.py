@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from analyzer.statistics.rates import SECOND
 
 if TYPE_CHECKING:
     from analyzer.commands.reading import Reading
+    from analyzer.report.disguise import Disguise
     from analyzer.topics import TopicNames
 
 SLICES: Final = 120
@@ -54,20 +56,43 @@ class Facts:
         return self.findings.span.exchanges
 
 
-def collect(reading: Reading) -> Facts:
-    """Read it all and count."""
+HIDDEN: Final = "..."
+"""In place of a filter, which is made of names."""
+
+
+_DAMAGE: Final = re.compile(r".*\b(is (?:damaged|cut short)\b.*)", re.DOTALL)
+"""What is said of a file behind its name."""
+
+
+def _nameless(text: str) -> str:
+    """A sentence about a damaged file without the file's name."""
+    found = _DAMAGE.fullmatch(text)
+    return "a file " + (found[1] if found is not None else "is damaged")
+
+
+def collect(reading: Reading, disguise: Disguise | None = None) -> Facts:
+    """Read it all and count; with a disguise what is told has other names throughout."""
     findings, errors, rates = Findings(), Errors(), Rates(SECOND, SLICES)
     wish = reading.wish
-    count(reading, findings, errors, rates, watch=not wish.filter_text)
+    count(reading, findings, errors, rates, watch=not wish.filter_text, through=disguise)
     source = reading.capture.source.statistics
     names = reading.capture.context.names
+    inputs = tuple("stdin" if name == "-" else PurePath(name).name or name for name in wish.inputs)
     said = list(remarks(reading.capture, verbose=True))
     if not reading.told:
         said.insert(0, nothing_found(reading.capture))
-    said += [str(damage) for damage in source.damage]
+    damage = [str(each) for each in source.damage]
+    filter_text = wish.filter_text
+    if disguise is not None:
+        disguise.learn()
+        names = disguise.names
+        inputs = tuple(f"capture-{number}" for number, _ in enumerate(inputs, 1))
+        damage = [_nameless(text) for text in damage]
+        filter_text = HIDDEN if filter_text else ""
+    said += damage
     return Facts(
-        tuple("stdin" if name == "-" else PurePath(name).name or name for name in wish.inputs),
-        wish.filter_text,
+        inputs,
+        filter_text,
         findings,
         errors,
         rates,

@@ -13,7 +13,7 @@ JOIN_GROUP_REQUEST = request("JoinGroup", key=11, versions="0-9", flexible="6+")
         String("name", "0+", map_key=True, word="ProtocolName"),
         Bytes("metadata", "0+"),
     ),
-    String("reason", "8+", nullable="8+", default=None, subject="freeText"),
+    String("reason", "8+", nullable="8+", default=None, subject="freeText", word="Reason"),
 )
 
 JOIN_GROUP_RESPONSE = response("JoinGroup", key=11, versions="0-9", flexible="6+").of(

@@ -8,7 +8,7 @@ LEAVE_GROUP_REQUEST = request("LeaveGroup", key=13, versions="0-5", flexible="4+
     Array("members", "3+").of(
         String("member_id", "3+", volatile=True, subject="memberId"),
         String("group_instance_id", "3+", nullable="3+", default=None, subject="memberId"),
-        String("reason", "5+", nullable="5+", default=None, subject="freeText"),
+        String("reason", "5+", nullable="5+", default=None, subject="freeText", word="Reason"),
     ),
 )
 

@@ -8,15 +8,19 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from analyzer.commands.options import Wish, reading_options
+from analyzer.commands.reading import Reading
 from analyzer.commands.report import report
 from analyzer.filter import compile_filter
 from analyzer.findings.view import api_is
 from analyzer.offline import open_capture
 from analyzer.pending import SASL_TOKEN
-from analyzer.report import charts
+from analyzer.report import Facts, charts, collect, sections
+from analyzer.report.disguise import Disguise
 from analyzer.report.markdown import _code, _text
 from analyzer.statistics import Latency
 from analyzer.statistics.mergeable import OTHERS
@@ -127,6 +131,46 @@ def test_all_names_can_be_hidden(tmp_path: Path) -> None:
         for word in ("legacy", "billing", "orders", "10.0.2.", "172.17.", "shop.pcap"):
             assert word not in text, word
         assert "client-1" in text.replace("\\-", "-")
+
+
+def counted(path: Path, *, hides: bool) -> Facts:
+    wishes: list[Wish] = []
+
+    @click.command()
+    @reading_options()
+    def probe(wish: Wish) -> None:
+        wishes.append(wish)
+
+    assert CliRunner().invoke(probe, [str(path)]).exit_code == 0
+    with Reading(wishes[0]) as reading:
+        return collect(reading, Disguise(reading.capture.context.names) if hides else None)
+
+
+@pytest.mark.parametrize("name", ["shop.pcap.zst", "rebalance.pcap", "transactions.pcap"])
+def test_a_report_with_other_names_tells_the_same(name: str) -> None:
+    plain, other = (counted(SAMPLES / name, hides=hides) for hides in (False, True))
+    found = [sorted((f.name, f.severity, f.count) for f in x.found) for x in (plain, other)]
+    assert found[0] == found[1]
+    for one, two in zip(sections(plain, "4.0"), sections(other, "4.0"), strict=True):
+        for mine, its in zip(one.tables, two.tables, strict=True):
+            assert mine.titles == its.titles
+            for column, right in enumerate(mine.right):
+                if right and not mine.left_out:
+                    values = [sorted(row[column] for row in each.rows) for each in (mine, its)]
+                    assert values[0] == values[1], (mine.caption, mine.titles[column])
+
+
+def test_hidden_names_are_not_in_the_filter_or_in_what_is_said_of_files(tmp_path: Path) -> None:
+    cut = tmp_path / "acme-payments.pcap"
+    whole = (SAMPLES / "rebalance.pcap").read_bytes()
+    cut.write_bytes(whole[: len(whole) // 2])
+    target = tmp_path / "r.html"
+    words = ["-Y", 'group == "billing" or client ~ "billing"', "--redact", "all"]
+    CliRunner().invoke(main, ["report", str(cut), "-o", str(target), *words])
+    text = target.read_text()
+    assert "a file is cut short" in text
+    assert "acme" not in text
+    assert "billing" not in text
 
 
 def test_a_filter_is_said_and_kept(tmp_path: Path) -> None:

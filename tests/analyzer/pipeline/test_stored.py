@@ -77,6 +77,16 @@ def test_the_report_of_tables_is_that_of_the_capture(tmp_path: Path) -> None:
     assert reports[0] == reports[1]
 
 
+def test_a_report_of_tables_cannot_hide_names_that_are_in_their_sums(
+    tables: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.md"
+    result = run("report", str(tables), "--redact", "all", "-o", str(path))
+    assert result.exit_code == 2
+    assert "needs captures" in result.stderr
+    assert not path.exists()
+
+
 def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
     assert (
         "only captures can be filtered" in run("stats", "apis", str(tables), "-Y", "error").output

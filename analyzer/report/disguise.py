@@ -1,0 +1,158 @@
+"""Exchanges with other names, for statistics that others are to see: names are changed where they
+come in, so that nothing that is counted, found or drawn later knows the real ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from analyzer.fetch_sessions import Implied
+from analyzer.offline import BROKER_LEG
+from analyzer.redaction import Redaction
+from analyzer.rows import row_of
+from analyzer.topics import TopicNames
+from captures.model import Closed, Endpoint, Opened
+from dissectors.values import Uuid
+
+if TYPE_CHECKING:
+    from analyzer.fetch_sessions import FetchSession
+    from analyzer.model import Exchange, Frame, Request, Response
+    from analyzer.rows import Row
+    from captures.model import Connection
+    from dissectors.registry import Decoded
+
+
+MOST_SESSIONS: Final = 256
+"""Fetch sessions whose partitions are remembered."""
+
+
+class _Renamed:
+    """A connection between other ends; its counters go on, so they are asked for where they are."""
+
+    __slots__ = ("_connection", "a", "b", "interface_comment")
+
+    def __init__(self, connection: Connection, a: Endpoint, b: Endpoint) -> None:
+        self._connection = connection
+        self.a = a
+        self.b = b
+        own = connection.interface_comment == BROKER_LEG
+        self.interface_comment = BROKER_LEG if own else ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+class Disguise:
+    """Changes all names of a capture; the same name always to the same one."""
+
+    def __init__(self, known: TopicNames) -> None:
+        """`known`: names of topics by id, which the reading of the capture goes on to learn."""
+        # Records are not opened by statistics: their sizes and codecs are to stay as they are.
+        self._redaction = Redaction("all", records=False)
+        self._known = known
+        self._seen = 0
+        self._implied: dict[int, tuple[Implied, Implied]] = {}
+        """By identity: requests of a session share what it implies."""
+        self.names = TopicNames()
+        """The changed names by the changed ids."""
+
+    def told(self, row: Row, exchange: Exchange) -> tuple[Row, Exchange]:
+        """The exchange, and what its row is then."""
+        self.learn()
+        changed = self._exchange(exchange)
+        return row_of(changed, self.names), changed
+
+    def event(self, event: Opened | Closed) -> Opened | Closed:
+        """The beginning or end of a connection."""
+        connection = self._connection(event.connection)
+        return replace(event, connection=connection)
+
+    def learn(self) -> None:
+        """Take over the names of topics that were learned since."""
+        known = self._known.all()
+        if len(known) == self._seen:
+            return
+        for topic_id in islice(reversed(known), len(known) - self._seen):
+            name = self._redaction.names.name(known[topic_id], "topicName")
+            self.names.learn(self._redaction.names.uuid(Uuid(topic_id)), name)
+        self._seen = len(known)
+
+    def _exchange(self, exchange: Exchange) -> Exchange:
+        redaction = self._redaction
+        return replace(
+            exchange,
+            connection=self._connection(exchange.connection),
+            client=self._endpoint(exchange.client),
+            broker=self._endpoint(exchange.broker),
+            client_id=self._name(exchange.client_id, "clientId"),
+            user=self._name(exchange.user, "principal") or "",
+            software=redaction.software(exchange.software),
+            mechanism=redaction.mechanism(exchange.mechanism),
+            request=self._request(exchange.request),
+            response=self._response(exchange.response),
+            fetch_session=self._session(exchange.fetch_session),
+        )
+
+    def _name(self, text: str | None, kind: str) -> str | None:
+        return self._redaction.names.name(text, kind) if text else text
+
+    def _endpoint(self, endpoint: Endpoint) -> Endpoint:
+        return Endpoint(self._redaction.names.host(endpoint.host), endpoint.port)
+
+    def _connection(self, connection: Connection) -> Connection:
+        ends = self._endpoint(connection.a), self._endpoint(connection.b)
+        return cast("Connection", _Renamed(connection, *ends))
+
+    def _request(self, request: Request | None) -> Request | None:
+        if request is None:
+            return None
+        header = request.header
+        if header is not None:
+            client_id = self._name(header.client_id, "clientId")
+            header = header._replace(client_id=client_id, tagged_fields=[])
+        return replace(
+            request,
+            frame=_without_bytes(request.frame),
+            header=header,
+            decoded=self._decoded(request.decoded),
+        )
+
+    def _response(self, response: Response | None) -> Response | None:
+        if response is None:
+            return None
+        return replace(
+            response,
+            frame=_without_bytes(response.frame),
+            decoded=self._decoded(response.decoded),
+        )
+
+    def _decoded(self, decoded: Decoded | None) -> Decoded | None:
+        if decoded is None:
+            return None
+        return decoded._replace(
+            header=self._redaction.body(decoded.header_layout, decoded.header),
+            body=self._redaction.body(decoded.layout, decoded.body),
+        )
+
+    def _session(self, session: FetchSession | None) -> FetchSession | None:
+        if session is None or session.partitions is None:
+            return session
+        known = session.partitions
+        found = self._implied.get(id(known))
+        if found is None or found[0] is not known:
+            if len(self._implied) >= MOST_SESSIONS:
+                self._implied.clear()
+            found = self._implied[id(known)] = known, self._partitions(known)
+        return session._replace(partitions=found[1])
+
+    def _partitions(self, known: Implied) -> Implied:
+        names = self._redaction.names
+        return Implied(
+            (names.name(t, "topicName") if isinstance(t, str) else names.uuid(Uuid(t)), number)
+            for t, number in known
+        )
+
+
+def _without_bytes(frame: Frame) -> Frame:
+    return frame._replace(payload=b"")
