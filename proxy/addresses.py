@@ -70,6 +70,8 @@ LEFT_ALONE: Final[dict[str, str]] = {
 WHOLE: Final = frozenset({METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_ACKNOWLEDGE})
 """Small and rare: kept until they are whole. The others carry records and may be huge."""
 
+CENSUS: Final = frozenset({METADATA, DESCRIBE_CLUSTER})
+"""Their `brokers` are all that the cluster has."""
 CONTROLLERS: Final = 2
 """DescribeCluster's endpoint_type for controllers, which are no brokers of ours."""
 CACHED: Final = 256
@@ -91,6 +93,9 @@ class Directory(Protocol):
         """The address under which that broker is reached through us; `OSError` if there is none.
         The listener accepts connections when this returns."""
 
+    def listed(self, relay: State, node_ids: frozenset[int]) -> None:
+        """These are all brokers of the cluster now; others are gone."""
+
     def brokers(self, relay: State) -> list[tuple[int, str, int]]:
         """All brokers that are known: node id and our address for it."""
 
@@ -100,7 +105,8 @@ class Rewriter:
 
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
-        self._known: dict[Any, tuple[bytes | None, str]] = {}
+        self._known: dict[Any, tuple[bytes | None, str, frozenset[int]]] = {}
+        """Response -> what became of it (None: nothing), what was changed, the brokers listed."""
 
     def rewrites(self, key: int) -> bool:
         """Whether the responses of an API may hold addresses."""
@@ -142,15 +148,16 @@ class Rewriter:
         what = (entry.version, relay.advertise_host, self.directory.generation, frame[8:], key)
         known = self._known.get(what)
         if known is None:
-            changed, comment = self._response(relay, entry, frame, clamp=clamp)
+            changed, comment, listed = self._response(relay, entry, frame, clamp=clamp)
             if len(frame) <= CACHED_BYTES:
                 # The directory may have learned something from this very frame.
                 what = (what[0], what[1], self.directory.generation, what[3], key)
                 if len(self._known) >= CACHED:
                     self._known.clear()
-                self._known[what] = (None if changed is frame else changed, comment)
+                self._known[what] = (None if changed is frame else changed, comment, listed)
             return changed, comment
-        changed_before, comment = known
+        changed_before, comment, listed = known
+        self.directory.listed(relay, listed)
         if changed_before is None:
             return frame, comment
         if key != API_VERSIONS:
@@ -159,23 +166,26 @@ class Rewriter:
 
     def _response(
         self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
-    ) -> tuple[bytes, str]:
+    ) -> tuple[bytes, str, frozenset[int]]:
         key, version = entry.key, entry.version
         hub = relay.hub
+        nobody: frozenset[int] = frozenset()
         if key == API_VERSIONS:
-            return self._versions(relay, entry, frame) if clamp else (frame, "")
+            return (*(self._versions(relay, entry, frame) if clamp else (frame, "")), nobody)
         if key not in ENDPOINTS:
-            return frame, ""
+            return frame, "", nobody
         decoded = decode_response(frame[4:], key, version)
         if key == METADATA:
             from analyzer.facts import learn
 
             learn(decoded.layout, decoded.body, hub.names)
+        listed = _brokers(key, decoded.body)
+        self.directory.listed(relay, listed)  # first: whoever is gone makes room
         changes = self._change(relay, key, decoded.body)
         if not changes:
-            return frame, ""
+            return frame, "", listed
         hub.metrics.add("rewrites_total", APIS[key].name)
-        return _encoded(frame, decoded), "addresses: " + "; ".join(changes)
+        return _encoded(frame, decoded), "addresses: " + "; ".join(changes), listed
 
     def _change(self, relay: State, key: int, body: Body) -> list[str]:
         """Change the addresses in a body, in place."""
@@ -188,7 +198,7 @@ class Rewriter:
             for struct_ in body[name] if name else (body,):
                 if not struct_.get("host"):
                     continue  # "none", or not in this version
-                node_id = struct_["broker_id"] if "broker_id" in struct_ else struct_["node_id"]
+                node_id = _node_id(struct_)
                 host, port = struct_["host"], struct_["port"]
                 ours = self.directory.advertise(relay, node_id, host, port)
                 if ours != (host, port):
@@ -263,6 +273,18 @@ class Rewriter:
             f"it has to replace; clients are offered less: {text} (--no-clamp passes them all)",
         )
         return _encoded(frame, decoded), f"versions capped: {text}"
+
+
+def _node_id(struct_: Body) -> int:
+    node_id: int = struct_["broker_id"] if "broker_id" in struct_ else struct_["node_id"]
+    return node_id
+
+
+def _brokers(key: int, body: Body) -> frozenset[int]:
+    """The ids of all brokers of the cluster, where a response lists them."""
+    if key not in CENSUS or body.get("endpoint_type") == CONTROLLERS:
+        return frozenset()
+    return frozenset(map(_node_id, body["brokers"]))
 
 
 def _encoded(frame: bytes, decoded: Decoded) -> bytes:

@@ -125,6 +125,7 @@ class Running:
                 mode=wish.mode,
                 port_base=wish.port_base,
                 advertise=wish.advertise,
+                allow_brokers=wish.allow_brokers,
                 clamp=wish.clamp,
                 rules=self.rules,
                 recorder=recorder,

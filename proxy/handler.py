@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable
 from time import time_ns
@@ -35,6 +36,10 @@ LINGER_SECONDS: Final = 10.0
 """For the last bytes of a connection that is over, then it is cut."""
 
 _log = logging.getLogger("kafkascope.proxy")
+
+
+class Refused(OSError):
+    """A sentence: where a broker is said to be is not connected to."""
 
 
 class NoWatchdog(TimeoutWatchdog):
@@ -283,21 +288,48 @@ class Handler(LiveConnectionHandler):
         return relay is not None and relay.wanted(BROKER)
 
     async def _connect(self, server: Server) -> tuple[Stream | None, str]:
-        loop = asyncio.get_running_loop()
         errors = []
         for host, port in self.route.upstreams(self, server):
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
-                    _, stream = await loop.create_connection(
-                        lambda: Stream(self.route.arena), host, port
-                    )
-            except (OSError, TimeoutError) as error:
+                    if self.route.given(host, port):
+                        stream = await self._reach(host, port)
+                        self.route.destinations.trust(stream.get_extra_info("peername")[0])
+                    else:
+                        stream = await self._reach_told(host, port)
+            except Refused as error:
+                errors.append(str(error))
+                continue
+            except (OSError, TimeoutError, ValueError, OverflowError) as error:
+                # The latter two: a name or a port that no broker can have.
                 errors.append(f"{host}:{port}: {error.__class__.__name__}: {error}")
                 self.route.unreachable(host, port)
                 continue
             server.address = (host, port)
             return stream, ""
         return None, "; ".join(errors) or "no upstream is known"
+
+    async def _reach(self, host: str, port: int) -> Stream:
+        loop = asyncio.get_running_loop()
+        _, stream = await loop.create_connection(lambda: Stream(self.route.arena), host, port)
+        return stream
+
+    async def _reach_told(self, host: str, port: int) -> Stream:
+        """Connect to where a response says that a broker is: to the very address that is judged,
+        for a name that is looked up twice may lead to two places."""
+        loop = asyncio.get_running_loop()
+        error: OSError = OSError("no address is known")
+        for info in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            address = str(info[4][0])
+            why = self.route.refusal(host, port, address)
+            if why is not None:
+                error = Refused(why)
+                continue
+            try:
+                return await self._reach(address, port)
+            except OSError as failed:
+                error = failed
+        raise error
 
     def close_connection(self, connection: Connection, half_close: bool = False) -> None:
         """End a side: only our direction, or both."""

@@ -87,6 +87,8 @@ class Hub:
             if len(self._said) >= MAX_NOTICES:
                 self._said.pop(next(iter(self._said)))
             self._said[key] = None
+            if not sentence.isprintable():  # names that brokers and clients say
+                sentence = "".join(c if c.isprintable() else "·" for c in sentence)
             self.notices.append((time.time_ns(), sentence))
             self.said += 1
             _log.warning("%s", sentence)

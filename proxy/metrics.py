@@ -24,6 +24,10 @@ HELP: Final[dict[str, tuple[str, str]]] = {
     "opaque_total": ("counter", "Connections that are passed on without being understood."),
     "unmatched_total": ("counter", "Responses to no request that was seen."),
     "upstream_failures_total": ("counter", "Connection attempts that failed, by upstream."),
+    "upstreams_refused_total": (
+        "counter",
+        "Connections not made because of where a broker is said to be.",
+    ),
     "faults_total": ("counter", "Times a rule fired, by rule."),
     "held": ("gauge", "Frames that are held now."),
     "recorder_bytes_total": ("counter", "Bytes written to the recording."),

@@ -47,6 +47,8 @@ class Wish:
     verbose: bool
     port_base: int | None
     advertise: str | None
+    allow_brokers: tuple[str, ...]
+    """Networks in which brokers may be, whatever the upstream is."""
     clamp: bool
     tls: ClientTls | None
     upstream_tls: UpstreamTls | None
@@ -117,6 +119,18 @@ def _hosts(
     return tuple(host for host in hosts.values() if host is not None)
 
 
+def _networks(
+    context: click.Context, option: click.Parameter, told: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Networks; a usage error for anything else."""
+    from proxy.destinations import BadNetwork, parse_network
+
+    try:
+        return tuple(str(parse_network(each)) for each in told)
+    except BadNetwork as error:
+        raise click.BadParameter(str(error), context, option) from None
+
+
 _OPTIONS: Final = (
     click.option("--upstream", default="", metavar="HOST:PORT[,...]", help="Tried in order."),
     click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="[HOST]:PORT"),
@@ -132,6 +146,14 @@ _OPTIONS: Final = (
     ),
     click.option("--port-base", type=int, help="A broker's listener has port N + node id."),
     click.option("--advertise", metavar="HOST", help="What clients are told as our address."),
+    click.option(
+        "--allow-broker",
+        "allow_brokers",
+        multiple=True,
+        metavar="NETWORK",
+        callback=_networks,
+        help="Connect to brokers there though the upstream is not of that kind; may be repeated.",
+    ),
     click.option("--no-clamp", is_flag=True, help="Pass on versions that are not known."),
     click.option("-w", "--write", "record", type=_PATH, help="Record to this pcapng file."),
     click.option("--rotate-bytes", type=Quantity("size", size), default=0, help="Size of a file."),
@@ -250,6 +272,7 @@ def _wish(told: dict[str, Any]) -> Wish:
         verbose=told["verbose"],
         port_base=told["port_base"],
         advertise=told["advertise"],
+        allow_brokers=told["allow_brokers"],
         clamp=not told["no_clamp"],
         tls=_client_tls(told),
         upstream_tls=_upstream_tls(told),

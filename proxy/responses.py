@@ -216,10 +216,7 @@ class Responses(Judging):
             except DissectError as error:
                 self._undecoded(entry, str(error))
             except OSError as error:
-                # Better no answer than one that leads the client past us.
-                self.cause = "no listener"
-                self.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
-                self._close(way, Close("reset"))
+                self._no_listener(way, error)
                 return
         message = Message(self, BROKER, entry, len(sent) - 4, self._now, sent[4:])
         message.comment = comment
@@ -228,6 +225,12 @@ class Responses(Judging):
         if self.hub.chain is not None:
             rules, _ = self.hub.chain.look(message)
         self._judge(way, message, iter(rules), sent)
+
+    def _no_listener(self, way: Way, error: OSError) -> None:
+        """Better no answer than one that leads the client past us."""
+        self.cause = "no listener"
+        self.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
+        self._close(way, Close("reset"))
 
     def _tail(self, way: Way) -> None:
         """The tagged section of a response whose head is gone: its length must not change."""
@@ -240,6 +243,9 @@ class Responses(Judging):
                 tail, comment = self.hub.rewriter.tail(self, entry, tail)
             except DissectError as error:
                 self._undecoded(entry, str(error))
+            except OSError as error:
+                self._no_listener(way, error)
+                return
         self._out.append(Send(CLIENT, tail))
         if self.tap is not None:
             self.tap.client(BROKER, tail, self._now, comment)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mitmproxy.proxy.context import Context
 
     from proxy.arena import Arena
+    from proxy.destinations import Destinations
     from proxy.directory import Nodes
     from proxy.handler import Handler
     from proxy.hub import Hub
@@ -61,6 +62,7 @@ class Route:
         mode: Mode,
         nodes: Nodes,
         tls: Tls,
+        destinations: Destinations,
         node_id: int | None = None,
     ) -> None:
         self.hub = hub
@@ -68,6 +70,7 @@ class Route:
         self.mode = mode
         self.nodes = nodes
         self.tls = tls
+        self.destinations = destinations
         self.node_id = node_id
         self.ports: deque[int] = deque(maxlen=1000)
         self.closing: set[Stream] = set()
@@ -126,6 +129,23 @@ class Route:
         if self.mode != "reverse":
             return [(server.address[0], server.address[1])] if server.address else []
         return self.nodes.candidates(self.node_id)
+
+    def given(self, host: str, port: int) -> bool:
+        """Whether the user, or the client by its mode, named that address: it is not judged."""
+        return self.mode != "reverse" or (host, port) in self.nodes.upstreams
+
+    def refusal(self, host: str, port: int, address: str) -> str | None:
+        """Why a broker's address, as a response told it and as it was looked up, is not connected
+        to; None when it is."""
+        why = self.destinations.refusal(address)
+        if why is None:
+            return None
+        self.hub.metrics.add("upstreams_refused_total")
+        broker = "a broker" if self.node_id is None else f"node {self.node_id}"
+        return (
+            f"{broker} is said to be at {host}:{port}, which is not connected to: {why} "
+            f"(--allow-broker {address.partition('%')[0]} allows it)"
+        )
 
     def unreachable(self, host: str, port: int) -> None:
         """An upstream did not answer."""

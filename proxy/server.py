@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from proxy import descriptors
 from proxy.addresses import Rewriter
 from proxy.arena import Arena
+from proxy.destinations import Destinations, parse_network
 from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
 from proxy.held import Held
 from proxy.hub import Hub
@@ -57,10 +58,12 @@ class KafkaProxy:
         upstream_tls: UpstreamTls | None = None,
         folder: Path | None = None,
         buffer_bytes: int = LIMIT,
+        allow_brokers: Iterable[str] = (),
     ) -> None:
         """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
         port 0 takes any free one. `folder` keeps the CA of generated certificates. `buffer_bytes`:
-        what all connections together may keep."""
+        what all connections together may keep. `allow_brokers`: networks in which brokers may be
+        though the upstream is of another kind (see `destinations`)."""
         parts = upstream.split(",") if isinstance(upstream, str) else upstream
         upstreams = [parse_address(part) for part in parts if part.strip()]
         if mode == "reverse" and not upstreams:
@@ -80,6 +83,9 @@ class KafkaProxy:
             port_base=port_base,
             advertise=advertise,
         )
+        self.destinations = Destinations(map(parse_network, allow_brokers))
+        for each in upstreams:
+            self.destinations.trust(each.host)  # names: when they are resolved
         if mode == "reverse":
             self.hub.rewriter = Rewriter(self.nodes)
         names = (advertise,) if advertise else ()
@@ -103,8 +109,7 @@ class KafkaProxy:
         self._closing: set[Stream] = set()
         """See `Route.closing`."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._servers: list[asyncio.Server] = []
-        self._sockets: list[Listener] = []
+        self._listeners: list[Listener] = []
         self._stopping = False
         self._most = 0
         self.address = Address("", 0)
@@ -151,8 +156,7 @@ class KafkaProxy:
     async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
         """Take no new connections, let answers on their way come, then close everything."""
         self._stopping = True
-        for server in self._servers:
-            server.close()
+        self._listen_no_more()
         for handler in tuple(self.handlers):
             stream = handler.streams[0]
             if stream is not None and not stream.lost:
@@ -173,22 +177,22 @@ class KafkaProxy:
             self._looking.cancel()
             self._looking = None
         self.memory.look()  # at nothing: it remembers nobody
-        for listener in self._sockets:
-            listener.socket.close()
-        self._servers.clear()
-        self._sockets.clear()
-        self.nodes.listeners.clear()
+        self._listeners.clear()
+        self.nodes.close()
         if self.recorder is not None:
             await asyncio.to_thread(self.recorder.stop)
 
     def kill(self) -> None:
         """Cut all connections at once."""
-        for server in self._servers:
-            server.close()
+        self._listen_no_more()
         for handler in tuple(self.handlers):
             handler.kill()
         for stream in tuple(self._closing):
             stream.abort()
+
+    def _listen_no_more(self) -> None:
+        for listener in self._listeners:
+            listener.close()
 
     @property
     def bootstrap(self) -> str:
@@ -248,20 +252,33 @@ class KafkaProxy:
     async def _serve(self, listener: Listener) -> None:
         from proxy.route import Route, options
 
-        route = Route(self.hub, self._arena, self.mode, self.nodes, self.tls, listener.node_id)
+        route = Route(
+            self.hub,
+            self._arena,
+            self.mode,
+            self.nodes,
+            self.tls,
+            self.destinations,
+            listener.node_id,
+        )
         route.ports, route.closing = self.upstream_ports, self._closing
         made = options()
         loop = asyncio.get_running_loop()
-        self._sockets.append(listener)
-        server = await loop.create_server(
-            lambda: Stream(self._arena, lambda stream: self._accepted(stream, route, made)),
-            sock=listener.socket,
-        )
-        self._servers.append(server)
-        if self._stopping:
-            server.close()
+        if listener.closed:
+            return
+        self._listeners = [each for each in self._listeners if not each.closed]
+        self._listeners.append(listener)
 
-    def _accepted(self, stream: Stream, route: Route, made: object) -> None:
+        def accepted(stream: Stream) -> None:
+            self._accepted(stream, route, made, listener)
+
+        listener.server = await loop.create_server(
+            lambda: Stream(self._arena, accepted), sock=listener.socket
+        )
+        if self._stopping or listener.closed:
+            listener.close()
+
+    def _accepted(self, stream: Stream, route: Route, made: object, listener: Listener) -> None:
         from proxy.handler import Handler
 
         if self._stopping:
@@ -285,13 +302,15 @@ class KafkaProxy:
         self.handlers.add(handler)
         self.hub.metrics.add("connections_total")
         self.hub.metrics.add("connections")
-        task = asyncio.get_running_loop().create_task(self._run(handler))
+        task = asyncio.get_running_loop().create_task(self._run(handler, listener))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, handler: Handler) -> None:
+    async def _run(self, handler: Handler, listener: Listener) -> None:
+        listener.connections += 1
         try:
             await handler.handle_client()
         finally:
+            listener.connections -= 1
             self.handlers.discard(handler)
             self.hub.metrics.add("connections", count=-1)

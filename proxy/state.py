@@ -65,6 +65,11 @@ class State:
         """... this edition of the rules holds, and this is the client's id (text and bytes)."""
 
     @property
+    def now_ns(self) -> int:
+        """When the event that is handled came."""
+        return self._now
+
+    @property
     def busy(self) -> bool:
         """Whether answers are still to come."""
         return len(self.waiting) > 0

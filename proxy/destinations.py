@@ -1,0 +1,143 @@
+"""Which addresses that brokers tell may be connected to. State without I/O.
+
+A response can name any host as a broker. What is not public is therefore connected to only where
+the upstream that the user gave is of the same kind, or where the user allows the network. Judged is
+the address that a connection would go to, never a name: names can lead anywhere (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Final, Literal, TypeAlias
+
+Ip: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+Kind: TypeAlias = Literal[
+    "public",
+    "private",
+    "shared",
+    "loopback",
+    "link-local",
+    "multicast",
+    "unspecified",
+    "reserved",
+    "metadata service",
+]
+
+METADATA_SERVICES: Final = frozenset(
+    map(
+        ip_address,
+        (
+            *("169.254.169.254", "fd00:ec2::254", "fd20:ce::254"),  # AWS, Azure, Google and others
+            *("100.100.100.200", "168.63.129.16", "192.0.0.192"),  # Alibaba, Azure, Oracle
+        ),
+    )
+)
+"""Clouds tell a machine its credentials there; no broker is at one, whatever the upstream is."""
+THIS_NETWORK: Final = IPv4Network("0.0.0.0/8")
+"""Connecting to 0.0.0.0 leads to this machine (RFC 1122)."""
+SHARED: Final = IPv4Network("100.64.0.0/10")
+"""Of carriers, and of overlay networks (RFC 6598)."""
+NAT64: Final = IPv6Network("64:ff9b::/96")
+"""The last four bytes are the IPv4 address that is reached (RFC 6052)."""
+COMPATIBLE: Final = IPv6Network("::/96")
+"""The same, deprecated (RFC 4291)."""
+
+
+WORDS: Final[dict[Kind, str]] = {
+    "metadata service": "the metadata service of a cloud",
+    "unspecified": "an unspecified address",
+}
+
+
+class BadNetwork(ValueError):
+    """A sentence about a text that is no network."""
+
+
+def parse_network(text: str) -> Network:
+    """A network (10.0.0.0/8, fd00::/8) or an address; `BadNetwork`."""
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise BadNetwork(f"{text!r} is no network such as 10.0.0.0/8 or 10.1.2.3") from None
+
+
+def kind_of(address: Ip) -> Kind:
+    """What kind of address it is, that of an address inside it not considered."""
+    if address in METADATA_SERVICES:
+        return "metadata service"
+    if address.is_unspecified or address in THIS_NETWORK:
+        return "unspecified"
+    if address.is_loopback:
+        return "loopback"
+    if address.is_link_local:
+        return "link-local"
+    if address.is_multicast:
+        return "multicast"
+    if isinstance(address, IPv6Address) and address.is_site_local:
+        return "private"
+    if address.is_reserved:
+        return "reserved"
+    if address in SHARED:
+        return "shared"
+    return "public" if address.is_global else "private"
+
+
+def reached(address: Ip) -> tuple[Ip, ...]:
+    """Where packets to an address end: the IPv4 addresses inside an IPv6 one, else itself."""
+    if isinstance(address, IPv4Address):
+        return (address,)
+    if address.ipv4_mapped is not None:
+        return (address.ipv4_mapped,)
+    if address.sixtofour is not None:
+        return (address.sixtofour,)
+    if address.teredo is not None:
+        return address.teredo
+    inside = address in NAT64 or (address in COMPATIBLE and int(address) > 1)
+    return (IPv4Address(int(address) & 0xFFFFFFFF),) if inside else (address,)
+
+
+class Destinations:
+    """What the user gave and allows."""
+
+    def __init__(self, allowed: Iterable[Network] = ()) -> None:
+        self._allowed = tuple(allowed)
+        self._kinds: set[Kind] = {"public"}
+
+    def trust(self, address: str) -> None:
+        """Learn the address of an upstream that the user gave: its kind is fine from now on."""
+        found = _parsed(address)
+        if found is not None:
+            self._kinds |= {kind_of(each) for each in reached(found)} - {"metadata service"}
+
+    def refusal(self, address: str) -> str | None:
+        """Why an address that a broker told is not connected to; None when it is."""
+        found = _parsed(address)
+        if found is None:
+            return f"{address!r} is no address"
+        ends = reached(found)
+        if any(each in network for network in self._allowed for each in (found, *ends)):
+            return None
+        for end in ends:
+            kind = kind_of(end)
+            if kind not in self._kinds:
+                return f"{found} is {WORDS.get(kind, f'a {kind} address')}, the upstream is not"
+        return None
+
+
+def _parsed(address: str) -> Ip | None:
+    try:
+        return ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+
+
+__all__ = ["BadNetwork", "Destinations", "Network", "kind_of", "parse_network", "reached"]
