@@ -6,6 +6,7 @@ Only the parts of a message that hold something of interest are visited.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -27,6 +28,10 @@ ENTITY_HOMES: Final = {
     "producerId": "producer_ids",
     "transactionalId": "transactional_ids",
 }
+
+
+_FILLED: Final = re.compile(r"\bfacts\.(\w+)")
+"""In the generated functions."""
 
 
 class Facts:
@@ -84,6 +89,13 @@ def collector(layout: Layout) -> Collector | None:
     origin = f"facts of {layout.message.name} {layout.version} {layout.message.releases}".strip()
     function: Collector = compile_function("collect", source, {}, origin)
     return function
+
+
+@cache
+def attributes(layout: Layout) -> frozenset[str]:
+    """The attributes of `Facts` that a body of a layout can fill."""
+    source = _Collecting(layout).source()
+    return frozenset(_FILLED.findall(source or ""))
 
 
 @cache

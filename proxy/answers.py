@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dissectors.layout import (
@@ -64,6 +65,22 @@ def stamp(layout: Layout, body: dict[str, Any], code: int, level: str | None = N
                 _set(struct_, code)
             return True
     return False
+
+
+@cache
+def levels(layout: Layout) -> frozenset[str]:
+    """The levels on which the responses of a layout have a place for an error."""
+    return frozenset(_levels(layout.body, True))
+
+
+def _levels(wire: StructWire, top: bool) -> Iterator[str]:
+    slots = (*wire.slots, *wire.tags)
+    if any(slot.name == "error_code" for slot in slots):
+        yield "top" if top else _kind(slots)
+    for slot in slots:
+        inner = slot.wire.element if isinstance(slot.wire, ArrayWire) else slot.wire
+        if isinstance(inner, StructWire):
+            yield from _levels(inner, False)
 
 
 def _order(code: int, level: str | None) -> tuple[str, ...]:

@@ -6,36 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analyzer.filter import Filter, bind
-from analyzer.filter_bind import Bound, Every, Some, Test, Unless, fields_of
+from analyzer.filter_bind import Bound, Every, Some, Test, Unless
 from analyzer.filter_saved import spelled
+from proxy.witness import HEAD_FIELDS, CanHarm, refusal
 
 if TYPE_CHECKING:
     from proxy.message import Message
 
-HEAD_FIELDS: Final = frozenset(
-    {
-        *("api", "version", "client", "conn", "flexible", "ip", "port"),
-        *("client.ip", "client.port", "broker", "broker.ip", "broker.port"),
-        *("removed_in", "deprecated"),
-    }
-)
-"""What the head of a request and its connection tell."""
-
-RESPONSE_FIELDS: Final = frozenset(
-    {
-        *("response.bytes", "bytes", "latency", "wait", "excess", "server", "throttle", "state"),
-        *("answered", "open", "lost", "no-reply", "orphan", "opaque", "error", "error.top"),
-        *("failed", "retriable", "frame", "number", "time.delta", "lag", "high_watermark"),
-    }
-)
-"""What nobody knows before the response is there."""
-
 MAX_KNOWN: Final = 10_000
-
-
-def of_responses(bound: Bound | None) -> set[str]:
-    """Those of its fields that only a response has."""
-    return {name for name in fields_of(bound) if name in RESPONSE_FIELDS or name == "response."}
 
 
 class Matcher:
@@ -45,10 +23,12 @@ class Matcher:
         """`FilterError` for a filter that is wrong; a blank one matches everything."""
         self.text = text
         self.bound = bind(spelled(text))
-        self.early: set[str] = of_responses(self.bound)
-        """Fields that a rule about requests must not name."""
         self._whole = Filter(self.bound)
         self._known: dict[tuple[object, ...], bool | None] = {}
+
+    def refusal(self, side: int, can_harm: CanHarm | None = None) -> str | None:
+        """Why it can match no frame of that side (that can be harmed); None when it can."""
+        return refusal(self.bound, side, can_harm)
 
     def by_head(self, message: Message) -> bool | None:
         """Whether it matches, by the head alone; None: the whole frame has to be seen."""
@@ -84,4 +64,4 @@ def _settle(bound: Bound, message: Message) -> bool | None:
     return None
 
 
-__all__ = ["Matcher", "fields_of", "of_responses"]
+__all__ = ["Matcher"]

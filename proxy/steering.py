@@ -162,10 +162,9 @@ def _release() -> str:
 
 def hold_rules(text: str, on: str | None = None) -> list[Fault]:
     """Rules that hold what matches: requests, unless the filter or `on` asks for responses."""
-    from proxy.matching import Matcher
-
-    side = on or ("response" if Matcher(text).early else "request")
-    return [parse_fault(f"{text} -> hold on {side}", f"{HOLD} {side}")]
+    rule = parse_fault(f"{text} -> {HOLD}" + (f" on {on}" if on else ""))
+    rule.name = f"{HOLD} {SIDES[rule.side]}"
+    return [rule]
 
 
 def text_of(told: dict[str, Any], name: str) -> str:

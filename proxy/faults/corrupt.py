@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from analyzer.facts import attributes
 from dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
-from dissectors.registry import write_layout
+from dissectors.registry import APIS, layout_of, write_layout
 from proxy.actions import BROKER, CLIENT
 from proxy.faults.fault import Action
 from proxy.verdicts import Replace, Verdict
@@ -27,7 +28,13 @@ class CorruptAction(Action):
         "the checksum of the first batch of each partition is wrong (Fetch; `on request`: Produce)"
     )
     sides = (BROKER, CLIENT)
+    picky = True
     whole = True
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """What has batches."""
+        kind = "Request" if side == CLIENT else "Response"
+        return "blobs" in attributes(layout_of(f"{APIS[key].name}{kind}", version))
 
     def act(self, message: Message) -> Verdict | None:
         """Corrupt."""

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from dissectors.codes import ERRORS, error_name
 from dissectors.errors import DissectError
-from dissectors.registry import encode_body, example, response_header_version, write_layout
+from dissectors.registry import (
+    APIS,
+    encode_body,
+    example,
+    layout_of,
+    response_header_version,
+    write_layout,
+)
 from proxy.actions import BROKER, CLIENT
-from proxy.answers import LEVELS, TOP_ERRORS, answer, stamp
+from proxy.answers import LEVELS, TOP_ERRORS, answer, levels, stamp
 from proxy.faults.fault import Action, FaultError
 from proxy.verdicts import Answer, Replace, Verdict
 
@@ -21,11 +28,17 @@ FETCH_SESSION_ID_NOT_FOUND = 70
 
 
 class _ErrorAction(Action):
+    picky: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
     def __init__(self, code: int, level: str | None) -> None:
         self.code = code
         self.level = level
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """Responses that have a place for the error."""
+        found = levels(layout_of(f"{APIS[key].name}Response", version))
+        return self.level in found if self.level else bool(found)
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:

@@ -29,6 +29,8 @@ class Action:
     doc: ClassVar[str]
     sides: ClassVar[tuple[int, ...]] = (CLIENT, BROKER)
     """On which frames it can act; the first is the default."""
+    picky: ClassVar[bool] = False
+    """There are APIs whose frames it cannot harm: `can_harm` says which it can."""
     whole: ClassVar[bool] = False
     """It needs the whole frame."""
 
@@ -38,6 +40,10 @@ class Action:
         if words:
             raise FaultError(f"{cls.word!r} takes nothing more, not {' '.join(words)!r}")
         return cls()
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """Whether it can do something to frames of that version of an API."""
+        return True
 
     def act(self, message: Message) -> Verdict | None:
         """What happens to a frame that matches; None: this frame cannot be harmed this way."""
@@ -58,25 +64,21 @@ class Fault:
         side: int | None = None,
         name: str = "",
     ) -> None:
-        """`FaultError` when the action cannot act on that side, or the filter asks too early."""
+        """`FaultError` when the action cannot act on that side, or no frame of it can match.
+        Without a side it is the first of the action's on which frames can match."""
         self.matcher = matcher
         self.action = action
         self.trigger = trigger or Trigger()
-        wanted = side
-        if wanted is None:
-            wanted = action.sides[0]
-            if matcher.early and BROKER in action.sides:
-                wanted = BROKER
-        if wanted not in action.sides:
-            kind = "responses" if wanted == BROKER else "requests"
+        sides = action.sides if side is None else (side,)
+        if side is not None and side not in action.sides:
+            kind = "responses" if side == BROKER else "requests"
             raise FaultError(f"{action.word!r} cannot act on {kind}")
-        if wanted == CLIENT and matcher.early:
-            named = ", ".join(sorted(matcher.early))
-            raise FaultError(
-                f"{action.word!r} acts on requests, and nobody knows {named} before the response "
-                "is there"
-            )
-        self.side = wanted
+        can_harm = action.can_harm if action.picky else None
+        refused = {each: matcher.refusal(each, can_harm) for each in sides}
+        able = [each for each in sides if refused[each] is None]
+        if not able:
+            raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
+        self.side = able[0]
         self.name = name or str(self)
         self.metrics: Metrics | None = None
 

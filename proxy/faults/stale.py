@@ -23,6 +23,12 @@ class StaleAction(Action):
     sides = (BROKER,)
     whole = True
 
+    picky = True
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """Metadata."""
+        return key == METADATA
+
     def __init__(self) -> None:
         self._first: dict[tuple[object, ...], bytes] = {}
 

@@ -19,10 +19,10 @@ from dissectors.registry import (
 from proxy.actions import BROKER, CLIENT, End, Read, WakeUp
 from proxy.answers import answer
 from proxy.faults import FAULTS, Fault, FaultError, parse_fault
-from proxy.matching import HEAD_FIELDS, RESPONSE_FIELDS
 from proxy.rules import Chain
 from proxy.ruleset import load_rules
 from proxy.triggers import Trigger
+from proxy.witness import HEAD_FIELDS, RESPONSE_FIELDS
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
