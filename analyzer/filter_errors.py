@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from analyzer.text import columns_taken, safe
+
 LINE: Final = 100
 """A longer filter is shown as a window around the place of the error."""
 
@@ -56,13 +58,13 @@ class FilterError(Exception):
 
     def __str__(self) -> str:
         # A line feed or a tab would move the caret away from its place.
-        line = "".join(c if c.isprintable() else " " for c in self.text)
+        line = safe(self.text)
         at, width = self.at, max(1, self.width)
         if len(line) > LINE:
             cut = max(0, min(at - LINE // 2, len(line) - LINE))
             line, at = line[cut : cut + LINE], at - cut
             width = min(width, LINE - at)
-        caret = f"  {' ' * at}{'^' * max(1, width)}"
+        caret = f"  {' ' * columns_taken(line[:at])}{'^' * max(1, width)}"
         hint = f"  {self.hint}" if self.hint else ""
         return f"filter: {self.reason} at column {self.column}\n  {line}\n{caret}{hint}"
 

@@ -16,6 +16,10 @@ OPERATORS: Final = ("===", "!==", "==", "!=", ">=", "<=", "&&", "||", ">", "<", 
 _OPERATOR: Final = re.compile("|".join(re.escape(op) for op in OPERATORS))
 _WORD: Final = re.compile(r"""[^\s"(){},=<>!&|~']+""")
 _RANGE: Final = re.compile(r"\.\.")
+_CODE: Final = re.compile(
+    r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})"
+)
+"""A character by its number, as far as there are any."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
@@ -78,9 +82,9 @@ def _string(text: str, start: int) -> Token:
                 parts.append(char + following)
                 at += 2
                 continue
-            if following == "x" and (digits := re.match(r"[0-9a-fA-F]{2}", text[at + 2 : at + 4])):
-                parts.append(chr(int(digits[0], 16)))
-                at += 4
+            if code := _CODE.match(text, at):
+                parts.append(chr(int(code[0][2:], 16)))
+                at = code.end()
                 continue
             # Unknown escapes stay as they are, so that "\d+" is a regex without doubling.
             parts.append(_ESCAPES.get(following, char + following))

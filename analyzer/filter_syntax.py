@@ -21,6 +21,7 @@ from typing import Final, Literal, TypeAlias
 
 from analyzer.filter_errors import FilterError
 from analyzer.filter_lexer import Token, tokens
+from analyzer.text import escaped
 
 Operator = Literal["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"]
 Quantifier = Literal["", "any", "all"]
@@ -29,7 +30,6 @@ MAX_DEPTH: Final = 100
 """Parentheses and negations inside one another: more is no filter, and must not exhaust the
 stack."""
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 SPELLINGS: Final[dict[str, Operator]] = {
     "==": "==",
@@ -167,10 +167,11 @@ def _inside(term: Tree, *lists: type[And] | type[Or]) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a string of the language; control characters are escaped, for it is printed."""
+    """The text as a string of the language; characters that do not print are
+    escaped."""
     out = text.replace("\\", "\\\\").replace('"', '\\"')
     out = out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    return '"' + _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", out) + '"'
+    return f'"{escaped(out)}"'
 
 
 def parse(text: str) -> Tree | None:

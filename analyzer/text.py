@@ -14,6 +14,9 @@ from typing import Final
 HIDDEN: Final = "·"
 """Stands for a character that a terminal would obey, or that nobody would see."""
 
+SPACES: Final = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""Harmless, and a part of people's words: they are told apart only where a name is shown."""
+
 REMEMBERED: Final = 4096
 """Characters whose spelling is kept; traffic may hold all of a million."""
 CHUNK: Final = 1 << 20
@@ -45,7 +48,8 @@ def _json_escape(char: str) -> str:
 
 _HIDING: Final = _Spelling(lambda char: HIDDEN)
 _ESCAPES: Final = _Spelling(lambda char: repr(char)[1:-1])
-_JSON: Final = _Spelling(_json_escape, kept="\n")
+_DATA: Final = _Spelling(lambda char: repr(char)[1:-1], kept=SPACES)
+_JSON: Final = _Spelling(_json_escape, kept=f"\n{SPACES}")
 
 
 def safe(text: str) -> str:
@@ -54,9 +58,10 @@ def safe(text: str) -> str:
     return text if text.isprintable() else text.translate(_HIDING)
 
 
-def escaped(text: str) -> str:
-    r"""A line of text with escapes (`\x1b`, `\u202e`) for the same characters."""
-    return text if text.isprintable() else text.translate(_ESCAPES)
+def escaped(text: str, *, data: bool = False) -> str:
+    r"""A line of text with escapes (`\x1b`, `\u202e`) for the same characters; with `data` all
+    spaces stay."""
+    return text if text.isprintable() else text.translate(_DATA if data else _ESCAPES)
 
 
 def json_safe(data: bytes) -> bytes:

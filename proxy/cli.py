@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from analyzer.terminal import document, log_to, say
 from captures.private import PrivateFile
 from proxy.options import Wish, proxy_options
 
@@ -51,11 +52,7 @@ def proxy(context: click.Context, wish: Wish) -> int:
       kafkascope proxy --upstream broker:9092 -Y 'error or latency > 1s'
       kafkascope proxy --upstream broker:9092 --fault 'api == Fetch -> delay 200ms p=0.1'
     """
-    logging.basicConfig(
-        level=logging.DEBUG if wish.verbose else logging.WARNING,
-        format="kafkascope: %(message)s",
-        stream=sys.stderr,
-    )
+    log_to(sys.stderr, logging.DEBUG if wish.verbose else logging.WARNING)
     if wish.open:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
@@ -72,7 +69,7 @@ def _ended(error: OSError | ValueError) -> Exception:
     if not isinstance(error, OSError):
         return click.UsageError(str(error))
     text = error.strerror or str(error)
-    _say(f"{error.filename}: {text}" if error.filename else text)
+    say(f"{error.filename}: {text}" if error.filename else text)
     return click.exceptions.Exit(FAILED)
 
 
@@ -216,7 +213,6 @@ class Running:
 
     def _ready(self, made: KafkaProxy) -> None:
         wish = self.wish
-        say = _say
         what = {"reverse": "bootstrap.servers", "socks5": "SOCKS5 proxy", "transparent": "listener"}
         say(f"{what[made.mode]} {made.bootstrap}")
         if made.tls.ca_file is not None:
@@ -233,25 +229,25 @@ class Running:
         metrics = made.hub.metrics
         requests = sum(metrics.requests.values())
         connections = metrics.get("connections_total")
-        _say(
+        say(
             f"{requests} requests on {connections} connections, "
             f"{metrics.bytes[0]} bytes of clients, {metrics.bytes[1]} of brokers"
         )
         for rule in made.rules:
             trigger = getattr(rule, "trigger", None)
             if trigger is not None:
-                _say(f"rule {rule.name}: matched {trigger.matched}, fired {trigger.fired}")
+                say(f"rule {rule.name}: matched {trigger.matched}, fired {trigger.fired}")
         recorder = made.recorder
         if recorder is None:
             return
         for sink in recorder.sinks:
             if sink.dropped or sink.failed:
                 why = f" ({sink.failed})" if sink.failed else " (too slow)"
-                _say(f"{sink.name}: {sink.dropped} packets were left out{why}")
+                say(f"{sink.name}: {sink.dropped} packets were left out{why}")
         if recorder.dropped:
-            _say(f"recording: {recorder.dropped} reads were left out (too slow)")
+            say(f"recording: {recorder.dropped} reads were left out (too slow)")
         if recorder.files:
-            _say("capture: " + ", ".join(map(str, recorder.files)))
+            say("capture: " + ", ".join(map(str, recorder.files)))
 
 
 class _Failures:
@@ -286,10 +282,6 @@ def _exit(control: Control) -> None:
     os._exit(130)
 
 
-def _say(text: str) -> None:
-    click.echo(f"kafkascope: {text}", err=True)
-
-
 @click.command()
 def faults() -> None:
     """Print the grammar of --fault and all actions."""
@@ -297,19 +289,19 @@ def faults() -> None:
     from proxy.faults import FAULTS
     from proxy.triggers import USAGE
 
-    click.echo("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
-    click.echo("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")
-    click.echo("ACTION")
+    document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
+    document("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")
+    document("ACTION")
     names: dict[tuple[int, ...], str] = {(CLIENT,): "requests", (BROKER,): "responses"}
     for action in FAULTS.values():
         acts = names.get(action.sides)
         if acts is None:
             acts = "requests, responses" if action.sides[0] == CLIENT else "responses, requests"
-        click.echo(f"  {action.usage}\n      {action.doc}\n      acts on {acts}")
-    click.echo("\nTRIGGER")
+        document(f"  {action.usage}\n      {action.doc}\n      acts on {acts}")
+    document("\nTRIGGER")
     for usage, meaning in USAGE:
-        click.echo(f"  {usage:20}{meaning}")
-    click.echo(
+        document(f"  {usage:20}{meaning}")
+    document(
         "\nExamples\n"
         "  api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER first 3\n"
         '  api == Fetch and client ~ "^billing" -> delay 50ms..200ms p=0.1 seed=7\n'

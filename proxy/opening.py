@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
-
+from analyzer.terminal import say
 from captures.private import PrivateFile
 from proxy.control import socket_path
 
@@ -52,7 +51,8 @@ def run(wish: Wish, hook: Callable[[Path], int]) -> int:
         finally:
             _end(child, wish.grace_s)
             said.seek(0)
-            click.echo(said.read(), nl=False, err=True)
+            for line in said.read().splitlines():
+                say(line, bare=True)
 
 
 def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:

@@ -155,11 +155,10 @@ def _run(
         )
     except ClosedPipe:
         return CLOSED_PIPE
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
     except click.ClickException as error:
-        error.show()
+        from analyzer.terminal import usage
+
+        usage(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -180,13 +179,12 @@ def _code(result: Any) -> int:
 def _explained(error: BaseException) -> int | None:
     """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
     from analyzer.commands.failures import explain
-    from analyzer.text import safe
+    from analyzer.terminal import say
 
     found = explain(error)
     if found is None:
         return None
-    # File names, too, may hold what a terminal obeys.
-    click.echo("\n".join(map(safe, found.text.split("\n"))), err=True)
+    say(found.text, bare=True)
     return found.code
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from analyzer.text import json_safe
+
 if TYPE_CHECKING:
     from analyzer.session import Session
 
@@ -32,4 +34,4 @@ def as_json(session: Session, index: int) -> str:
     exchange = session.exchange(index)
     names = session.context.names
     line = full_line(row_of(exchange, names), exchange, names, [])
-    return line.decode("utf-8", "replace").rstrip("\n")
+    return json_safe(line).decode().rstrip("\n")

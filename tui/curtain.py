@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from analyzer.text import safe
+
 BEGIN: Final = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
 """Another screen, which Textual takes too, empty and without a cursor."""
 END: Final = "\x1b[?25h\x1b[?1049l"
@@ -17,8 +19,7 @@ def curtain(title: str) -> Iterator[None]:
     """Show it; it is taken away when something fails, and else left for Textual to draw over."""
     out = sys.stderr
     # What a file is called must not steer the terminal.
-    named = title if title.isprintable() else repr(title)
-    out.write(f"{BEGIN} kafkascope  {named}\r\n reading")
+    out.write(f"{BEGIN} kafkascope  {safe(title)}\r\n reading")
     out.flush()
     try:
         yield

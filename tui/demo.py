@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from analyzer.terminal import out, say, stdout_bytes
 from captures.private import PrivateFile
 
 SAMPLE: Final = "shop.pcap.zst"
@@ -79,14 +80,14 @@ def _save(path: Path, target: str) -> int:
     packed = path.read_bytes()
     data = ZstdDecompressor().decompress(packed)
     if target == "-":
-        sys.stdout.buffer.write(data)
+        stdout_bytes().write(data)
         return 0
     where = Path(target)
     with PrivateFile(where, shared=True) as file:
         file.write(packed if where.suffix == ".zst" else data)
-    click.echo(f"kafkascope: the demo capture is in {where}; next:", err=True)
+    say(f"the demo capture is in {where}; next:")
     for question, command in HINTS:
-        click.echo(f"  {command.format(where):<48} {question}", err=True)
+        say(f"  {command.format(where):<48} {question}", bare=True)
     return 0
 
 
@@ -95,8 +96,8 @@ def _print(path: Path) -> int:
     from analyzer.commands.ls import ls
 
     code = _code(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
-    click.echo()
-    click.echo("kafkascope demo --save demo.pcap    writes this capture; then:")
+    out()
+    out("kafkascope demo --save demo.pcap    writes this capture; then:")
     for question, command in HINTS:
-        click.echo(f"  {command.format('demo.pcap'):<48} {question}")
+        out(f"  {command.format('demo.pcap'):<48} {question}")
     return code

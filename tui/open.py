@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from analyzer.commands.options import Wish, reading_options
+from analyzer.terminal import say
 from tui.showing import check_terminal
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def _attached(which: str) -> int:
     try:
         path = find(which or None)
     except NoProxy as error:
-        click.echo(f"kafkascope: {error}", err=True)
+        say(f"{error}")
         return INPUT
     return open_proxy(path)
 
@@ -124,7 +125,7 @@ def open_(
         finally:
             feed.close()
         if save:
-            click.echo(f"kafkascope: the capture is in {save}", err=True)
+            say(f"the capture is in {save}")
         if shown.wanted is None:
             return shown.code
         if shown.wanted:
@@ -154,7 +155,7 @@ def _in_browser(wish: Wish, live: Live, port: str | None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("aiohttp", "textual_serve"):
             raise
-        click.echo('kafkascope: --web needs an extra: pip install "kafkascope[web]"', err=True)
+        say('--web needs an extra: pip install "kafkascope[web]"')
         return RIGHTS
     words = tab_words(click.get_current_context().params)
     return serve([sys.executable, "-P", "-m", "tui.cli", *words], _title(wish, live), address)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from analyzer.render_times import TIME_FORMATS
+from analyzer.terminal import say
 from tui.curtain import curtain
 from tui.tuning import calm
 
@@ -75,9 +76,7 @@ def show(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
-        click.echo(
-            "kafkascope: the terminal UI needs an extra: pip install kafkascope[tui]", err=True
-        )
+        say("the terminal UI needs an extra: pip install kafkascope[tui]")
         return Shown(5)
     app.hello, app.once = hello, once
     with calm():

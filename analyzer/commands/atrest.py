@@ -12,7 +12,8 @@ import click
 from analyzer.commands.atrest_choice import Choice
 from analyzer.commands.options import Wish
 from analyzer.commands.output import Output
-from analyzer.commands.tables import csv_line
+from analyzer.spreadsheet import csv_line
+from analyzer.terminal import say
 from analyzer.text import cut, filled, safe
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class _Report:
             self.code = PARTIAL
         if not self.wish.quiet or not verdict.sound:
             for line in verdict.lines():
-                click.echo(f"kafkascope: {safe(line)}", err=True)
+                say(f"{safe(line)}")
 
 
 # --- ls
@@ -157,6 +158,7 @@ class _ListRows:
     def __init__(self, output: Output, wish: Wish) -> None:
         self.output = output
         self.form = wish.form
+        self.raw = wish.raw
         self.limit = wish.top if wish.top is not None else wish.count
         self.shown = 0
         self.verdicts: list[Verdict] = []
@@ -197,12 +199,12 @@ class _ListRows:
         if self.form == "json":
             before = b"," if self.header else b"["
             self.header = ("[",)
-        self.output.octets(before + dumps(value))
+        self.output.json_line(before + dumps(value))
 
     def end(self) -> None:
         """Close what is open."""
         if self.form == "json":
-            self.output.octets(b"]" if self.header else b"[]")
+            self.output.json_line(b"]" if self.header else b"[]")
 
     def plain(self, value: dict[str, Any]) -> None:
         """Tab or comma separated, all that the object has."""
@@ -214,7 +216,7 @@ class _ListRows:
 
     def _cells(self, cells: Sequence[str]) -> None:
         if self.form == "csv":
-            self.output.line(csv_line(cells)[:-1])
+            self.output.line(csv_line(cells, raw=self.raw)[:-1])
         else:
             self.output.line("\t".join(map(safe, cells)))
 
@@ -304,9 +306,9 @@ def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes]
             if wish.top is not None and shown >= wish.top:
                 return 0
     for problem in problems[:SHOWN_PROBLEMS]:
-        click.echo(f"kafkascope: {safe(problem)}", err=True)
+        say(f"{safe(problem)}")
     if len(problems) > SHOWN_PROBLEMS:
-        click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
+        say(f"{len(problems)} such problems in all")
     for verdict in verdicts:
         report.verdict(verdict)
     return report.code or (PARTIAL if problems else 0)
@@ -330,11 +332,11 @@ def show_files(files: Sequence[AtRest], numbers: set[int], wish: Wish, show_hex:
                     continue
                 missing.discard(batch.number)
                 for line in _shown(file, batch, data, wish, show_hex):
-                    output.octets(line) if isinstance(line, bytes) else output.line(line)
+                    output.json_line(line) if isinstance(line, bytes) else output.line(line)
                 if not missing:
                     return 0
     some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
-    click.echo(f"kafkascope: there is no batch {some}", err=True)
+    say(f"there is no batch {some}")
     return 2 if missing == numbers else 0
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 
+from analyzer.text import json_safe
 from dissectors.errors import DissectError
 from dissectors.jsonform import body_from_json, dumps, plain
 from dissectors.layout import Layout
@@ -31,7 +32,7 @@ def serve(answer: Answer, source: int, sink: int) -> None:
     """Answer every line that comes from one file descriptor on the other, until the end of
     input."""
     for lines in _waiting_lines(source):
-        _write(sink, b"".join([answer(line) + b"\n" for line in lines if line.strip()]))
+        _write(sink, json_safe(b"".join([answer(line) + b"\n" for line in lines if line.strip()])))
 
 
 def _waiting_lines(source: int) -> Iterator[list[bytes]]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from analyzer.terminal import say, status
+
 if TYPE_CHECKING:
     from captures.files import Source
 
@@ -65,7 +67,7 @@ def capture(
     finally:
         (copy.close if tee.written else copy.discard)()
     if tee.written and not quiet:
-        click.echo(f"kafkascope: {watched.counted()} written to {path}", err=True)
+        say(f"{watched.counted()} written to {path}")
     return 0
 
 
@@ -115,7 +117,7 @@ class _Watched:
             now = self._source.statistics.packets
             if bar:
                 rates = f"{now - packets:,} packets/s  {self._exchanges - exchanges:,} exchanges/s"
-                click.echo(f"\r\x1b[K{self.counted()}  {rates}  ctrl+c ends", err=True, nl=False)
+                status(f"{self.counted()}  {rates}  ctrl+c ends")
             packets, exchanges = now, self._exchanges
         if bar:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            status()

@@ -19,6 +19,7 @@ from analyzer.findings import RANK, RULES, Cause, Findings
 from analyzer.findings.causes import unfolded as flat
 from analyzer.findings.view import plural
 from analyzer.render_times import Times
+from analyzer.terminal import row, say
 from analyzer.text import packed, safe, wrapped
 
 FOUND: Final = 1
@@ -46,7 +47,7 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
     if not value or ctx.resilient_parsing:
         return
     for rule in RULES.values():
-        click.echo(f"{rule.name}\t{rule.severity}\t{rule.title}")
+        row((rule.name, rule.severity, rule.title))
     ctx.exit(0)
 
 
@@ -100,7 +101,7 @@ def check(wish: Wish, fail_on: str, only: set[str], ignore: set[str], unfolded: 
                 print_lines(lines, Findings.COLUMNS, "finding/1", wish, output, times)
         code = reading.finish()
         if not wish.quiet and reading.told:
-            click.echo(f"kafkascope: {_summary(causes)}", err=True)
+            say(f"{_summary(causes)}")
         if fail_on != NEVER and any(RANK[f.severity] <= RANK[fail_on] for f in found):  # type: ignore[index]
             return code if code not in (0, 4) else FOUND
         return code

@@ -14,6 +14,7 @@ from analyzer.commands.reading import Reading
 from analyzer.render_times import Times
 from analyzer.statistics.clients import Clients, line_of
 from analyzer.statistics.model import Column, Line
+from analyzer.terminal import say
 from analyzer.verdict import RANK, breaks_at, verdict_of
 from dissectors.releases import RELEASES, release_key
 
@@ -89,6 +90,4 @@ def judged(found: Clients, release: str | None) -> list[Line]:
 def _remark(release: str) -> None:
     last = RELEASES[-1]
     if release_key(release)[:2] > release_key(last)[:2]:
-        click.echo(
-            f"kafkascope: releases are known up to {last}; {release} is judged as {last}", err=True
-        )
+        say(f"releases are known up to {last}; {release} is judged as {last}")

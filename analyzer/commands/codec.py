@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from analyzer.commands.inputs import octets, read_input
+from analyzer.terminal import document, json_out, out, say, stdout_bytes
 
 if TYPE_CHECKING:
     from analyzer.wholes import Whole
@@ -59,7 +60,7 @@ def print_json(value: Any, pretty: bool | None) -> None:
 
     if pretty is None:
         pretty = sys.stdout.isatty()
-    click.echo(dumps_indented(value) if pretty else dumps(value))
+    json_out(dumps_indented(value) if pretty else dumps(value))
 
 
 @click.command()
@@ -108,18 +109,18 @@ def decode(
     if tree or show_hex:
         from analyzer.render_tree import render_message
 
-        click.echo(render_message(whole.layouts, raw, show_hex=show_hex), nl=False)
+        document(render_message(whole.layouts, raw, show_hex=show_hex).rstrip("\n"))
     elif frame:
         print_json({"header": whole.header, "body": whole.body}, pretty)
     else:
         if whole.header is not None:
-            click.echo(f"{whole.form}: {_shown_header(whole)}", err=True)
+            say(f"{whole.form}: {_shown_header(whole)}", bare=True)
         print_json(whole.body, pretty)
     if whole.note:
-        click.echo(f"note: {whole.note}", err=True)
+        say(f"note: {whole.note}", bare=True)
     if whole.end < len(raw):
         left = len(raw) - whole.end
-        click.echo(f"kafkascope: {left} bytes left over from byte {whole.end} on", err=True)
+        say(f"{left} bytes left over from byte {whole.end} on")
         return 4
     return 0
 
@@ -190,7 +191,7 @@ def encode(
     except struct.error as error:
         raise click.UsageError(str(error)) from None
     if raw:
-        sys.stdout.buffer.write(data)
+        stdout_bytes().write(data)
     else:
-        click.echo(base64.b64encode(data).decode("ascii") if as_base64 else data.hex())
+        out(base64.b64encode(data).decode("ascii") if as_base64 else data.hex())
     return 0

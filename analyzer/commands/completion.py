@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from analyzer.terminal import document
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -22,5 +24,5 @@ def completion(ctx: click.Context, shell: str) -> int:
     assert found is not None  # click has the three
     script = found(ctx.find_root().command, {}, "kafkascope", "_KAFKASCOPE_COMPLETE")
     # Without the check of the running shell's version that the bash class adds.
-    click.echo(ShellComplete.source(script))
+    document(ShellComplete.source(script))
     return 0

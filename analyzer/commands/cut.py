@@ -8,6 +8,7 @@ import click
 
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.targets import refuse_inputs
+from analyzer.terminal import say
 from captures.build import MAX_MSS, MSS
 
 
@@ -68,10 +69,10 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
             cutting.write(file, read, rewrite=rewrite, comments=comments, mss=mss)
         if not wish.quiet:
             kept = cutting.exchanges - cutting.left_out
-            click.echo(f"kafkascope: {kept} exchanges written to {path}", err=True)
+            say(f"{kept} exchanges written to {path}")
             if cutting.left_out:
                 why = "nobody can tell what is in them"
-                click.echo(f"kafkascope: {cutting.left_out} exchanges left out: {why}", err=True)
+                say(f"{cutting.left_out} exchanges left out: {why}")
         return reading.finish()
 
 

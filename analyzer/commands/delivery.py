@@ -26,6 +26,7 @@ from analyzer.statistics.delivery_model import (
 )
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Column, Line
+from analyzer.terminal import say
 from analyzer.text import safe
 
 TABLES: Final = ("partitions", "events", "plans", "lag")
@@ -59,10 +60,10 @@ def delivery(wish: Wish, only: str | None) -> int:
         shared = sorted(name for name in groups.names() if "share" in groups.protocols(name))
         for name in shared if not wish.quiet else ():
             if name in named or not named:
-                click.echo(f"kafkascope: {safe(unaudited(name))}", err=True)
+                say(f"{safe(unaudited(name))}")
         for name in named:
             if name not in known and name not in shared:
-                click.echo(f'kafkascope: no traffic of a group "{name}"', err=True)
+                say(f'no traffic of a group "{name}"')
         chosen = [name for name in named if name in known] if named else known
         audit = Audit(found, groups, cluster, reading.capture.context.names)
         with Output(wish) as output:

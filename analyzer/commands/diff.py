@@ -12,6 +12,7 @@ import click
 
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
+from analyzer.terminal import say
 from analyzer.text import columns_taken, padded, safe
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _captures(
         elif found:
             _print_contrasts(output, left, right, found)
     if not wish.quiet and not found and wish.form == "table":
-        click.echo("kafkascope: no difference", err=True)
+        say("no difference")
     return bad or worse or (DIFFERENT if found else 0)
 
 
@@ -157,7 +158,7 @@ def _exchanges(
     (one, bad), (two, worse) = (_told(wish, side) for side in (left, right))
     if one is None or two is None:
         missing = left if one is None else right
-        click.echo(f"kafkascope: there is no exchange {missing.number} in {missing.path}", err=True)
+        say(f"there is no exchange {missing.number} in {missing.path}")
         return bad or worse or 2
     different = False
     with Output(wish) as output:
@@ -171,7 +172,7 @@ def _exchanges(
                 octets = f"   {line[name + '_bytes']}" if line.get(name + "_bytes") else ""
                 output.line(f"  {mark} {title}: {safe(text_of(line[name]))}{octets}")
     if not different and not wish.quiet and wish.form == "table":
-        click.echo("kafkascope: no difference", err=True)
+        say("no difference")
     return bad or worse or int(different)
 
 
@@ -275,4 +276,4 @@ def text_of(value: Any) -> str:
 def _json(output: Output, line: dict[str, Any]) -> None:
     from dissectors.jsonform import dumps
 
-    output.octets(dumps(line))
+    output.json_line(dumps(line))

@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple
 import click
 
 from analyzer.commands.tables import TableFormat, print_table, table_options
+from analyzer.terminal import out
 from analyzer.text import safe
 
 LEAST_PYTHON: Final = (3, 11)
@@ -65,7 +66,7 @@ def doctor(how: TableFormat) -> int:
         signs = {"ok": "ok ", "missing": "!  ", "note": "-  "}
         for check in checks:
             line = f"{signs[check.word]} {check.what:<{width}}  {safe(check.text)}"
-            click.echo(f"{line}{': ' + check.advice if check.advice else ''}")
+            out(f"{line}{': ' + check.advice if check.advice else ''}")
     else:
         rows = [(check.what, check.word, check.text, check.advice) for check in checks]
         print_table(("what", "state", "found", "advice"), rows, how)

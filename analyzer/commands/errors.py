@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from analyzer.commands.tables import TableFormat, print_table, table_options
+from analyzer.terminal import document
 
 
 @click.command(context_settings={"ignore_unknown_options": True})  # -1 is a code
@@ -46,7 +47,7 @@ def errors(wanted: str | None, how: TableFormat) -> int:
             f'there is no error "{wanted}"' + (f"; did you mean {near}?" if near else "")
         )
     if len(rows) == 1 and how.name == "table":
-        click.echo("\n".join(_explained(rows[0][0])))
+        document("\n".join(_explained(rows[0][0])))
         return 0
     print_table(
         ("code", "name", "retriable", "since", "former names", "meaning", "causes"), rows, how

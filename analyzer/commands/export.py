@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
@@ -12,11 +10,12 @@ from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
 from analyzer.commands.targets import refuse_inputs
 from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+from analyzer.terminal import say, stdout_bytes
 from captures.private import PrivateFile
 
 
 @click.command()
-@reading_options("output", "form", "as_json")
+@reading_options("output", "form", "as_json", "raw")
 @click.option(
     "--full", is_flag=True, help="With the bodies of requests and responses (jsonl, parquet)."
 )
@@ -42,8 +41,8 @@ def export(wish: Wish, full: bool, table: Table) -> int:
         shown = write_all(reading, wish, form, table=table, full=full)
         if wish.output not in (None, "-") and not wish.quiet:
             what = "records of " if table == "records" else ""
-            said = f"kafkascope: {what}{shown} exchanges written to {wish.output}"
-            click.echo(said, err=True)
+            said = f"{what}{shown} exchanges written to {wish.output}"
+            say(said)
         return reading.finish()
 
 
@@ -68,15 +67,19 @@ def write_all(
     """Write all wanted exchanges to `wish.output` or stdout; the number of them."""
     names = reading.capture.context.names
     if wish.output in (None, "-"):
-        out: BinaryIO = sys.stdout.buffer
-        return _write(reading, wish, open_writer(form, out, names, table=table, full=full))
+        out = stdout_bytes()
+        return _write(
+            reading, wish, open_writer(form, out, names, table=table, full=full, raw=wish.raw)
+        )
     assert wish.output is not None
     path = Path(wish.output)
     refuse_inputs(wish.output, wish.inputs)
     file = PrivateFile(path)
     # Whoever follows a live capture reads the file while it grows.
     with file.published() if reading.live else file as out:
-        return _write(reading, wish, open_writer(form, out, names, table=table, full=full))
+        return _write(
+            reading, wish, open_writer(form, out, names, table=table, full=full, raw=wish.raw)
+        )
 
 
 def _write(reading: Reading, wish: Wish, writer: Writer) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from analyzer.commands.tables import TableFormat, print_table, table_options
+from analyzer.terminal import say
 
 
 @click.command()
@@ -39,15 +40,15 @@ def fields(word: str | None, how: TableFormat) -> int:
     if word and not rows:
         near = nearest(word.rpartition(".")[2] if "." in word else word, all_names())
         hint = f"; did you mean {near}?" if near else ""
-        click.echo(f'kafkascope: no field has "{word}"{hint}', err=True)
+        say(f'no field has "{word}"{hint}')
     print_table(("field", "type", "cost", "meaning", "example", "also"), rows, how)
     if word is None and how.name == "table":
-        click.echo("\ntypes:", err=True)
+        say("\ntypes:", bare=True)
         for name, text in TYPES.items():
-            click.echo(f"  {name:<9} {text}", err=True)
-        click.echo("costs:", err=True)
+            say(f"  {name:<9} {text}", bare=True)
+        say("costs:", bare=True)
         for letter, text in COSTS.items():
-            click.echo(f"  {letter:<9} {text}", err=True)
+            say(f"  {letter:<9} {text}", bare=True)
     return 0
 
 

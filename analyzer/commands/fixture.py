@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from analyzer.commands.options import Wish, reading_options
+from analyzer.terminal import out, say, stdout_bytes
 
 if TYPE_CHECKING:
     from analyzer.fixtures import Fixture
@@ -76,12 +76,9 @@ def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
         made = making.fixtures()
         _write(made, target, redact)
         if not wish.quiet:
-            click.echo(
-                f"kafkascope: {len(made)} message{'s' * (len(made) != 1)} written to {target}",
-                err=True,
-            )
+            say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
             for reason, count in sorted(making.left_out.items()):
-                click.echo(f"kafkascope: {count} messages left out: {reason}", err=True)
+                say(f"{count} messages left out: {reason}")
         return reading.finish()
 
 
@@ -102,16 +99,16 @@ def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
                 wrong += bool(remarks)
                 for remark in remarks:
                     if not quiet:
-                        click.echo(f"{remark.name}: {remark.text}")
+                        out(f"{remark.name}: {remark.text}")
         except FileNotFoundError:
-            click.echo(f"kafkascope: {place}: there is no such file or folder", err=True)
+            say(f"{place}: there is no such file or folder")
             return 3
         except (BadFixtures, OSError) as error:
-            click.echo(f"kafkascope: {error}", err=True)
+            say(f"{error}")
             return 3
     if not quiet:
         said = "all are what they say" if not wrong else f"{wrong} are not what they say"
-        click.echo(f"kafkascope: {count} fixtures, {said}", err=True)
+        say(f"{count} fixtures, {said}")
     return WRONG if wrong else 0
 
 
@@ -174,9 +171,7 @@ def new(
     else:
         target = Path(output)
         _write(made, target, "none")
-        click.echo(
-            f"kafkascope: {len(made)} message{'s' * (len(made) != 1)} written to {target}", err=True
-        )
+        say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
     return 0
 
 
@@ -202,4 +197,4 @@ def _write(made: list[Fixture], target: Path, redaction: str) -> None:
 def _print(made: list[Fixture]) -> None:
     from analyzer.fixtures.folder import line_of
 
-    sys.stdout.buffer.writelines(map(line_of, made))
+    stdout_bytes().writelines(map(line_of, made))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from analyzer.commands.codec import full_name
+from analyzer.terminal import document
 
 if TYPE_CHECKING:
     from dissectors.schema import Versions
@@ -35,14 +36,14 @@ def grammar(
       kafkascope grammar JoinGroup --since
     """
     if name is None:
-        click.echo("\n".join(_list()))
+        document("\n".join(_list()))
         return 0
     if name.lower() == "all":
         texts = _everything(side, since, source)
     else:
         texts = _of_one(name, version, side, since, source)
     for index, text in enumerate(texts):
-        click.echo(("\n" if index else "") + text, nl=False)
+        document(("\n" if index else "") + text.removesuffix("\n"))
     return 0
 
 

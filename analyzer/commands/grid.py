@@ -10,8 +10,8 @@ import click
 from analyzer import render_cells
 from analyzer.commands.options import Wish
 from analyzer.commands.output import Output
-from analyzer.commands.tables import csv_line
 from analyzer.render_times import Times
+from analyzer.spreadsheet import csv_line
 from analyzer.statistics.model import Column, Line
 from analyzer.text import columns_taken, cut, padded, safe, wrapped
 from analyzer.times import iso_ns
@@ -45,7 +45,7 @@ def print_lines(
     elif wish.form == "csv":
         output.line(csv_line([told_name(column) for column in chosen])[:-1])
         for line in found:
-            output.line(csv_line([raw(column, line) for column in chosen])[:-1])
+            output.line(csv_line([raw(column, line) for column in chosen], raw=wish.raw)[:-1])
     elif wish.form == "tsv":
         output.line("\t".join(told_name(column) for column in chosen))
         for line in found:
@@ -224,7 +224,7 @@ def _print_json(
     before = b"["
     for line in lines:
         text = dumps(json_line(columns, line, schema))
-        output.octets(before + text if whole else text)
+        output.json_line(before + text if whole else text)
         before = b","
     if whole:
-        output.octets(b"]" if lines else b"[]")
+        output.json_line(b"]" if lines else b"[]")

@@ -19,6 +19,7 @@ from analyzer.render_times import Times
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.model import Line
 from analyzer.statistics.timeline import TICK, timeline
+from analyzer.terminal import say
 from analyzer.text import safe
 
 LANE_WIDTH: Final = 72
@@ -56,9 +57,7 @@ def groups(wish: Wish, wanted: tuple[str, ...], lanes: bool, only: str | None) -
         times.saw(reading.first_ns)
         missing = [name for name in wanted if name not in found.names()]
         for name in missing:
-            click.echo(
-                f'kafkascope: no traffic of a group "{safe(name)}"{_nearest(name, found)}', err=True
-            )
+            say(f'no traffic of a group "{name}"{_nearest(name, found)}')
         chosen = [name for name in wanted if name not in missing] or (
             [] if wanted else found.names()
         )

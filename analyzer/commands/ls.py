@@ -11,11 +11,11 @@ from analyzer.commands.export import write_all
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading, Told
-from analyzer.commands.tables import csv_line
 from analyzer.commands.tshark_fields import FieldsPrinter
 from analyzer.filter_errors import FilterError
 from analyzer.render_list import Column, columns_of, fitted, json_value, line, raw_cell, sort_key
 from analyzer.render_times import Times
+from analyzer.spreadsheet import csv_line
 from analyzer.text import safe
 
 
@@ -102,13 +102,13 @@ def _print_json(pairs: Iterator[Told], output: Output, *, whole: bool) -> None:
 
     if not whole:
         for row, _ in pairs:
-            output.octets(dumps(to_json(row)))
+            output.json_line(dumps(to_json(row)))
         return
     before = b"["
     for row, _ in pairs:
-        output.octets(before + dumps(to_json(row)))
+        output.json_line(before + dumps(to_json(row)))
         before = b","
-    output.octets(b"]" if before == b"," else b"[]")
+    output.json_line(b"]" if before == b"," else b"[]")
 
 
 def _print_table(
@@ -148,12 +148,14 @@ def _print_plain(pairs: Iterator[Told], columns: list[Column], wish: Wish, outpu
     for row, exchange in pairs:
         if wish.form in ("csv", "tsv"):
             cells = [raw_cell(column, row, exchange) for column in columns]
-            tabs = "\t".join(map(safe, cells))
-            output.line(csv_line(cells)[:-1] if wish.form == "csv" else tabs)
+            if wish.form == "csv":
+                output.line(csv_line(cells, raw=wish.raw)[:-1])
+            else:
+                output.line("\t".join(map(safe, cells)))
             continue
         shown = [json_value(column, row, exchange) for column in columns]
         text = dumps(dict(zip(names, shown, strict=True)))
-        output.octets(before + text if whole else text)
+        output.json_line(before + text if whole else text)
         before = b","
     if whole:
-        output.octets(b"]" if before == b"," else b"[]")
+        output.json_line(b"]" if before == b"," else b"[]")

@@ -51,6 +51,8 @@ class Wish:
     plain: bool
     progress: bool
     both_legs: bool
+    raw: bool
+    """CSV with text that a spreadsheet may take for a formula."""
 
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -204,6 +206,9 @@ _OPTIONS: Final = {
     "output": click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout."),
     "form": click.option("--format", "form", type=click.Choice(FORMATS), help="Output format."),
     "as_json": click.option("--json", "as_json", is_flag=True, help="Short for --format jsonl."),
+    "raw": click.option(
+        "--raw", is_flag=True, help="csv: no ' before text that spreadsheets take for formulas."
+    ),
     "columns": click.option(
         "--columns", metavar="A,B,C", help="Columns, or any fields of `kafkascope fields`."
     ),
@@ -247,7 +252,7 @@ _OPTIONS: Final = {
 }
 _SHOWING: Final = frozenset(
     {
-        *("time_format", "output", "form", "as_json", "columns"),
+        *("time_format", "output", "form", "as_json", "raw", "columns"),
         *("type_", "fields", "field_options", "sort", "top"),
     }
 )
@@ -256,6 +261,7 @@ _ABSENT: Final[dict[str, Any]] = {
     **dict.fromkeys(("count", "begin", "end", "output", "form", "columns", "type_", "sort", "top")),
     "time_format": "a",
     "as_json": False,
+    "raw": False,
     "fields": (),
     "field_options": (),
 }

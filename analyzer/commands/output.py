@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from types import TracebackType
-from typing import BinaryIO, Final, Self, TextIO, cast
+from typing import Final, Self, TextIO
 
 from analyzer.commands.options import Wish
 from analyzer.commands.tables import terminal_width
 from analyzer.commands.targets import refuse_inputs
-from analyzer.text import ascii_only
+from analyzer.terminal import stdout_bytes, tabbed
+from analyzer.text import ascii_only, json_safe
 from captures.private import PrivateFile
 
 RESET: Final = "\x1b[0m"
@@ -33,7 +34,7 @@ class Output:
         self.width = None if self._file else terminal_width()
         self._ascii = wish.plain or (self._file is None and not _is_utf8(sys.stdout))
         self._color = self._file is None and _colors(wish)
-        out = self._file.file if self._file else cast(BinaryIO, sys.stdout.buffer)
+        out = self._file.file if self._file else stdout_bytes()
         self._binary = out
 
     def __enter__(self) -> Self:
@@ -51,22 +52,24 @@ class Output:
             self._binary.flush()
 
     def line(self, text: str, style: str = "") -> None:
-        """Write a line; `style` is a key of `STYLES`."""
+        """Write a line; `style` is a key of `STYLES`. Tabs in it are ours."""
+        text = tabbed(text)
         if self._ascii:
             text = ascii_only(text)
         if self._color and style in STYLES:
             text = f"{STYLES[style]}{text}{RESET}"
-        self.octets(text.encode("utf-8", "backslashreplace"))
+        self._write(text.encode() + b"\n")
 
-    def lines(self, lines: bytes) -> None:
-        """Write whole lines, line feeds included."""
-        self._binary.write(lines)
-        if self._live:
-            self._binary.flush()
+    def json_lines(self, lines: bytes) -> None:
+        """Write lines of JSON, line feeds included."""
+        self._write(json_safe(lines))
 
-    def octets(self, line: bytes) -> None:
-        """Write a line that is made already."""
-        self._binary.write(line + b"\n")
+    def json_line(self, line: bytes) -> None:
+        """Write a line of JSON."""
+        self._write(json_safe(line) + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        self._binary.write(data)
         if self._live:
             self._binary.flush()
 

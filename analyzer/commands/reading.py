@@ -25,6 +25,7 @@ from analyzer.filter_known import FOUND, MARKS, Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.rows import Row
+from analyzer.terminal import say, status
 from analyzer.text import safe
 from captures.spool import Spool
 
@@ -220,19 +221,19 @@ class Reading:
         if self.capture.damage is not None and self.capture.damage not in damage:
             damage = [*damage, self.capture.damage]
         for each in damage:
-            click.echo(f"kafkascope: {each}", err=True)
+            say(f"{each}")
         cut = self._is_cut()
         if (damage or cut) and not self.code:
             self.code = PARTIAL
         if self.wish.quiet and cut:
-            click.echo(f"kafkascope: {snaplen(self.capture)}", err=True)
+            say(f"{snaplen(self.capture)}")
         if not self.wish.quiet:
             if not self.told and self.code != INTERRUPTED:
-                click.echo(f"kafkascope: {nothing_found(self.capture)}", err=True)
+                say(f"{nothing_found(self.capture)}")
             if len(self._sides) == 1 and self.wish.count is None:
-                click.echo(f"kafkascope: {one_way(*self._sides)}", err=True)
+                say(f"{one_way(*self._sides)}")
             for line in remarks(self.capture, verbose=self.wish.verbose):
-                click.echo(f"kafkascope: {line}", err=True)
+                say(f"{line}")
         return self.code
 
 
@@ -286,9 +287,9 @@ def problems_said(problems: list[Problem], wish: Wish) -> None:
     if wish.quiet:
         return
     for problem in problems[:SHOWN_PROBLEMS]:
-        click.echo(f"kafkascope: {safe(str(problem))}", err=True)
+        say(f"{safe(str(problem))}")
     if len(problems) > SHOWN_PROBLEMS:
-        click.echo(f"kafkascope: {len(problems)} such problems in all", err=True)
+        say(f"{len(problems)} such problems in all")
 
 
 def _is_live(name: str) -> bool:
@@ -323,13 +324,11 @@ class Progress:
         if 0 < read < source.size:
             left = (now - self._begun) * (source.size / read - 1)
             text += f" ({100 * read // source.size} %, {left:.0f} s left)"
-        sys.stderr.write(f"\r\x1b[K{text}")
-        sys.stderr.flush()
+        status(text)
         self._shown = True
 
     def clear(self) -> None:
         """Take the line away."""
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            status()
             self._shown = False

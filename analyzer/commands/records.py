@@ -10,8 +10,8 @@ import click
 from analyzer.commands.atrest import kafka_files, print_records
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
-from analyzer.commands.tables import csv_line
 from analyzer.render_list import fitted, line
+from analyzer.spreadsheet import csv_line
 from analyzer.text import safe
 
 
@@ -91,7 +91,7 @@ def records(wish: Wish, parts: tuple[str, ...]) -> int:
 
 def _printer(wish: Wish, parts: tuple[str, ...], output: Output) -> Any:
     if wish.form == "jsonl" and not wish.columns:
-        return output.lines
+        return output.json_lines
     if wish.form == "json" and not wish.columns:
         return _Array(output)
     known = {column.name for column in COLUMNS} | {"topic_id", "codec", "magic", "producer_id"}
@@ -112,11 +112,11 @@ class _Array:
 
     def __call__(self, lines: bytes) -> None:
         for each in lines.splitlines():
-            self._output.octets(self._before + each)
+            self._output.json_line(self._before + each)
             self._before = b","
 
     def end(self) -> None:
-        self._output.octets(b"[]" if self._before == b"[" else b"]")
+        self._output.json_line(b"[]" if self._before == b"[" else b"]")
 
 
 class _Lines:
@@ -126,6 +126,7 @@ class _Lines:
         self._names = names
         self._output = output
         self._form = wish.form
+        self._raw = wish.raw
         self._started = False
         usual = {column.name: column for column in COLUMNS}
         columns = [usual.get(name) or Column(name, 12) for name in names]
@@ -143,13 +144,15 @@ class _Lines:
             self._started = True
             titles = [column.title or column.name.capitalize() for column in self._columns]
             self._line(titles, header=True)
+        nothing = "" if self._form == "csv" else "-"
         for each in lines.splitlines():
             record = loads(each)
-            self._line([_text(record.get(name)) for name in self._names])
+            self._line([_text(record.get(name), nothing) for name in self._names])
 
     def _line(self, cells: list[str], *, header: bool = False) -> None:
         if self._form == "csv":
-            self._output.line(csv_line(self._names if header else cells)[:-1])
+            given = self._names if header else cells
+            self._output.line(csv_line(given, raw=self._raw)[:-1])
         elif self._form == "tsv" or self._output.width is None:
             titles = self._names if header and self._form == "tsv" else cells
             self._output.line("\t".join(map(safe, titles)))
@@ -158,9 +161,9 @@ class _Lines:
             self._output.line(text, "header" if header else "")
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, nothing: str = "-") -> str:
     if value is None:
-        return "-"
+        return nothing
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):

@@ -10,6 +10,7 @@ import click
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.reading import Reading
 from analyzer.commands.targets import refuse_inputs
+from analyzer.terminal import say
 from dissectors.releases import release_key
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
@@ -78,7 +79,7 @@ def report(wish: Wish, release: str, redact: str) -> int:
         with PrivateFile(path) as file:
             file.write(text.encode("utf-8", "replace"))
         if not wish.quiet:
-            click.echo(f"kafkascope: {facts.exchanges:,} exchanges, report in {path}", err=True)
+            say(f"{facts.exchanges:,} exchanges, report in {path}")
         return reading.finish()
 
 

@@ -12,6 +12,7 @@ import click
 from analyzer.commands.atrest import kafka_files, show_files
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
+from analyzer.terminal import say
 
 if TYPE_CHECKING:
     from analyzer.commands.reading import Reading, Told
@@ -64,7 +65,7 @@ def show(wish: Wish, show_hex: bool, tree: bool, packets: bool) -> int:
         if missing and not wish.quiet:
             some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
             told = reading.told
-            click.echo(f"kafkascope: there is no exchange {some} ({told} in all)", err=True)
+            say(f"there is no exchange {some} ({told} in all)")
         code = reading.finish()
         return code or (2 if missing and first else 0)
 
@@ -89,7 +90,7 @@ def _print_json(pair: Told, reading: Reading, output: Output) -> None:
     from analyzer.export.full import full_line
 
     row, exchange = pair
-    output.lines(full_line(row, exchange, reading.capture.context.names, []))
+    output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
 
 
 def _print_text(

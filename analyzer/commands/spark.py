@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from analyzer.commands.options import ports_of
+from analyzer.terminal import say
 
 if TYPE_CHECKING:
     from analyzer.pipeline.runner import Result
@@ -118,7 +119,7 @@ def spark(
         run = functools.partial(_run, inputs, output, options, split_bytes, told)
     chosen, why = _chosen(engine, inputs, follow)
     if engine == "auto" and not quiet:
-        click.echo(f"kafkascope: engine {chosen}: {why}", err=True)
+        say(f"engine {chosen}: {why}")
     if chosen == "plain":
         return run(None)
     # A batch of --follow is small.
@@ -276,14 +277,13 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
     for damage in result.damage:
-        click.echo(f"kafkascope: {damage}", err=True)
+        say(f"{damage}")
     if not quiet:
         manifest = result.manifest
         files = len(manifest["files"])
-        click.echo(
-            f"kafkascope: {manifest['exchanges']} exchanges of {manifest['packets']} packets in "
-            f"{files} file{'s' * (files != 1)} written to {output} (batch {manifest['batch_id']})",
-            err=True,
+        say(
+            f"{manifest['exchanges']} exchanges of {manifest['packets']} packets in "
+            f"{files} file{'s' * (files != 1)} written to {output} (batch {manifest['batch_id']})"
         )
     if result.damage:
         return 1 if strict else PARTIAL

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +11,8 @@ from typing import Any, Final, Literal
 
 import click
 
+from analyzer.spreadsheet import csv_line
+from analyzer.terminal import json_out, out, row
 from analyzer.text import columns_taken, cut, padded, safe
 
 Format = Literal["table", "tsv", "csv", "json", "jsonl"]
@@ -56,33 +56,27 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: Table
         from dissectors.jsonform import dumps
 
         names = [name.replace(" ", "_") for name in header]
-        objects = [dict(zip(names, row, strict=True)) for row in rows]
+        objects = [dict(zip(names, each, strict=True)) for each in rows]
         if how.name == "json":
-            click.echo(dumps(objects))
+            json_out(dumps(objects))
         else:
-            for each in objects:
-                click.echo(dumps(each))
+            for value in objects:
+                json_out(dumps(value))
     elif how.name == "csv":
-        click.echo(csv_line(header), nl=False)
-        for row in rows:
-            click.echo(csv_line(row), nl=False)
+        out(csv_line(header)[:-1])
+        for each in rows:
+            out(csv_line(each)[:-1])
     elif how.name == "table" and how.fit is not None:
-        texts = [[_text(cell) for cell in row] for row in rows]
+        texts = [[_text(cell) for cell in each] for each in rows]
         widths = [max(map(columns_taken, column)) for column in zip(header, *texts, strict=True)]
         for cells in (list(header), *texts):
             whole = "  ".join(map(padded, cells, widths))
-            click.echo(cut(whole.rstrip(), how.fit))
+            out(cut(whole.rstrip(), how.fit))
     else:
-        for line in (header, *rows):
-            click.echo("\t".join(_text(cell) for cell in line))
+        row(header)
+        for each in rows:
+            row(map(_text, each))
 
 
 def _text(cell: Any) -> str:
     return "" if cell is None else safe(str(cell))
-
-
-def csv_line(cells: Iterable[Any]) -> str:
-    """One line of CSV."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()

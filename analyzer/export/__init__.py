@@ -4,7 +4,7 @@ line in it."""
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -12,9 +12,19 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
 
-__all__ = ["FORMATS", "Table", "Writer", "format_of", "open_writer"]
+__all__ = ["FORMATS", "Options", "Table", "Writer", "format_of", "open_writer"]
 
 Table: TypeAlias = Literal["exchanges", "records"]
+
+
+class Options(NamedTuple):
+    """What is written, and how."""
+
+    table: Table = "exchanges"
+    full: bool = False
+    """With bodies."""
+    raw: bool = False
+    """Cells as they are, even where a spreadsheet takes them for formulas."""
 
 
 class Writer(Protocol):
@@ -46,8 +56,16 @@ def format_of(path: str) -> str | None:
 
 
 def open_writer(
-    form: str, out: BinaryIO, names: TopicNames, *, table: Table = "exchanges", full: bool = False
+    form: str,
+    out: BinaryIO,
+    names: TopicNames,
+    *,
+    table: Table = "exchanges",
+    full: bool = False,
+    raw: bool = False,
 ) -> Writer:
-    """A writer of that format; `full` adds the bodies where the format can hold them."""
-    writer: Writer = importlib.import_module(FORMATS[form]).Export(out, names, table, full)
+    """A writer of that format; `full` adds the bodies where the format can hold them. `raw`: CSV
+    without the sign that keeps a text from being a formula."""
+    chosen = Options(table, full, raw)
+    writer: Writer = importlib.import_module(FORMATS[form]).Export(out, names, chosen)
     return writer

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from analyzer.export.late import Late
 from analyzer.records import Problem, record_lines
 from analyzer.rows import result, to_json, unnamed
+from analyzer.spreadsheet import as_text, csv_line, one_line
 from dissectors.jsonform import loads
 
 if TYPE_CHECKING:
-    from analyzer.export import Table
+    from analyzer.export import Options
     from analyzer.model import Exchange
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
@@ -43,10 +44,11 @@ LEFT_OUT: Final = frozenset({"schema"})
 class Export:
     """See `analyzer.export.Writer`; bodies do not fit into a table, so `full` changes nothing."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, table: Table, full: bool) -> None:
+    def __init__(self, out: BinaryIO, names: TopicNames, options: Options) -> None:
         self._out = out
         self._names = names
-        self._records = table == "records"
+        self._raw = options.raw
+        self._records = options.table == "records"
         self._late = Late(names)
         self._at = 0
         self._columns: list[str] = []
@@ -56,9 +58,8 @@ class Export:
             self._write([self._columns])
 
     def _write(self, lines: list[list[Any]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(lines)
-        self._at += self._out.write(text.getvalue().encode("utf-8", "backslashreplace"))
+        text = "".join(csv_line(cells, raw=self._raw) for cells in lines)
+        self._at += self._out.write(text.encode())
 
     def add(self, exchange: Exchange, row: Row) -> None:
         """Write the exchange, or its records, as lines."""
@@ -88,30 +89,33 @@ class Export:
         (cells,) = csv.reader([line.decode()])
         for column, name in enumerate(self._columns):
             if name in ("topic", "topics", "errors", "result"):
-                for old, new in known.items():
-                    cells[column] = cells[column].replace(old, new)
+                cells[column] = self._cell_renamed(cells[column], known)
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerow(cells)
         return text.getvalue().encode()
 
+    def _cell_renamed(self, cell: str, known: dict[str, str]) -> str:
+        """Ids and names may both look like formulas."""
+        found = [old for old in known if old in cell]
+        if not found:
+            return cell
+        if cell.startswith(tuple(f"'{old}" for old in found)):
+            cell = cell[1:]
+        for old in found:
+            cell = cell.replace(old, one_line(known[old]))
+        return as_text(cell, raw=self._raw)
+
 
 def _cell(value: Any) -> Any:
-    """One line of text for any value of a row."""
+    """One cell for any value of a row."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str):
-        return _one_line(value)
     if isinstance(value, dict):
         if value.keys() == {"base64"}:
             return "base64:" + value["base64"]
-        return _one_line(" ".join(str(each) for each in value.values()))
+        return " ".join(str(each) for each in value.values())
     if isinstance(value, list | tuple):
         return ";".join(str(_cell(each)) for each in value)
     return value
-
-
-def _one_line(text: str) -> str:
-    r"""Line breaks as \n and \r, so that a line of the file is a line of the table."""
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")

@@ -9,10 +9,11 @@ from analyzer.export.full import full_line, line_of
 from analyzer.export.late import Late
 from analyzer.records import Problem, record_lines
 from analyzer.rows import to_json, unnamed
+from analyzer.text import json_safe
 from dissectors.jsonform import dumps
 
 if TYPE_CHECKING:
-    from analyzer.export import Table
+    from analyzer.export import Options
     from analyzer.model import Exchange
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
@@ -25,11 +26,11 @@ _TOPICS = re.compile(rb'"topics":\[("[^"\]]*\?"[^\]]*)\]')
 class Export:
     """See `analyzer.export.Writer`."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, table: Table, full: bool) -> None:
+    def __init__(self, out: BinaryIO, names: TopicNames, options: Options) -> None:
         self._out = out
         self._names = names
-        self._records = table == "records"
-        self._full = full
+        self._records = options.table == "records"
+        self._full = options.full
         self._late = Late(names)
         self._at = 0
         self.problems: list[Problem] = []
@@ -40,17 +41,17 @@ class Export:
             self._late.saw(row.topic_ids, self._at)
         if self._records:
             for lines in record_lines(exchange, self._names, self.problems):
-                self._at += self._out.write(lines)
+                self._at += self._out.write(json_safe(lines))
             return
         if self._full:
             line = full_line(row, exchange, self._names, self.problems)
         else:
             line = line_of(to_json(row))
-        self._at += self._out.write(line)
+        self._at += self._out.write(json_safe(line))
 
     def finish(self) -> None:
         """Replace ids by names that came late."""
-        known = {old.encode(): dumps(new) for old, new in self._late.known().items()}
+        known = {old.encode(): json_safe(dumps(new)) for old, new in self._late.known().items()}
         if not known:
             return
 

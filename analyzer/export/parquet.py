@@ -14,7 +14,7 @@ from analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY
 from analyzer.pipeline.values import bodies_of, exchange_values, record_values
 
 if TYPE_CHECKING:
-    from analyzer.export import Table
+    from analyzer.export import Options
     from analyzer.model import Exchange
     from analyzer.records import Problem
     from analyzer.rows import Row
@@ -27,11 +27,11 @@ ROWS: Final = 16_384
 class Export:
     """See `analyzer.export.Writer`."""
 
-    def __init__(self, out: BinaryIO, names: TopicNames, table: Table, full: bool) -> None:
+    def __init__(self, out: BinaryIO, names: TopicNames, options: Options) -> None:
         self._out = out
         self._names = names
-        self._table = RECORDS if table == "records" else EXCHANGES
-        self._full = full
+        self._table = RECORDS if options.table == "records" else EXCHANGES
+        self._full = options.full
         self._rows: list[tuple[Any, ...]] = []
         self._unnamed = False
         """Ids were written in the place of names."""

@@ -15,7 +15,29 @@ from analyzer.times import iso_ns
 if TYPE_CHECKING:
     from analyzer.report.collect import Facts
 
-_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#!~])")
+_SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#!~&$^]|(?<!\w)[=+-]")
+_PARTS: Final = re.compile(
+    r"""
+    (?P<space>\s+)
+    | (?P<open>[(\["']+(?=`))
+    | (?P<code>(?<![^\s(\["'])`[^`]+`(?=[)\]"'.,;:!?]*(?:\s|$)))  # of ours: no name is needed
+    | (?P<word>\S+)
+    """,
+    re.VERBOSE,
+)
+_WORD: Final = re.compile(r"""([(\["']*)(.*?)([)\]"'.,;:!?]*)""", re.DOTALL)
+_PLAIN: Final = re.compile(
+    r"""
+    [^\W\d_]+(?:[-'’][^\W\d_]+)*  # letters
+    | [a-z]\d{1,3}  # p99, v7
+    | [+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,6})(?:\.\d+)?%?
+    | [-–—·…+=%/]
+    |
+    """,
+    re.VERBOSE,
+)
+_HASH: Final = re.compile(r"[0-9a-fA-F]{7,}")
+"""What hosts of code take for a commit."""
 
 
 def markdown(facts: Facts, parts: list[Section], redacted: str) -> str:
@@ -52,8 +74,34 @@ def markdown(facts: Facts, parts: list[Section], redacted: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped: names come from traffic, and Markdown may hold HTML."""
-    return _SPECIAL.sub(r"\\\1", safe(text))
+    """Text that no renderer takes for HTML, a link, a mention or an issue.
+
+    Words and numbers are text, all else is code: hosts, `@team`, `#12` and `www.` become links
+    wherever they stand free, and no escape keeps them from it.
+    """
+    parts = []
+    for found in _PARTS.finditer(safe(text)):
+        match found.lastgroup:
+            case "code":
+                parts.append(_code(found[0][1:-1]))
+            case "word":
+                parts.append(_word(found[0]))
+            case _:
+                parts.append(_escape(found[0]))
+    return "".join(parts)
+
+
+def _word(word: str) -> str:
+    found = _WORD.fullmatch(word)
+    assert found is not None  # every word has a middle, empty or not
+    before, middle, behind = found.groups()
+    if _PLAIN.fullmatch(middle) and not _HASH.fullmatch(middle):
+        return _escape(word)
+    return _escape(before) + _code(middle) + _escape(behind)
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def _code(text: str) -> str:
@@ -61,8 +109,13 @@ def _code(text: str) -> str:
     text = safe(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
-    room = " " if longest else ""
+    room = " " if longest or not text.strip() else ""
     return f"{fence}{room}{text}{room}{fence}"
+
+
+def _cell(text: str) -> str:
+    """The same inside of a table, where a bar ends a cell even in code."""
+    return _text(text).replace("|", "\\|")
 
 
 def _block(text: str) -> list[str]:
@@ -73,10 +126,10 @@ def _block(text: str) -> list[str]:
 
 
 def _table(table: Table) -> Iterable[str]:
-    yield "| " + " | ".join(_text(title) for title in table.titles) + " |"
+    yield "| " + " | ".join(_cell(title) for title in table.titles) + " |"
     yield "|" + "|".join("---:" if right else "---" for right in table.right) + "|"
     for row in table.rows:
-        yield "| " + " | ".join(_text(cell) for cell in row) + " |"
+        yield "| " + " | ".join(_cell(cell) for cell in row) + " |"
     if table.left_out:
         yield ""
         yield f"{table.left_out:,} more lines: see the command below."

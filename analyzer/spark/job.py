@@ -8,6 +8,7 @@ import click
 
 from analyzer.commands.failures import explain
 from analyzer.commands.spark import spark
+from analyzer.terminal import say
 
 
 def main() -> None:
@@ -24,6 +25,6 @@ def main() -> None:
         found = explain(error)
         if found is None:
             raise
-        click.echo(found.text, err=True)
+        say(found.text, bare=True)
         sys.exit(found.code)
     sys.exit(code)

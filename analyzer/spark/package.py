@@ -8,6 +8,8 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
+from analyzer.terminal import out
+
 ZIP: Final = "kafkascope-spark.zip"
 PROGRAM: Final = "kafkascope-job.py"
 PACKAGES: Final = ("analyzer", "captures", "dissectors")
@@ -52,4 +54,4 @@ def write_package(folder: Path) -> list[Path]:
 
 if __name__ == "__main__":
     for made in write_package(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
-        print(made)
+        out(str(made))

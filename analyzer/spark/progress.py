@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+from analyzer.terminal import status
+
 EVERY_S: Final = 0.5
 
 
@@ -29,8 +31,7 @@ def shown(session: Any, size: int, *, quiet: bool) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        status()
 
 
 def _context(session: Any) -> Any:
@@ -48,8 +49,7 @@ def _watch(tracker: Any, size: int, done: threading.Event) -> None:
         stage = max(found, key=lambda info: info.numTasks)
         now = time.monotonic()
         took = now - begun.setdefault(stage.stageId, now)
-        sys.stderr.write("\r\x1b[K" + line_of(stage, took, size))
-        sys.stderr.flush()
+        status(line_of(stage, took, size))
 
 
 def line_of(stage: Any, took: float, size: int) -> str:

@@ -11,6 +11,7 @@ import click
 
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.output import Output
+from analyzer.terminal import say
 from analyzer.text import safe
 from proxy.directory import Address, whole_address
 
@@ -180,10 +181,10 @@ def _replay(wish: Wish, options: Options) -> int:
         try:
             outcome = asyncio.run(_run(reading, session, plan, options, reach, wish, output))
         except PeerError as error:
-            click.echo(f"kafkascope: {error}", err=True)
+            say(f"{error}")
             return UNREACHABLE
         except Missing as error:
-            click.echo(f"kafkascope: {error}", err=True)
+            say(f"{error}")
             return 2
         found = _print(outcome, plan, wish, output)
     return damaged or (DIFFERENT if found or outcome.unanswered else 0)
@@ -222,12 +223,12 @@ async def _run(
             address = f"{cluster.bootstrap[0]}:{cluster.bootstrap[1]}"
             nodes = len(cluster.nodes)
             told = f"{nodes} node{'s' * (nodes != 1)}, {known_versions(cluster.versions)}"
-            click.echo(f"kafkascope: replaying to {address} ({told})", err=True)
+            say(f"replaying to {address} ({told})")
 
-        def say(exchange: Any, text: str) -> None:
+        def told_of(exchange: Any, text: str) -> None:
             if wish.verbose:
                 name = f"{exchange.api} v{exchange.api_version}"
-                click.echo(f"{exchange.number:>6}  {name:<28} {text}", err=True)
+                say(f"{exchange.number:>6}  {name:<28} {text}", bare=True)
 
         replaying = Replay(
             session,
@@ -238,7 +239,7 @@ async def _run(
             reach,
             speed=options.speed,
             strict=options.strict,
-            told=say,
+            told=told_of,
         )
         return await replaying.run()
     except BaseExceptionGroup as group:
@@ -271,7 +272,7 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     skipped = sorted(plan.skipped.items())
     unanswered = not_answered(findings)
     if unanswered:
-        click.echo(f"kafkascope: the target does not answer {unanswered}", err=True)
+        say(f"the target does not answer {unanswered}")
     if wish.form in ("json", "jsonl"):
         _print_json(outcome, findings, skipped, output)
         return len(findings)
@@ -287,9 +288,9 @@ def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     said += f"{comparison.different} different, {outcome.unanswered} without an answer"
     if outcome.settled:
         said += f", {outcome.settled} that the captured broker was not ready for"
-    click.echo(f"kafkascope: {said}", err=True)
+    say(f"{said}")
     for (api, reason), count in skipped:
-        click.echo(f"kafkascope: not sent: {count} {api}: {reason}", err=True)
+        say(f"not sent: {count} {api}: {reason}")
     return len(findings)
 
 
@@ -316,10 +317,10 @@ def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], outpu
     from dissectors.jsonform import dumps
 
     for each in findings:
-        output.octets(dumps({"schema": "replay-difference/1", **each._asdict()}))
+        output.json_line(dumps({"schema": "replay-difference/1", **each._asdict()}))
     for (api, reason), count in skipped:
         line = {"schema": "replay-skipped/1", "api": api, "reason": reason, "count": count}
-        output.octets(dumps(line))
+        output.json_line(dumps(line))
     comparison = outcome.comparison
     summary = {
         "schema": "replay/1",
@@ -331,5 +332,5 @@ def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], outpu
         "unserved": outcome.unserved,
         "seconds": round(outcome.seconds, 6),
     }
-    output.octets(dumps(summary))
+    output.json_line(dumps(summary))
     sys.stdout.flush()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from analyzer.commands.options import Wish, reading_options
+from analyzer.terminal import out, say
 from proxy.directory import whole_address
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _tls(
         context, ca = tls.made(host, folder or Path.home() / ".kafkascope")
     except OSError as error:
         raise click.UsageError(f"{certificate or 'certificate'}: {error.strerror}") from None
-    click.echo(f"kafkascope: clients have to trust {ca}", err=True)
+    say(f"clients have to trust {ca}")
     return context
 
 
@@ -165,7 +166,7 @@ def _read_and_serve(wish: Wish, options: Options) -> int:
         damaged = reading.finish()
         model.finish()
         if not model.asked:
-            click.echo("kafkascope: there is nothing to serve", err=True)
+            say("there is nothing to serve")
             return damaged or BUSY
         code = asyncio.run(_serve(model, library, wish, options))
     return code or damaged
@@ -178,7 +179,7 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
 
     def told(text: str) -> None:
         if not wish.quiet:
-            click.echo(f"kafkascope: {text}", err=True)
+            say(f"{text}")
 
     accounts = Accounts(options.users)
     server = Server(told, accounts=accounts, tls=options.tls)
@@ -193,7 +194,7 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
         # Of names that nobody knows the number is below 0, and not the system's.
         known = error.errno is not None and error.errno > 0
         why = os.strerror(error.errno or 0) if known else error.strerror or error
-        click.echo(f"kafkascope: {options.host}:{port}: {why}", err=True)
+        say(f"{options.host}:{port}: {why}")
         await server.stop()
         return BUSY
     server.broker = Broker(
@@ -206,7 +207,7 @@ async def _serve(model: Model, library: Library, wish: Wish, options: Options) -
     # Who reads this may end us at once.
     first = _written(places[min(places)])
     topics = sum(1 for topic in model.topics.values() if topic.partitions)
-    click.echo(first)
+    out(first)
     told(f"{_count(len(places), 'node')}, {_count(topics, 'topic')}; bootstrap.servers={first}")
     if options.until_eof:
         # Whoever started us holds our stdin: when it is gone, we go.

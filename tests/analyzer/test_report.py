@@ -25,6 +25,7 @@ from analyzer.report.markdown import _code, _text
 from analyzer.statistics import Latency
 from analyzer.statistics.mergeable import OTHERS
 from captures.write import PcapngWriter
+from tests.hostile import hostile as hostile_names
 from tests.interop.needs import need
 from tui.cli import main
 
@@ -120,7 +121,7 @@ def test_light_dark_and_paper_are_styled(page: str) -> None:
 
 def test_markdown_has_the_same_findings(tmp_path: Path) -> None:
     text = made(tmp_path, SHOP, name="r.md")
-    assert text.startswith("# Kafka traffic: shop.pcap.zst")
+    assert text.startswith("# Kafka traffic: `shop.pcap.zst`")
     assert "172.17.0.4:29092" in text
     assert "## Consumer groups" in text
 
@@ -225,7 +226,7 @@ def test_names_from_traffic_stay_text(tmp_path: Path) -> None:
 
 
 def test_markdown_cannot_be_broken_out_of() -> None:
-    assert _text("a|b<c>`d`") == "a\\|b\\<c\\>\\`d\\`"
+    assert _text("a|b<c>`d`") == "`` a|b<c>`d` ``"
     assert _code("a ``` b").startswith("````")
 
 
@@ -272,3 +273,78 @@ def test_it_is_shown_by_a_browser(tmp_path: Path) -> None:
 
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
+
+
+LINKS = [
+    "https://evil.example/x",
+    "www.evil.example",
+    "evil.zip",
+    "mail@evil.example",
+    "@everyone",
+    "#12",
+    "group/project#12",
+    "!7",
+    "GH-7",
+    "deadbeefcafe",
+    "[a](https://evil.example)",
+    "![a](//evil.example/x.png)",
+    "<https://evil.example>",
+    "<script>alert(1)</script>",
+    "<!--",
+    "&lt;",
+    ":tada:",
+    "$x$",
+    "a`b``c",
+    "`code`x",
+    "a|b\\|c",
+    "\\",
+    "~~x~~",
+    "**x**",
+    "[^1]",
+    "^x",
+]
+
+
+def outside_code(text: str) -> str:
+    """What a renderer shows as text; anything that is more than text or code fails."""
+    from markdown_it import MarkdownIt
+
+    shown = []
+    for token in MarkdownIt("commonmark").enable("table").enable("strikethrough").parse(text):
+        assert token.type != "html_block", token.content
+        for each in token.children or []:
+            allowed = {"text", "code_inline", "softbreak", "text_special"}
+            assert each.type in allowed or each.markup == "**", (each.type, each.content)
+            shown.append(each.content if each.type.startswith("text") else "\0")
+    return "".join(shown)
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("around", ["{}", "client {} (user {}), {}: x", "({}), `ours`.", '"{}"'])
+def test_no_renderer_links_what_was_captured(name: str, around: str) -> None:
+    from analyzer.report.markdown import _cell
+
+    text = around.replace("{}", name)
+    assert name.strip("[]()<>!`\\") not in outside_code(_text(text)) or not name.strip("\\")
+    row = f"| {_cell(text)} | b |"
+    cells = f"| a | b |\n|---|---|\n{row}\n"
+    outside_code(cells)
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").enable("table").parse(cells)
+    assert sum(token.type == "td_open" for token in tokens) == 2
+    (shown,) = [t for t in tokens if t.type == "inline" and t.map == [2, 3]][:1]
+    told = "".join(each.content for each in shown.children or [])
+    assert told.replace(" ", "") == text.replace("`ours`", "ours").replace(" ", "")
+
+
+def test_a_report_of_hostile_traffic_links_nothing(tmp_path: Path) -> None:
+    evil = " https://evil.example www.evil.example a@b.example @all #1 <b> | `x"
+    capture = hostile_names(SHOP, tmp_path / "evil.pcapng", evil)
+    shown = outside_code(made(tmp_path, capture, name="r.md"))
+    assert not re.search(r"evil|example|@|#\d|://|<b>", shown)
+
+
+def test_words_and_numbers_of_a_report_stay_text() -> None:
+    text = "client opened 12 connections, 1,024 a minute: p99 is 3.1 ms (see below)"
+    assert _text(text) == text

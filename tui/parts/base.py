@@ -18,6 +18,7 @@ from tui.notes import Notes
 from tui.palette import NORMAL, Glyphs
 from tui.screens.picker import Picker
 from tui.view import View
+from tui.views.box import Box
 from tui.views.choices import Choices
 from tui.views.detail import DetailPane
 from tui.views.exchanges import ExchangeList
@@ -99,7 +100,7 @@ class Base(App[None]):
         yield Static(id="header", markup=False)
         with Horizontal(id="filterline"):
             yield Static(" / ", id="slash", markup=False)
-            yield Input(
+            yield Box(
                 self.view_.text, id="filter", compact=True, placeholder="filter: api == Fetch"
             )
             yield Static(id="filterstate", markup=False)
@@ -117,7 +118,7 @@ class Base(App[None]):
         yield Vertical(id="boards")
         with Horizontal(id="promptline"):
             yield Static(id="asking", markup=False)
-            yield Input(id="prompt", compact=True)
+            yield Box(id="prompt", compact=True)
         yield Static(id="footer", markup=False)
 
     # --- what other parts fill in -----------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import SystemCommand
+from textual.markup import escape
 from textual.widgets import Input
 
 from tui.about import PANES
@@ -128,7 +129,11 @@ class Helping(Filtering, Moving, Sharing):
         about = "colours; ours are kafkascope and kafkascope-light"
         yield SystemCommand("theme", about, self.action_change_theme)
         yield SystemCommand("quit", "leave", self.action_quit)
-        yield from self.commands()
+        for title, about, run, *_ in self.commands():
+            # The palette takes texts as markup, which can bind actions to a click.
+            yield SystemCommand(
+                escape(self.glyphs.text(title)), escape(self.glyphs.text(about)), run
+            )
 
     def commands(self) -> Iterable[SystemCommand]:
         """All that can be done now."""

@@ -11,6 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
+from analyzer.text import json_safe
+from dissectors.jsonform import dumps_indented
 from tui.palette import STYLES, Glyphs
 
 
@@ -38,8 +40,11 @@ class Editor(ModalScreen[Any]):
         """Title, text, what is wrong with it."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
-            text = json.dumps(self.body, indent=2, ensure_ascii=False)
-            yield TextArea(text, show_line_numbers=True, soft_wrap=True)
+            yield TextArea(
+                json_safe(dumps_indented(self.body)).decode(),
+                show_line_numbers=True,
+                soft_wrap=True,
+            )
             yield Static(id="editor-state", markup=False)
 
     def on_mount(self) -> None:

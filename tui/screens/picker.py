@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.palette import STYLES, Glyphs
+from tui.views.box import Box
 
 
 class Picker(ModalScreen[str | None]):
@@ -62,7 +63,7 @@ class Picker(ModalScreen[str | None]):
         with Vertical():
             yield Static(self.glyphs.rich(self.heading), markup=False)
             hint = "type, or Down to choose" if self.free else "type to narrow"
-            yield Input(compact=True, placeholder=hint)
+            yield Box(compact=True, placeholder=hint)
             yield OptionList()
 
     def on_mount(self) -> None:

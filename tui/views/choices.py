@@ -66,7 +66,8 @@ class Choices(Static):
         lines: list[Text] = []
         error = found.error
         if error is not None and not found.unfinished:
-            sign = " " * (INDENT + error.at) + "^" * max(1, error.width)
+            before = self.glyphs.text(error.text[: error.at])
+            sign = " " * (INDENT + columns_taken(before)) + "^" * max(1, error.width)
             lines.append(self.glyphs.rich(sign, STYLES["!"]))
             hint = f"   {error.hint}" if error.hint else ""
             lines.append(self.glyphs.rich(f"   {error.reason}{hint} ", STYLES["!"]))

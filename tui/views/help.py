@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from analyzer.text import wrapped
 from tui import keys
 from tui.palette import STYLES, Glyphs
+from tui.views.box import Box
 
 WIDTH: Final = 74
 MARGIN: Final = 16
@@ -34,7 +35,7 @@ EXCHANGES: Final = (
 )
 
 
-class Search(Input):
+class Search(Box):
     """What is typed narrows the keys; keys that leave do so while nothing is typed."""
 
     def on_key(self, event: events.Key) -> None:

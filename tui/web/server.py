@@ -17,10 +17,10 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final
 
-import click
 from aiohttp import WSCloseCode, web
 from aiohttp.http import HttpProcessingError
 
+from analyzer.terminal import out, say
 from proxy.directory import Address, open_socket
 from tui.web.guard import refusal
 from tui.web.session import GRACE, Session, measure
@@ -143,8 +143,8 @@ async def _serve(site: Site, address: Address) -> int:
     try:
         await web.SockSite(runner, listening).start()
         here = Address(address.host, listening.getsockname()[1])
-        click.echo(f"http://{here}/{site.token}/")
-        click.echo("kafkascope: open it in a browser on this machine; ctrl+c ends it", err=True)
+        out(f"http://{here}/{site.token}/")
+        say("open it in a browser on this machine; ctrl+c ends it")
         await stop.wait()
     finally:
         await runner.cleanup()

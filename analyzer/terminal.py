@@ -1,0 +1,100 @@
+"""Lines for people on stdout and stderr: the one place that writes text to a terminal.
+
+Names of topics, clients, hosts and files may hold what a terminal obeys, and line feeds that would
+forge lines of ours. No module writes to a stream by itself (`tests/test_terminal.py`); files and
+pipes of programs get bytes through `Output`, or through `stdout_bytes`.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Iterable
+from typing import IO, BinaryIO, Final, cast
+
+import click
+
+from analyzer.text import json_safe, safe
+
+PROGRAM: Final = "kafkascope: "
+CLEAR: Final = "\r\x1b[K"
+"""Back to the start of the line, and nothing behind it."""
+
+
+def say(text: str, *, bare: bool = False) -> None:
+    """A remark on stderr, behind the program's name unless it is `bare`."""
+    click.echo(indented(text if bare else PROGRAM + text), err=True)
+
+
+def indented(text: str) -> str:
+    """The lines of a text for a terminal. All but the first begin with blanks, so that a line feed
+    in a name makes no line that looks like one of ours."""
+    first, *rest = text.split("\n")
+    lines = [line if line.startswith("  ") else f"  {line}" if line else "" for line in rest]
+    return "\n".join(map(safe, (first, *lines)))
+
+
+def out(line: str = "") -> None:
+    """A line on stdout."""
+    click.echo(safe(line))
+
+
+def document(text: str) -> None:
+    """Lines of our own on stdout."""
+    click.echo(_document(text))
+
+
+def _document(text: str) -> str:
+    return "\n".join(map(tabbed, text.split("\n")))
+
+
+def row(cells: Iterable[str]) -> None:
+    """Cells on stdout, between tabs."""
+    click.echo("\t".join(map(safe, cells)))
+
+
+def tabbed(line: str) -> str:
+    """A line whose tabs are ours."""
+    return line if line.isprintable() else "\t".join(map(safe, line.split("\t")))
+
+
+def json_out(data: bytes) -> None:
+    """JSON on stdout."""
+    click.echo(json_safe(data))
+
+
+def status(text: str = "") -> None:
+    """One line on stderr in the place of the one before; empty takes it away."""
+    click.echo(CLEAR + safe(text), err=True, nl=False)
+
+
+def stdout_bytes() -> BinaryIO:
+    """Stdout for bytes that are no text for people: captures, messages, exports."""
+    return cast(BinaryIO, sys.stdout.buffer)
+
+
+def usage(error: click.ClickException) -> None:
+    """What click has to say about a command line: the usage, and what is wrong."""
+    told = io.StringIO()
+    error.show(file=told)
+    head, mark, message = told.getvalue().rstrip("\n").partition("Error: ")
+    click.echo(_document(head) + indented(mark + message), err=True)
+
+
+class Formatter(logging.Formatter):
+    """Log records behind the program's name; what traffic says in them makes no line of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(PROGRAM + "%(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message in one line, a traceback below it."""
+        return indented(super().format(record))
+
+
+def log_to(stream: IO[str], level: int) -> None:
+    """Log records as lines of a stream."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Formatter())
+    logging.basicConfig(level=level, handlers=[handler])

@@ -1,0 +1,250 @@
+"""What reaches a terminal: nothing that it would obey, from no module and no command."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from analyzer.terminal import Formatter, indented
+from tests.hostile import EVIL, forged, hostile
+from tui.cli import main
+
+ROOT = Path(__file__).parents[1]
+SAMPLES = ROOT / "captures" / "samples"
+PACKAGES = ("analyzer", "captures", "dissectors", "proxy", "tui")
+WRITERS = {
+    "analyzer/terminal.py": "the one place",
+    "tui/curtain.py": "draws a screen before Textual does",
+    "proxy/pytest_plugin/pytest_kafkascope.py": "a distribution of its own, prints nothing of ours",
+}
+STREAMS = {
+    f"sys.{name}.{how}"
+    for name in ("stdout", "stderr")
+    for how in ("write", "writelines", "buffer")
+}
+
+
+def written_by(tree: ast.AST) -> Iterator[str]:
+    """Where a module writes to stdout or stderr by itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in ("print", "click.echo", "click.secho", "echo", "Console", "basicConfig"):
+                yield f"{node.lineno}: {name}"
+            if name.endswith((".basicConfig", ".StreamHandler", ".print_exc", "click.style")):
+                yield f"{node.lineno}: {name}"
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in STREAMS:
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def test_every_module_writes_through_the_one_place() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{place}"
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if str(path.relative_to(ROOT)) not in WRITERS
+        for place in written_by(ast.parse(path.read_text("utf-8")))
+    ]
+    assert found == []
+    (mine,) = [
+        ast.parse((ROOT / name).read_text("utf-8")) for name in WRITERS if "analyzer" in name
+    ]
+    assert list(written_by(mine))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Captures, some of them in files of hostile names."""
+    place = tmp_path_factory.mktemp("hostile")
+    hostile(SAMPLES / "shop.pcap.zst", place / "shop.pcapng")
+    hostile(SAMPLES / "transactions.pcap", place / "named\x1b[31m\nkafkascope: forged\u202e.pcapng")
+    return place
+
+
+@pytest.fixture(scope="module")
+def shop(folder: Path) -> str:
+    return str(folder / "shop.pcapng")
+
+
+@pytest.fixture(scope="module")
+def named(folder: Path) -> str:
+    (path,) = folder.glob("named*")
+    return str(path)
+
+
+def run(*words: str) -> Result:
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code in (0, 1, 2, 3, 4), done.output
+    return done
+
+
+TEXTS = [
+    ("ls", "-v"),
+    ("ls", "--format", "tsv"),
+    ("ls", "--format", "csv"),
+    ("ls", "--columns", "number,client,topic,group,member,error,summary"),
+    ("ls", "-T", "fields", "-e", "client", "-e", "topic", "-e", "broker"),
+    ("ls", "-Y", f"client == '{EVIL}'"),
+    ("show", "1-60", "--hex"),
+    ("show", "1-60"),
+    ("show", "99999"),
+    ("records", "-n", "200"),
+    ("records", "--format", "csv", "-n", "200"),
+    ("check",),
+    ("check", "--format", "tsv"),
+    ("clients",),
+    ("clients", "--format", "csv"),
+    ("groups",),
+    ("groups", "--timeline"),
+    ("groups", f"nobody{EVIL}"),
+    ("delivery",),
+    ("delivery", "--lag"),
+    ("delivery", f"nobody{EVIL}"),
+    ("cluster",),
+    ("producers",),
+    ("stats", "apis"),
+    ("stats", "errors"),
+    ("stats", "topics"),
+    ("stats", "topics", "--format", "csv"),
+    ("stats", "connections"),
+    ("stats", "throughput"),
+    ("export", "-o", "-", "--format", "csv"),
+    ("export", "-o", "-", "--format", "csv", "--table", "records"),
+]
+
+
+def told(words: tuple[str, ...], path: str) -> Result:
+    name = 2 if words[0] == "stats" else 1
+    return run(*words[:name], path, *words[name:])
+
+
+@pytest.mark.parametrize(
+    "words", TEXTS, ids=lambda words: " ".join(words)[:40].encode("unicode_escape")
+)
+def test_no_command_writes_what_a_terminal_obeys(words: tuple[str, ...], shop: str) -> None:
+    done = told(words, shop)
+    assert done.stdout + done.stderr
+    assert not forged(done.stdout)
+    assert not forged(done.stderr)
+
+
+@pytest.mark.parametrize(
+    "words", [("ls",), ("show", "1-200"), ("records",), ("check",), ("producers",)]
+)
+def test_neither_does_one_about_a_file_of_a_hostile_name(
+    words: tuple[str, ...], named: str
+) -> None:
+    for path in (named, f"{named}.gone"):
+        done = told(words, path)
+        assert not forged(done.stdout)
+        assert not forged(done.stderr)
+    assert "no such file" in done.stderr
+
+
+JSON = [
+    ("ls", "--json"),
+    ("ls", "--format", "json", "-n", "30"),
+    ("ls", "--json", "--columns", "client,topic,error"),
+    ("show", "1-60", "--json"),
+    ("records", "--json"),
+    ("records", "--format", "json"),
+    ("check", "--json"),
+    ("clients", "--json"),
+    ("groups", "--json"),
+    ("delivery", "--json"),
+    ("cluster", "--json"),
+    ("producers", "--json"),
+    ("stats", "topics", "--json"),
+    ("export", "-o", "-", "--format", "jsonl", "--full"),
+    ("export", "-o", "-", "--format", "jsonl", "--table", "records"),
+]
+
+
+@pytest.mark.parametrize("words", JSON, ids=" ".join)
+def test_json_has_the_same_values_as_escapes(words: tuple[str, ...], shop: str) -> None:
+    done = told(words, shop)
+    assert not forged(done.stdout)
+    whole = "json" in words
+    values = (
+        [json.loads(done.stdout)]
+        if whole
+        else [json.loads(x) for x in done.stdout.split("\n") if x]
+    )
+    # Sentences of findings are made for people; their filters tell names as they are.
+    assert EVIL in "".join(texts_of(values)) or words[0] == "check"
+
+
+def texts_of(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from texts_of(key)
+            yield from texts_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_of(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "jsonl", "csv"])
+def test_files_hold_none_of_it_either(suffix: str, shop: str, tmp_path: Path) -> None:
+    target = tmp_path / f"x\u202e.{suffix}"
+    done = run("report" if suffix in ("html", "md") else "export", shop, "-o", str(target))
+    assert not forged(done.stderr)
+    assert not forged(target.read_text("utf-8"))
+
+
+def test_other_commands_say_names_of_files_without_it(named: str, tmp_path: Path) -> None:
+    out = tmp_path / EVIL.replace("/", "")
+    for words in (
+        ("cut", named, "-o", f"{out}.pcapng"),
+        ("fixture", "make", named, "-o", f"{out}-fixtures"),
+        ("fixture", "check", f"{out}-fixtures"),
+        ("fixture", "check", f"{out}-gone"),
+        ("diff", named, named),
+        ("diff", f"{named}#1", f"{named}#2"),
+        ("spark", named, "-o", f"{out}-tables", "--engine", "plain"),
+        ("demo", "--save", f"{out}.pcap"),
+        ("ls", named, "--columns", EVIL),
+        ("ls", named, f"--{EVIL}"),
+        (EVIL,),
+        ("grammar", EVIL),
+        ("fields", EVIL),
+        ("errors", EVIL),
+        ("decode", EVIL, "1", "00"),
+        ("replay", named, "--to", EVIL),
+        ("replay", named, "--to", f"{EVIL}:1"),
+        ("serve", named, "--listen", EVIL),
+        ("proxy", "--upstream", EVIL),
+    ):
+        done = run(*words)
+        assert done.stdout + done.stderr, words
+        assert not forged(done.stdout), words
+        assert not forged(done.stderr), words
+
+
+def test_log_records_make_one_line_each() -> None:
+    told = io.StringIO()
+    handler = logging.StreamHandler(told)
+    handler.setFormatter(Formatter())
+    logger = logging.Logger("x")
+    logger.addHandler(handler)
+    logger.warning("a broker is called %s", EVIL)
+    try:
+        raise ValueError(EVIL)
+    except ValueError:
+        logger.exception("failed")
+    assert not forged(told.getvalue())
+    lines = told.getvalue().splitlines()
+    assert all(line.startswith(("kafkascope: ", "  ")) for line in lines)
+
+
+def test_a_line_feed_makes_no_line_of_ours() -> None:
+    assert indented("a\nkafkascope: b\n\n    ^^") == "a\n  kafkascope: b\n\n    ^^"
