@@ -20,10 +20,14 @@ from proxy.serve.model import Model
 from proxy.serve.offsets import Offsets
 from proxy.serve.partitions import Partitions
 from proxy.serve.producers import Producers
+from proxy.serve.room import STATE_LIMIT, Room
 from proxy.serve.shares import ShareGroups
 
 PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""
+
+
+FULL: Final = f"{{}} v{{}} refused: what clients keep here takes more than {STATE_LIMIT >> 20} MB"
 
 
 class Answer(NamedTuple):
@@ -57,11 +61,12 @@ class Broker:
         self.places = places
         self._library = library
         self._original_pace = original_pace
-        self._groups = Groups()
-        self._consumers = ConsumerGroups(model)
+        room = self._room = Room()
+        self._groups = Groups(room)
+        self._consumers = ConsumerGroups(model, room)
         partitions = Partitions(model)
-        self._shares = ShareGroups(model, partitions)
-        self._offsets = Offsets(model, self._groups, self._consumers)
+        self._shares = ShareGroups(model, partitions, room)
+        self._offsets = Offsets(model, self._groups, self._consumers, room)
         self.handlers: dict[str, Handler] = {
             "ApiVersions": self._api_versions,
             "DescribeGroups": self._describe_groups,
@@ -72,7 +77,7 @@ class Broker:
             **self._consumers.handlers(),
             **self._shares.handlers(),
             **self._offsets.handlers(),
-            **Producers(partitions, self._offsets).handlers(),
+            **Producers(partitions, self._offsets, room).handlers(),
         }
         """APIs that are answered from the model and from state. All others from captured answers;
         those of SASL belong to the connection."""
@@ -88,9 +93,11 @@ class Broker:
             return await self._captured(key, version, decoded)
         if self._original_pace and api.name not in PATIENT:
             await asyncio.sleep(min(self._library.latency_s(key), LONGEST_WAIT_S))
+        refusals = self._room.refusals
         body = await handler(Asked(version, decoded.body, client_id))
         layout = layout_of(f"{api.name}Response", version)
-        return Answer(version, None if body is None else fitted(layout, body))
+        note = FULL.format(api.name, version) if self._room.refusals > refusals else ""
+        return Answer(version, None if body is None else fitted(layout, body), note)
 
     async def _captured(self, key: int, version: int, decoded: Decoded) -> Answer:
         name = APIS[key].name

@@ -12,6 +12,7 @@ from analyzer.filter_regex import Regex, RegexError
 from dissectors.reader import Body
 from proxy.serve.asked import Asked, Code, Handler
 from proxy.serve.model import Model
+from proxy.serve.room import ENTRY, Room, size_of, size_of_names
 
 HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0
@@ -53,9 +54,11 @@ class ConsumerGroup:
 class ConsumerGroups:
     """All groups of the consumer protocol."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, room: Room | None = None) -> None:
         self._model = model
         self._groups: dict[str, ConsumerGroup] = {}
+        self._room = room or Room()
+        self._room.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -67,10 +70,12 @@ class ConsumerGroups:
     def heartbeat(self, body: Body, client_id: str = "") -> Body:
         """The answer to a ConsumerGroupHeartbeat."""
         name = body["group_id"]
-        if name not in self._groups and len(self._groups) >= MAX_GROUPS:
-            self._groups.pop(next(iter(self._groups)))
-        group = self._groups.setdefault(name, ConsumerGroup())
         member_id = body["member_id"] or str(uuid.uuid4())
+        names = body.get("subscribed_topic_names") or ()
+        texts = (name, member_id, client_id, body.get("subscribed_topic_regex"))
+        if not self._fits(name, member_id, size_of(*texts) + size_of_names(names)):
+            return _refused(member_id, Code.GROUP_MAX_SIZE_REACHED)
+        group = self._groups.setdefault(name, ConsumerGroup())
         self._expire(group, member_id)
         if body["member_epoch"] in (LEAVES, LEAVES_FOR_A_WHILE):
             _remove(group, member_id)
@@ -99,12 +104,37 @@ class ConsumerGroups:
         except RegexError as error:
             return _refused(member_id, Code.INVALID_REGULAR_EXPRESSION, str(error))
         if body.get("topic_partitions") is not None:
+            # Nobody owns what is not there: the model is the limit of the set.
             member.owned = {
-                (bytes(each["topic_id"]), number)
+                (topic.id, number)
                 for each in body["topic_partitions"]
+                if (topic := self._model.topics.get(self._model.name_of(each))) is not None
                 for number in each["partitions"]
+                if number in topic.partitions
             }
         return self._assigned(group, member)
+
+    def _fits(self, name: str, member_id: str, size: int) -> bool:
+        """Whether there is room for what a heartbeat says; plain ones say nothing new."""
+        group = self._groups.get(name)
+        if group is None and len(self._groups) >= MAX_GROUPS:
+            empty = next((n for n, each in self._groups.items() if not each.members), None)
+            if empty is None:
+                return False
+            del self._groups[empty]
+        known = group is not None and member_id in group.members
+        return (known and size < 2 * ENTRY) or self._room.admit(size)
+
+    def _held(self) -> int:
+        """Bytes of all groups and their members."""
+        return sum(
+            size_of(name)
+            + sum(
+                size_of(each.id, each.client, each.regex) + size_of_names(each.topics)
+                for each in group.members.values()
+            )
+            for name, group in self._groups.items()
+        )
 
     def _subscribe(self, group: ConsumerGroup, member: Consumer, body: Body) -> None:
         names = body.get("subscribed_topic_names")

@@ -11,6 +11,7 @@ from typing import Final
 
 from dissectors.reader import Body
 from proxy.serve.asked import Asked, Code, Handler
+from proxy.serve.room import Room, size_of, size_of_names, size_of_protocols
 
 FORMING: Final = 0.15
 """Seconds that the first members of a group have to come together."""
@@ -25,7 +26,7 @@ STATES: Final = {
 """As DescribeGroups names them."""
 MAX_GROUPS: Final = 10_000
 MAX_MEMBERS: Final = 1_000
-MAX_OFFERED: Final = 10_000
+MAX_OFFERED: Final = 1_000
 """Member ids of a group that were handed out and are not used yet."""
 
 
@@ -64,8 +65,10 @@ class Group:
 class Groups:
     """All classic groups of a served capture."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room | None = None) -> None:
         self._groups: dict[str, Group] = {}
+        self._room = room or Room()
+        self._room.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -93,14 +96,35 @@ class Groups:
         error = members[0]["error_code"] if asked.version < 3 and members else 0
         return {"error_code": error, "members": members}
 
-    def _group(self, name: str) -> Group:
-        if name not in self._groups and len(self._groups) >= MAX_GROUPS:
-            self._groups.pop(next(iter(self._groups)))
-        return self._groups.setdefault(name, Group(name))
+    def _group(self, name: str) -> Group | None:
+        """The group of that name; None when there are too many others that live."""
+        group = self._groups.get(name)
+        if group is not None:
+            return group
+        if len(self._groups) >= MAX_GROUPS:
+            empty = next((each for each in self._groups.values() if not each.members), None)
+            if empty is None:
+                return None
+            del self._groups[empty.name]
+        if not self._room.admit(size_of(name)):
+            return None
+        group = self._groups[name] = Group(name)
+        return group
+
+    def _held(self) -> int:
+        """Bytes of all groups and their members."""
+        held = 0
+        for group in self._groups.values():
+            held += size_of(group.name) + size_of_names(group.known)
+            for member in group.members.values():
+                held += size_of(member.id, member.assignment) + size_of_protocols(member.protocols)
+        return held
 
     async def join(self, version: int, client_id: str | None, body: Body) -> Body:
         """JoinGroup; answers when all members are here."""
         group = self._group(body["group_id"])
+        if group is None:
+            return _joined(Code.GROUP_MAX_SIZE_REACHED, body["member_id"])
         self._expire(group)
         member_id = body["member_id"]
         instance = body.get("group_instance_id")
@@ -111,14 +135,20 @@ class Groups:
             if version >= 4 and not instance:
                 if len(group.known) >= MAX_OFFERED:
                     group.known.pop(next(iter(group.known)))
+                elif not self._room.admit(size_of(member_id)):
+                    return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
                 group.known[member_id] = None
                 return _joined(Code.MEMBER_ID_REQUIRED, member_id)
             _replace(group, instance)
         elif member_id not in group.members and member_id not in group.known:
             return _joined(Code.UNKNOWN_MEMBER_ID, member_id)
-        group.known.pop(member_id, None)
         member = group.members.get(member_id)
         fresh = member is None
+        more = size_of_protocols(body["protocols"])
+        more += size_of(member_id) if member is None else -size_of_protocols(member.protocols)
+        if more > 0 and not self._room.admit(more):
+            return _joined(Code.GROUP_MAX_SIZE_REACHED, member_id)
+        group.known.pop(member_id, None)
         if member is None:
             member = group.members[member_id] = Member(member_id, instance, 0, 0, [], 0)
         member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), LONGEST_S)
@@ -210,6 +240,8 @@ class Groups:
             return {**blank, "error_code": Code.REBALANCE_IN_PROGRESS}
         member = group.members[body["member_id"]]
         if body["member_id"] == group.leader and group.state == "syncing":
+            if not self._room.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
+                return {**blank, "error_code": Code.UNKNOWN_SERVER_ERROR}
             for each in body["assignments"]:
                 if each["member_id"] in group.members:
                     group.members[each["member_id"]].assignment = each["assignment"]
@@ -256,7 +288,7 @@ class Groups:
 
     def leave(self, body: Body) -> list[Body]:
         """LeaveGroup; one answer for each member."""
-        group = self._group(body["group_id"])
+        group = self._groups.get(body["group_id"]) or Group(body["group_id"])
         members = body.get("members") or [{"member_id": body.get("member_id", "")}]
         told = []
         for each in members:
@@ -366,11 +398,10 @@ def _joined(error: int, member_id: str) -> Body:
 def _common(group: Group) -> str | None:
     """The first protocol that all members have; None when there is none."""
     members = list(group.members.values())
-    for each in members[0].protocols if members else ():
-        if all(any(p["name"] == each["name"] for p in m.protocols) for m in members):
-            name: str = each["name"]
-            return name
-    return None
+    if not members:
+        return None
+    common = set.intersection(*({each["name"] for each in m.protocols} for m in members))
+    return next((each["name"] for each in members[0].protocols if each["name"] in common), None)
 
 
 def _metadata(member: Member, protocol: str) -> bytes:

@@ -26,6 +26,8 @@ _MARKER_VALUE: Final = struct.Struct(">hi")
 ABORT: Final = 0
 COMMIT: Final = 1
 NO_TIME: Final = -1
+ENTRY_BYTES: Final = 300
+"""That a batch takes beside its data."""
 MOST: Final = 1 << 62
 """No offset is larger: whatever a damaged capture tells, sums of offsets stay representable."""
 
@@ -65,6 +67,8 @@ class Log:
         self._owed: list[Owed] = []
         self._unplaced: list[bytes] = []
         self._live = 0
+        self.bytes = 0
+        """Memory that the batches take."""
         # Of transactions, from the entries in their order; `_settle` makes them true.
         self._stale = False
         self._open: dict[int, int] = {}
@@ -117,6 +121,7 @@ class Log:
             return
         if at < len(self._bases) and self._bases[at] <= entry.last:
             return
+        self.bytes += len(entry.data) + ENTRY_BYTES
         self._bases.insert(at, entry.base)
         self._entries.insert(at, entry)
         if at == len(self._entries) - 1:

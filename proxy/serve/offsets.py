@@ -10,25 +10,29 @@ from proxy.serve.asked import Asked, Code, Handler, each_partition, naming
 from proxy.serve.consumers import ConsumerGroups
 from proxy.serve.groups import Groups
 from proxy.serve.model import Model, uuid_of
+from proxy.serve.room import ENTRY, Room, size_of
 
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
 """(topic, partition) -> offset, metadata."""
 
-MOST: Final = 100_000
-"""Offsets that clients may commit, of all groups together."""
+METADATA_LIMIT: Final = 4096
+"""Of the text beside an offset: offset.metadata.max.bytes of brokers."""
 
 
 class Offsets:
     """What groups have committed."""
 
-    def __init__(self, model: Model, groups: Groups, consumers: ConsumerGroups) -> None:
+    def __init__(
+        self, model: Model, groups: Groups, consumers: ConsumerGroups, room: Room | None = None
+    ) -> None:
         self._model = model
         self._groups = groups
         self._consumers = consumers
         self._known: dict[str, Committed] = {g: dict(known) for g, known in model.offsets.items()}
         self._pending: dict[int, dict[str, Committed]] = {}
         """Producer id -> what its transaction commits."""
-        self._count = 0
+        self._room = room or Room()
+        self._room.holds(self._held)
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -49,30 +53,64 @@ class Offsets:
                 self._known.setdefault(group, {}).update(known)
 
     async def _commit(self, asked: Asked) -> Body:
-        body = asked.body
-        error = self._groups.check_commit(body) or self._consumers.check_commit(body)
-        if body["topics"] and not error:
-            error = self._keep(self._known, body)
-        return {"topics": each_partition(body["topics"], error)}
+        return self._taken(asked.body, self._known)
 
     async def _txn_commit(self, asked: Asked) -> Body:
         body = asked.body
-        error = self._groups.check_commit(body) or self._consumers.check_commit(body)
-        if body["topics"] and not error:
-            error = self._keep(self._pending.setdefault(body["producer_id"], {}), body)
-        return {"topics": each_partition(body["topics"], error)}
+        producer = body["producer_id"]
+        pending = self._pending.get(producer, {})
+        told = self._taken(body, pending)
+        if pending:
+            self._pending[producer] = pending
+        return told
 
-    def _keep(self, groups: dict[str, Committed], body: Body) -> int:
-        known = groups.setdefault(body["group_id"], {})
+    def _taken(self, body: Body, groups: dict[str, Committed]) -> Body:
+        """Keep what a request commits; an error for each partition."""
+        error = self._groups.check_commit(body) or self._consumers.check_commit(body)
+        if error:
+            return {"topics": each_partition(body["topics"], error)}
+        topics = []
         for each in body["topics"]:
             name = self._model.name_of(each)
-            for part in each["partitions"]:
-                place = (name, part["partition_index"])
-                if place not in known and self._count >= MOST:
-                    return Code.UNKNOWN_SERVER_ERROR
-                self._count += place not in known
-                known[place] = (part["committed_offset"], part.get("committed_metadata"))
+            parts = [
+                {
+                    "partition_index": part["partition_index"],
+                    "error_code": self._keep(groups, body["group_id"], name, part),
+                }
+                for part in each["partitions"]
+            ]
+            topics.append({**naming(each), "partitions": parts})
+        return {"topics": topics}
+
+    def _keep(self, groups: dict[str, Committed], group: str, name: str, part: Body) -> int:
+        """Keep an offset; the error when that is not possible."""
+        number, metadata = part["partition_index"], part.get("committed_metadata")
+        if len(metadata or "") > METADATA_LIMIT:
+            return Code.OFFSET_METADATA_TOO_LARGE
+        topic = self._model.topics.get(name)
+        if topic is None or number not in topic.partitions:
+            return Code.UNKNOWN_TOPIC_OR_PARTITION
+        known = groups.get(group)
+        size = size_of(group) if known is None else 0
+        place = (topic.name, number)
+        if known is None or place not in known:
+            size += ENTRY
+        if metadata:
+            size += size_of(metadata)
+        if size and not self._room.admit(size):
+            return Code.INVALID_COMMIT_OFFSET_SIZE
+        if known is None:
+            known = groups[group] = {}
+        known[place] = (part["committed_offset"], metadata)
         return 0
+
+    def _held(self) -> int:
+        """Bytes of all that is committed, or will be."""
+        return sum(
+            size_of(group) + sum(ENTRY + size_of(metadata) for _, metadata in known.values())
+            for groups in (self._known, *self._pending.values())
+            for group, known in groups.items()
+        )
 
     async def _fetch(self, asked: Asked) -> Body:
         body = asked.body

@@ -20,8 +20,8 @@ LATEST_TIERED: Final = -5
 READ_COMMITTED: Final = 1
 MOST_BYTES: Final = 50 << 20
 """Of records in an answer."""
-MOST_KEPT: Final = 1 << 30
-"""Of what clients write; then nothing more is taken."""
+MOST_KEPT: Final = 192 << 20
+"""Bytes of memory for what clients write; then nothing more is taken."""
 
 
 class Partitions:
@@ -147,8 +147,9 @@ class Partitions:
                 elif self._kept + len(data["records"] or b"") > MOST_KEPT:
                     told["error_code"] = Code.KAFKA_STORAGE_ERROR
                 elif data["records"]:
-                    self._kept += len(data["records"])
+                    before = part.log.bytes
                     told["base_offset"] = part.log.append(data["records"])
+                    self._kept += part.log.bytes - before
                     if told["base_offset"] < 0:
                         told["error_code"] = Code.CORRUPT_MESSAGE
                     told["log_start_offset"] = part.log.start

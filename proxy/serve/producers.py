@@ -9,6 +9,7 @@ from dissectors.reader import Body
 from proxy.serve.asked import Asked, Code, Handler
 from proxy.serve.offsets import Offsets
 from proxy.serve.partitions import Partitions
+from proxy.serve.room import Room, size_of
 
 FIRST_ID: Final = 1 << 40
 """Beyond all ids that a captured cluster gave away."""
@@ -22,12 +23,14 @@ EPOCH_OF_EACH: Final = 5
 class Producers:
     """Who writes."""
 
-    def __init__(self, partitions: Partitions, offsets: Offsets) -> None:
+    def __init__(self, partitions: Partitions, offsets: Offsets, room: Room | None = None) -> None:
         self._partitions = partitions
         self._offsets = offsets
         self._next = FIRST_ID
         self._known: dict[str, tuple[int, int]] = {}
         """Transactional id -> producer id and epoch."""
+        self._room = room or Room()
+        self._room.holds(lambda: sum(map(size_of, self._known)))
 
     def handlers(self) -> dict[str, Handler]:
         """By API."""
@@ -49,6 +52,9 @@ class Producers:
             return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
         known = self._known.get(name)
         if known is None:
+            if not self._room.admit(size_of(name)):
+                error = Code.UNKNOWN_SERVER_ERROR
+                return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
             if len(self._known) >= MOST:
                 self._known.pop(next(iter(self._known)))
             known = self._fresh()

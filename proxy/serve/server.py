@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from analyzer.text import safe
 from dissectors.errors import DissectError, UnknownApi, UnknownVersion
 from dissectors.reader import Body
 from dissectors.registry import (
@@ -29,13 +27,14 @@ from dissectors.registry import (
 )
 from proxy.serve.asked import Code
 from proxy.serve.broker import Answer, Broker, Refused
+from proxy.serve.lines import Lines
 from proxy.serve.logins import Accounts, Denied, Login
 
 MAX_REQUEST: Final = 100 << 20
 MAX_CONNECTIONS: Final = 800
 BUFFER: Final = 1 << 20
 BACKLOG: Final = 512
-MAX_BUFFERED: Final = 512 << 20
+MAX_BUFFERED: Final = 160 << 20
 """Bytes of requests and answers of all connections together."""
 SMALL: Final = 64 << 10
 """Requests up to here are not counted in that."""
@@ -43,9 +42,6 @@ IDLE_S: Final = 600.0
 """As connections.max.idle.ms of brokers."""
 FRAME_S: Final = 60.0
 """For a request to arrive, once it has begun, and for an answer to be taken."""
-MOST_LINES: Final = 1_000
-"""Different lines for people that are counted."""
-LONGEST_LINE: Final = 400
 _SIZE: Final = struct.Struct(">i")
 
 Told = Callable[[str], None]
@@ -61,8 +57,7 @@ class Server:
         accounts: Accounts | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._out = told or (lambda text: None)
-        self._said: Counter[str] = Counter()
+        self._lines = Lines(told or (lambda text: None))
         self._accounts = accounts or Accounts()
         self._tls = tls
         self._servers: list[asyncio.Server] = []
@@ -110,18 +105,9 @@ class Server:
             await server.wait_closed()
         self._servers.clear()
 
-    def tell(self, who: str, text: str) -> None:
-        """A line for people: the first time, the tenth, the hundredth. Clients choose what stands
-        in it: it is short, and moves no cursor."""
-        who, text = safe(who[:LONGEST_LINE]), safe(text[:LONGEST_LINE])
-        if text not in self._said and len(self._said) >= MOST_LINES:
-            self._said.pop(next(iter(self._said)))
-        self._said[text] += 1
-        count = self._said[text]
-        if count == 1:
-            self._out(f"{who}: {text}")
-        elif str(count).strip("0") == "1":
-            self._out(f"{who}: {text} ({count} times)")
+    def tell(self, who: str, text: str, about: str = "") -> None:
+        """A line for people."""
+        self._lines.tell(who, text, about)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What asyncio would log, such as: there are no more file descriptors."""
@@ -188,6 +174,7 @@ class _Connection:
         self._reader = reader
         self._writer = writer
         self._who = who
+        self._met = False
 
     def _tell(self, text: str) -> None:
         self._server.tell(self._who, text)
@@ -262,6 +249,8 @@ class _Connection:
             decoded = decode_request(payload)
         except (UnknownApi, UnknownVersion) as error:
             raise Refused(str(error)) from None
+        if not self._met:
+            self._meet(head, decoded)
         answer = self._logged_in(head, decoded)
         if answer is None:
             if not self._login.done and head.api_key != API_VERSIONS:
@@ -270,6 +259,15 @@ class _Connection:
         if answer.note:
             self._server.tell(head.client_id or "?", answer.note)
         return _written(head, answer)
+
+    def _meet(self, head: RequestHeader, decoded: Decoded) -> None:
+        """Tell who came: a line for each client, not for each of its connections."""
+        self._met = True
+        name = "no client id" if head.client_id is None else f'client "{head.client_id}"'
+        software = decoded.body.get("client_software_name") or ""
+        version = decoded.body.get("client_software_version") or ""
+        text = f"{name} connected" + (f", {software} {version}".rstrip() if software else "")
+        self._server.tell(self._who, text, f"{self._who.rpartition(':')[0]} {text}")
 
     def _logged_in(self, head: RequestHeader, decoded: Decoded) -> Answer | None:
         """The answer to a request of SASL; None for others."""

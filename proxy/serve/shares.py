@@ -13,6 +13,7 @@ from proxy.serve.consumers import HEARTBEAT_MS, MAX_GROUPS, MAX_MEMBERS, SESSION
 from proxy.serve.deliveries import LOCK_S, MOST_LOCKS, Delivery
 from proxy.serve.model import Model
 from proxy.serve.partitions import Partitions
+from proxy.serve.room import ENTRY, Room, size_of, size_of_names
 
 MOST_BYTES: Final = 50 << 20
 MOST_RECORDS: Final = 500
@@ -47,8 +48,10 @@ class ShareGroup:
 class ShareGroups:
     """All share groups."""
 
-    def __init__(self, model: Model, partitions: Partitions) -> None:
+    def __init__(self, model: Model, partitions: Partitions, room: Room | None = None) -> None:
         self._model = model
+        self._room = room or Room()
+        self._room.holds(self._held)
         self._partitions = partitions
         self._groups: dict[str, ShareGroup] = {}
 
@@ -66,14 +69,17 @@ class ShareGroups:
     async def _heartbeat(self, asked: Asked) -> Body:
         body, member_id = asked.body, asked.body["member_id"]
         name = body["group_id"]
-        if name not in self._groups and len(self._groups) >= MAX_GROUPS:
-            self._groups.pop(next(iter(self._groups)))
-        group = self._groups.setdefault(name, ShareGroup())
         told: Body = {
             "error_code": 0,
             "member_id": member_id,
             "heartbeat_interval_ms": HEARTBEAT_MS,
         }
+        topics = body["subscribed_topic_names"]
+        size = size_of(name, member_id, asked.client_id) + size_of_names(topics or ())
+        if not self._fits(name, member_id, size if topics else 0):
+            error = Code.GROUP_MAX_SIZE_REACHED
+            return {**told, "error_code": error, "member_epoch": 0, "assignment": None}
+        group = self._groups.setdefault(name, ShareGroup())
         now = time.monotonic()
         for gone in [i for i, m in group.members.items() if now - m.seen > SESSION_S]:
             self._remove(group, gone)
@@ -92,8 +98,8 @@ class ShareGroups:
         elif body["member_epoch"] == 0:
             member.told = None
         member.seen = now
-        if body["subscribed_topic_names"] is not None:
-            member.topics = list(body["subscribed_topic_names"])
+        if topics is not None:
+            member.topics = list(topics)
         mine = {
             (topic.id, number)
             for name in member.topics
@@ -104,6 +110,30 @@ class ShareGroups:
         told["assignment"] = None if mine == member.told else {"topic_partitions": by_topic(mine)}
         member.told = mine
         return told
+
+    def _fits(self, name: str, member_id: str, size: int) -> bool:
+        """Whether there is room for what a heartbeat says; plain ones say nothing new."""
+        group = self._groups.get(name)
+        if group is None and len(self._groups) >= MAX_GROUPS:
+            empty = next((n for n, each in self._groups.items() if not each.members), None)
+            if empty is None:
+                return False
+            del self._groups[empty]
+        known = group is not None and member_id in group.members
+        return (known and not size) or self._room.admit(max(size, size_of(name, member_id)))
+
+    def _held(self) -> int:
+        """Bytes of all groups, members, sessions and deliveries."""
+        held = 0
+        for name, group in self._groups.items():
+            held += size_of(name)
+            for each, member in group.members.items():
+                held += size_of(each, member.client) + size_of_names(member.topics)
+                held += ENTRY * len(member.session or ())
+            held += sum(
+                ENTRY * (1 + len(each.held) + len(each.free)) for each in group.deliveries.values()
+            )
+        return held
 
     def _remove(self, group: ShareGroup, member_id: str) -> None:
         if group.members.pop(member_id, None) is not None:
@@ -230,7 +260,7 @@ class ShareGroups:
         if body["share_session_epoch"] == CLOSES:
             self._ended(group, member, body)
         elif member.session is not None:
-            _change(member.session, body)
+            _change(member.session, body, self._room)
             while not self._taken(group, member, body, parts):
                 if parts or not await self._partitions.until(until) or member.session is None:
                     break
@@ -257,6 +287,10 @@ class ShareGroups:
                 continue
             delivery = group.deliveries.get(place)
             if delivery is None:
+                if not self._room.admit(ENTRY * MOST_LOCKS):
+                    parts.setdefault(place, {})["error_code"] = Code.GROUP_MAX_SIZE_REACHED
+                    some = True
+                    continue
                 delivery = group.deliveries[place] = Delivery(part.log.start)
             delivery.expire(time.monotonic())
             if left <= 0 or records <= 0:
@@ -270,12 +304,13 @@ class ShareGroups:
         return some
 
 
-def _change(session: dict[Place, None], body: Body) -> None:
+def _change(session: dict[Place, None], body: Body, room: Room) -> None:
     """What the request adds to its session, and what it takes out."""
     for topic in body["topics"]:
         for part in topic["partitions"]:
-            if len(session) < MOST_LOCKS:
-                session[bytes(topic["topic_id"]), part["partition_index"]] = None
+            place = bytes(topic["topic_id"]), part["partition_index"]
+            if place not in session and len(session) < MOST_LOCKS and room.admit(ENTRY):
+                session[place] = None
     for topic in body["forgotten_topics_data"]:
         for number in topic["partitions"]:
             session.pop((bytes(topic["topic_id"]), number), None)

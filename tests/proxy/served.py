@@ -81,3 +81,8 @@ async def with_server(
 async def peer_of(host: str, port: int, **reach: Any) -> Peer:
     """A client."""
     return await Peer.open(host, port, Reach(timeout=60, **reach))
+
+
+def problems(told: list[str]) -> list[str]:
+    """The lines for people without those about clients that came."""
+    return [line for line in told if " connected" not in line]
