@@ -21,12 +21,12 @@ from dissectors.layout import (
     UuidWire,
     Wire,
 )
-from dissectors.registry import decode_response, read_request_header, write_layout
+from dissectors.registry import decode_request, decode_response, read_request_header, write_layout
 from dissectors.values import Uuid
 from tests.analyzer.broken import SAMPLES
 from tests.proxy.dummy import blank
 
-__all__ = ["Liar", "changed", "recorded"]
+__all__ = ["Liar", "changed", "recorded", "requests", "wrong_request"]
 
 TEXTS: Final = ("", "x", "\0", "nosuch..example", "y" * 300, "\udcff", "127.0.0.1", "*", "ü")
 NUMBERS: Final = (-(2**31), -2, -1, 0, 1, 2, 3, 7, 14, 15, 16, 79, 65_536, 2**31 - 1)
@@ -44,6 +44,36 @@ def recorded(name: str) -> Mapping[tuple[int, int], tuple[bytes, ...]]:
             if key is not None and version is not None and response is not None:
                 found.setdefault((key, version), []).append(response.frame.payload)
     return {place: tuple(payloads) for place, payloads in found.items()}
+
+
+@cache
+def requests(name: str) -> tuple[bytes, ...]:
+    """Payloads of the requests in a sample."""
+    with open_capture([SAMPLES / name]) as capture:
+        asked = [exchange.request for exchange in capture.exchanges()]
+    return tuple(each.frame.payload for each in asked if each is not None and each.header)
+
+
+def wrong_request(payload: bytes, dice: random.Random) -> bytes:
+    """The request with other values, or with other bytes, and its size."""
+    body = bytearray(payload)
+    kind = dice.randrange(8)
+    if kind == 0:
+        body[dice.randrange(len(body))] ^= 1 << dice.randrange(8)
+    elif kind == 1:
+        del body[dice.randint(8, len(body)) :]
+    elif kind == 2:
+        struct.pack_into(">i", body, dice.randrange(4, len(body) - 3), dice.choice(NUMBERS))
+    elif kind == 3:
+        struct.pack_into(">h", body, 2, dice.randint(-1, 20))
+    else:
+        try:
+            decoded = decode_request(payload)
+            changed_body = _struct(decoded.layout.body, decoded.body, dice)
+            body = payload[: decoded.body_at] + write_layout(decoded.layout, changed_body)
+        except DissectError:
+            pass
+    return struct.pack(">i", len(body)) + bytes(body)
 
 
 class Liar:
