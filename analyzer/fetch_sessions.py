@@ -77,7 +77,7 @@ class FetchSessions:
             # Ends the session: what it lists is all that it fetches. With epoch 0 it asks for
             # another one.
             self._close(name)
-            return FetchSession(name, epoch, _listed(body), incremental=False)
+            return FetchSession(name, epoch, listed(body), incremental=False)
         return FetchSession(name, epoch, self._change(name, body), incremental=True)
 
     def _share(self, key: int, body: dict[str, Any]) -> FetchSession:
@@ -89,7 +89,7 @@ class FetchSessions:
             # Acknowledges within the session and changes nothing of it.
             return FetchSession(None, epoch, self._shown.get(name), incremental=True)
         if epoch == 0:
-            self._open(name, _listed(body))
+            self._open(name, listed(body))
             return FetchSession(None, epoch, self._shown[name], incremental=False)
         return FetchSession(None, epoch, self._change(name, body), incremental=True)
 
@@ -98,7 +98,7 @@ class FetchSessions:
         known = self._sessions.get(name)
         if known is None:
             return None
-        added, gone = _listed(body), _forgotten(body)
+        added, gone = listed(body), _forgotten(body)
         if any(each not in known for each in added) or any(each in known for each in gone):
             known.update(dict.fromkeys(added))
             for each in gone:
@@ -117,7 +117,7 @@ class FetchSessions:
         if error in SESSION_ERRORS:
             self._close(old)
         elif new and not error and asked.get("session_epoch") == 0:
-            self._open(new, _listed(asked))
+            self._open(new, listed(asked))
 
     def _open(self, name: Any, partitions: tuple[Partition, ...]) -> None:
         if name not in self._sessions and len(self._sessions) >= MAX_SESSIONS:
@@ -134,15 +134,17 @@ class FetchSessions:
         return self._shown.pop(name, None)
 
 
-def _topic(topic: dict[str, Any]) -> str | bytes:
+def topic_of(topic: dict[str, Any]) -> str | bytes:
+    """The name or id of a topic in a Fetch or ShareFetch, in either direction."""
     name: str | bytes = topic["topic"] if "topic" in topic else topic["topic_id"]
     return name
 
 
-def _listed(body: dict[str, Any]) -> Implied:
+def listed(body: dict[str, Any]) -> Implied:
+    """The partitions that a request names in order to fetch them."""
     return Implied(
         (
-            _topic(topic),
+            topic_of(topic),
             partition["partition"] if "partition" in partition else partition["partition_index"],
         )
         for topic in body["topics"] or ()
@@ -154,7 +156,7 @@ def _listed(body: dict[str, Any]) -> Implied:
 
 def _forgotten(body: dict[str, Any]) -> tuple[Partition, ...]:
     return tuple(
-        (_topic(topic), number)
+        (topic_of(topic), number)
         for topic in body.get("forgotten_topics_data") or ()
         for number in topic["partitions"]
     )

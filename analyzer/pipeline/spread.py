@@ -113,7 +113,7 @@ class Dissection:
         return self._collector.finish()
 
     def _exchange(self, about: Any, asked: bytes | None, answer: bytes | None) -> Exchange:
-        id_, state, ends, side, header, who, notes, frames, session, ended_ns = about
+        id_, state, ends, side, header, who, notes, frames, session, ended_ns, prompt = about
         key, version, correlation_id, client_id, end = header
         api, software, user, mechanism, reason = who
         connection = _connection(ends)
@@ -156,6 +156,7 @@ class Dissection:
             _notes(notes, bodies),
             None if session is None else _session(session),
             ended_ns,
+            prompt,
         )
 
 
@@ -196,6 +197,7 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
         ],
         None if session is None else _told(session),
         exchange.ended_ns,
+        exchange.prompt,
     ]
 
 

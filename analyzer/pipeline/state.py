@@ -19,7 +19,7 @@ from captures.errors import CaptureError
 if TYPE_CHECKING:
     from analyzer.context import Context
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 class OtherState(CaptureError):
@@ -29,7 +29,7 @@ class OtherState(CaptureError):
 @cache
 def classes() -> dict[str, Any]:
     """Name -> class, of all that a state consists of."""
-    from analyzer import fetch_sessions, framing, model, pending, phases, resync
+    from analyzer import fetch_sessions, framing, log_ends, model, pending, phases, resync
     from analyzer.conversation import Conversation
     from analyzer.conversations import Undecided
     from analyzer.pipeline.brokers import Watched
@@ -46,6 +46,7 @@ def classes() -> dict[str, Any]:
         *(model.Frame, model.Part, model.Undecoded, model.Note, RequestHeader),
         *(pending.Pending, pending.InFlight, phases.Phases),
         *(fetch_sessions.FetchSessions, fetch_sessions.FetchSession, framing.FrameBuffer),
+        *(log_ends.LogEnds, log_ends.LogEnd),
         *(resync.Hunt, resync.RequestSense, resync.ResponseSense),
         *(Conversation, Undecided, Watched, Seen),
     )

@@ -92,6 +92,35 @@ def stopped_broker(cluster: KRaftCluster) -> None:
         raw.close()
 
 
+@scenario()
+def slow_reads(cluster: KRaftCluster) -> None:
+    """A reader of a backlog whose broker stands still for three seconds; then long polls of five
+    seconds at the end of the log, which a record ends every 1.7 s."""
+    topics("backlog")
+    out = producer("fill", "127.0.0.1:9094")
+    for number in range(60):
+        out.produce("backlog", value=b"record %d" % number)
+        out.flush(20)
+    few = {"fetch_message_max_bytes": 400, "queued_min_messages": 1, "fetch_queue_backoff_ms": 50}
+    client = consumer("slow-reader", "slow-readers", fetch_wait_max_ms=5000, **few)
+    client.assign([TopicPartition("backlog", 0, 0)])
+    process = cluster.nodes[0].process
+    assert process is not None
+    read(client, 30)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        read(client, 30, seconds=3)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    read(client, 30, seconds=3)
+    for _ in range(4):
+        time.sleep(1.7)
+        out.produce("backlog", value=b"late")
+        out.flush(20)
+        read(client, 1)
+    client.close()
+
+
 @scenario(PROXY, PROXY + 1)
 def black_hole(cluster: KRaftCluster) -> None:
     """A request that stays without an answer for longer than clients wait; the capture ends before

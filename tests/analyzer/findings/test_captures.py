@@ -67,6 +67,7 @@ TROUBLE = {
     "shared-instance": {"rebalance-fenced"},
     "short-connections": {"short-connections"},
     "silent-consumer": {"rebalance-poll", "redelivered"},
+    "slow-reads": {"slow-answers"},
     "slow-rebalance": {"rebalance-slow"},
     "stale-leader": {"leader-stale-metadata"},
     "stopped-broker": {"late-answer", "slow-answers"},
@@ -185,6 +186,18 @@ def test_sentences_are_for_people() -> None:
             assert finding.text.isprintable()
             assert "None" not in finding.text
             assert not finding.text.endswith(".")
+
+
+def test_long_polls_that_data_ends_are_no_slow_answers() -> None:
+    """A reader of a backlog while the broker stands still, and the same reader at the end of the
+    log, where a record comes every 1.7 s."""
+    findings, pairs = judged(capture_of("slow-reads"))
+    fetches = [row for row, _ in pairs if row.api == "Fetch"]
+    slow = [row for row in fetches if (row.excess_ns or 0) > 100_000_000]
+    long = [row for row in fetches if (row.latency_ns or 0) > 1_000_000_000]
+    assert (len(slow), len(long)) == (1, 5)
+    assert (slow[0].latency_ns or 0) > 2_900_000_000
+    assert [f.name for f in findings if f.severity != "chat"] == ["slow-answers"]
 
 
 def test_an_exchange_knows_the_findings_that_mention_it() -> None:

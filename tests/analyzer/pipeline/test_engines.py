@@ -17,10 +17,14 @@ from tests.analyzer.pipeline.traffic import files
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 MORE = {"frames": True, "segments": True}
 ALL = {"full": True, "records": True, **MORE}
-SPREAD = ("sasl-old.pcap", "rebalance.pcap", "transactions.pcap")
+READS = Path(__file__).parents[1] / "captures" / "slow-reads.pcap.gz"
+"""What earlier answers of a connection tell decides about waits."""
+SPREAD = ("sasl-old.pcap", "rebalance.pcap", "transactions.pcap", READS.name)
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.pcap*")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*sorted(SAMPLES.glob("*.pcap*")), READS], ids=lambda path: path.name
+)
 def test_samples(path: Path, tmp_path: Path) -> None:
     expected, _ = made([str(path)], tmp_path / "plain", **ALL)
     check_against_export(tmp_path / "plain", [str(path)])

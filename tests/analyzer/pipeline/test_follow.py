@@ -141,7 +141,7 @@ FIELDS = {
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 2
+    assert state.VERSION == 3
     for name, expected in FIELDS.items():
         assert sorted(state.classes()[name].__slots__) == expected.split(), name
 
@@ -152,6 +152,6 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.dump([1, "two"], Context())
     assert state.load(data, Context()) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.load(data.replace(b"[2, ", b"[99, ", 1), Context())
+        state.load(data.replace(b"[3, ", b"[99, ", 1), Context())
     with pytest.raises(state.OtherState):
-        state.load(b'[2, {"k": "o", "c": "Popen", "n": 0, "v": {}}]', Context())
+        state.load(b'[3, {"k": "o", "c": "Popen", "n": 0, "v": {}}]', Context())

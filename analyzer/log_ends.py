@@ -1,0 +1,115 @@
+"""What the answers to Fetch of one connection tell about the ends of logs: whether a later answer
+could be given at once, or only when data came.
+
+A broker serves a connection in order, so what an earlier answer told was so when a later request
+was taken up. What began before the capture is unknown. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from analyzer.fetch_sessions import FETCH, SHARE_FETCH, listed, topic_of
+from dissectors.errors import DissectError
+from dissectors.records import Partial, batches
+
+if TYPE_CHECKING:
+    from analyzer.fetch_sessions import FetchSession, Partition
+
+MAX_PARTITIONS: Final = 100_000
+"""Per connection; of more, the ones that came first are forgotten."""
+
+WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
+"""Keys of the APIs whose answers wait for data."""
+READ_COMMITTED: Final = 1
+BESIDE: Final = frozenset({3, 29, 100})
+"""UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID: brokers put these
+partitions aside and wait for the data of the others."""
+
+
+class LogEnd(NamedTuple):
+    """The end of a partition's log for readers."""
+
+    told_ns: int
+    """When the answer began that tells it."""
+    high_watermark: int
+    """-1 where it is not told, as in ShareFetch."""
+    last_stable: int
+
+
+class LogEnds:
+    """Of the partitions that one connection fetched, as their last answers told them."""
+
+    def __init__(self) -> None:
+        self._known: dict[Partition, LogEnd] = {}
+
+    def response(
+        self,
+        key: int,
+        asked: dict[str, Any],
+        sent_ns: int,
+        answer: dict[str, Any],
+        told_ns: int,
+        session: FetchSession | None,
+    ) -> bool:
+        """Follow an answer to Fetch or ShareFetch; whether the broker had no reason to wait with
+        it: min_bytes of it were in the log before the request was sent, or an error stood."""
+        wanted = max(1, min(asked["min_bytes"], asked.get("max_bytes", asked["min_bytes"])))
+        committed = asked.get("isolation_level") == READ_COMMITTED
+        # A leader also holds answers to followers back to keep to a replication quota.
+        provable = not is_follower(asked)
+        had = wrong = 0
+        at_once = False
+        for topic in answer["responses"]:
+            name = topic_of(topic)
+            for partition in topic["partitions"]:
+                place = name, partition["partition_index"]
+                end = self._known.get(place)
+                code = partition["error_code"]
+                if code:
+                    self._known.pop(place, None)
+                    if end is None:
+                        wrong += 1
+                        at_once = at_once or (key == FETCH and code not in BESIDE)
+                    # Else the leader moved, or the topic went, maybe while the broker waited.
+                    continue
+                if end is not None and provable and had < wanted and end.told_ns <= sent_ns:
+                    offset = end.last_stable if committed else end.high_watermark
+                    had += _bytes_before(partition["records"], offset, wanted - had)
+                self._keep(place, told_ns, partition)
+        return at_once or had >= wanted or (wrong > 0 and wrong >= _count(asked, session))
+
+    def _keep(self, place: Partition, told_ns: int, partition: dict[str, Any]) -> None:
+        if place not in self._known and len(self._known) >= MAX_PARTITIONS:
+            del self._known[next(iter(self._known))]
+        high = partition.get("high_watermark", -1)
+        self._known[place] = LogEnd(told_ns, high, partition.get("last_stable_offset", -1))
+
+
+def is_follower(asked: dict[str, Any]) -> bool:
+    """Whether a broker or controller copies the log for itself."""
+    if "replica_state" in asked:
+        return bool(asked["replica_state"]["replica_id"] >= 0)
+    return bool(asked.get("replica_id", -1) >= 0)
+
+
+def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
+    """How many partitions are fetched; more than any answer has where that is unknown."""
+    partitions = listed(asked) if session is None else session.partitions
+    return float("inf") if partitions is None else len(partitions)
+
+
+def _bytes_before(records: bytes | None, end: int, wanted: int) -> int:
+    """Bytes of the batches that lie before an offset; counts no further than `wanted`."""
+    found = 0
+    try:
+        for batch in batches(records or b""):
+            if isinstance(batch, Partial) or batch.last_offset >= end:
+                break
+            found += batch.size
+            if found >= wanted:
+                break
+    except DissectError:
+        # What is wrong with the batches is told by whoever reads their records.
+        return found
+    return found
