@@ -55,10 +55,9 @@ class LatencyBoard(ChartedBoard):
     )
     HELP = (
         "Latency is from the first byte of a request to the last of its answer; wait the part that "
-        "the client asked for (long polls, groups that form); excess the rest. Of a Fetch at the end "
-        "of the log, excess is what goes beyond max_wait_ms. The table is "
-        "ordered by excess, so that what is slow comes before what is told to wait. W puts the "
-        "waits back."
+        "the client asked for (long polls, groups that form); excess the rest. Of a Fetch at the "
+        "end of the log, excess is what goes beyond max_wait_ms. The table is ordered by excess, "
+        "so that what is slow comes before what is told to wait. W puts the waits back."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
