@@ -6,11 +6,12 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.identity import host_of
-from analyzer.statistics.delivery_parts import Periods, commits_of, plan_of, starts_of
+from analyzer.statistics.delivery_parts import Periods, Positions, commits_of, plan_of, starts_of
 from analyzer.statistics.mergeable import (
     EVENTS,
     NAMES,
@@ -57,6 +58,7 @@ MAX_MEMBERS: Final = 5_000
 MAX_PLANS: Final = 1_000
 
 PERIODS: Final = {"rule": Rule(Periods.merged, lambda value: value.dump(), Periods.load)}
+POSITIONS: Final = {"rule": Rule(Positions.merged, lambda value: value.dump(), Positions.load)}
 
 
 @dataclass(slots=True)
@@ -74,6 +76,40 @@ class Reads(Measures):
     events: Events = field(default_factory=Events, metadata=EVENTS)
     first_ns: int | None = least()
     last_ns: int | None = most()
+    positions: Positions = field(default_factory=Positions, metadata=POSITIONS)
+    """Where it asked for records and got none."""
+    position: tuple[int, int] | None = least()
+    """(time, offset) of the first of them."""
+    away_ns: int | None = most()
+    """When it was last told to fetch elsewhere, or got an error."""
+
+    def see(self, begin_ns: int, end_ns: int) -> None:
+        """A request, with the time of its answer."""
+        self.first_ns = begin_ns if self.first_ns is None else min(self.first_ns, begin_ns)
+        self.last_ns = end_ns if self.last_ns is None else max(self.last_ns, end_ns)
+
+    def stand(self, offset: int, begin_ns: int, end_ns: int) -> None:
+        """A request for an offset that brought nothing."""
+        self.see(begin_ns, end_ns)
+        self.positions.add(offset, begin_ns)
+        here = begin_ns, offset
+        self.position = here if self.position is None else min(self.position, here)
+
+    def leave(self, begin_ns: int, end_ns: int) -> None:
+        """A request that was answered with an error, or with another broker to ask."""
+        self.see(begin_ns, end_ns)
+        self.away_ns = end_ns if self.away_ns is None else max(self.away_ns, end_ns)
+
+    def stands(self) -> Iterator[Event]:
+        """The positions, and when it was last sent away."""
+        times = set(self.positions)
+        if self.position is not None:
+            times.add(self.position)
+        for time_ns, offset in sorted(times):
+            about = {"offset": offset, "end_ns": time_ns}
+            yield Event(time_ns, "", 0, 0, "stand", about)
+        if self.away_ns is not None:
+            yield Event(self.away_ns, "", 0, 0, "away", {"end_ns": self.away_ns})
 
 
 @dataclass(slots=True)
@@ -121,7 +157,7 @@ class Delivery:
     """Fetches, commits, members and plans."""
 
     NAME: ClassVar[str] = "delivery"
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("topic", "Topic"),
@@ -230,16 +266,23 @@ class Delivery:
         }
         records = {(each.topic, each.partition): each.records for each in moved(exchange)}
         part = 0
+        times = row.time_ns, row.time_ns + (row.latency_ns or 0)
         for topic in answer["responses"]:
             named = topic_key(topic.get("topic"), topic.get("topic_id"))
             for each in topic["partitions"]:
-                if each["error_code"]:
-                    continue
                 number = each["partition_index"]
+                asked_for = wanted.pop((named, number), None)
                 reads = self.reads[(named, number, *who)]
-                asked_for = wanted.get((named, number))
+                if each["error_code"] or each.get("preferred_read_replica", -1) >= 0:
+                    reads.leave(*times)
+                    if each["error_code"]:
+                        continue
                 self._read(reads, asked_for, each, records.get((named, number), b""), row, part)
                 part += 1
+        if not answer.get("error_code"):
+            # Within a session, partitions without news are left out of the answer.
+            for (named, number), offset in wanted.items():
+                self.reads[(named, number, *who)].stand(offset, *times)
 
     def _read(
         self,
@@ -252,8 +295,7 @@ class Delivery:
     ) -> None:
         time_ns = row.time_ns + (row.latency_ns or 0)
         reads.answers += 1
-        reads.first_ns = row.time_ns if reads.first_ns is None else min(reads.first_ns, row.time_ns)
-        reads.last_ns = time_ns if reads.last_ns is None else max(reads.last_ns, time_ns)
+        reads.see(row.time_ns, time_ns)
         high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
         here = (time_ns, high, stable, each.get("log_start_offset", -1))
         if reads.end is None or here > reads.end:
@@ -264,6 +306,8 @@ class Delivery:
                 reads.at_stable += 1
                 stuck = stable, -time_ns
                 reads.stuck = stuck if reads.stuck is None else max(reads.stuck, stuck)
+            if asked_for is not None and each.get("preferred_read_replica", -1) < 0:
+                reads.stand(asked_for, row.time_ns, time_ns)
             return
         first = found[0].base_offset if asked_for is None else asked_for
         last = found[-1].last_offset + 1

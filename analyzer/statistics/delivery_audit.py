@@ -70,6 +70,7 @@ class Audit:
 
     def _partitions(self) -> list[Partition]:
         fetches: dict[tuple[str, str, int], list[tuple[Event, str]]] = {}
+        stands: dict[tuple[str, str, int], list[Event]] = {}
         found: dict[tuple[str, str, int], Partition] = {}
 
         def of(group: str, topic: str, number: int) -> Partition:
@@ -92,9 +93,9 @@ class Audit:
                 place.end_ns, place.end, place.stable = reads.end[:3]
             place.first_ns = min(place.first_ns or reads.first_ns or 0, reads.first_ns or 0)
             place.last_ns = max(place.last_ns or 0, reads.last_ns or 0)
-            fetches.setdefault((group, topic, place.number), []).extend(
-                (event, who) for event in reads.events
-            )
+            key = group, topic, place.number
+            fetches.setdefault(key, []).extend((event, who) for event in reads.events)
+            stands.setdefault(key, []).extend(reads.stands())
         commits: dict[tuple[str, str, int], list[Event]] = {}
         for (group_name, topic_key, number), each in self.delivery.commits.items():
             topic = str(topic_label(topic_key, self.names) or "?")
@@ -104,7 +105,7 @@ class Audit:
             place.dropped += each.events.dropped
             commits.setdefault((place.group, topic, place.number), []).extend(each.events)
         for key, place in found.items():
-            Follow(place, fetches.get(key, []), commits.get(key, [])).run()
+            Follow(place, fetches.get(key, []), commits.get(key, []), stands.get(key, [])).run()
         return [found[key] for key in sorted(found)]
 
     def of_group(self, group: str) -> list[Partition]:
@@ -380,7 +381,7 @@ def _between_lives(
 
 def _remarks(place: Partition) -> Iterator[str]:
     if place.start is None and place.commits and place.fetched is None:
-        yield "no fetch seen"
+        yield "nothing fetched" if place.readers else "no fetch seen"
     if place.start is None and place.fetched is not None:
         yield "had no committed offset" if place.none else "unknown before start"
     if place.fetched is not None and not place.commits:

@@ -14,11 +14,19 @@ class Follow:
     """The story of one partition of a group."""
 
     def __init__(
-        self, place: Partition, fetches: list[tuple[Event, str]], commits: list[Event]
+        self,
+        place: Partition,
+        fetches: list[tuple[Event, str]],
+        commits: list[Event],
+        stands: list[Event],
     ) -> None:
         self.place = place
-        self.known = False
-        """Whether the position is known: a start or a fetch was seen."""
+        self.position: int | None = None
+        """The largest offset that a reader asked for and got nothing from."""
+        self.told = 0
+        """The largest offset that the group was told to start from."""
+        self.away = False
+        """The last that is known is that the reader was to go elsewhere."""
         self.events: list[tuple[int, int, str, Event, str]] = [
             (event.about["end_ns"], 1, event.id, event, who) for event, who in fetches
         ]
@@ -31,7 +39,7 @@ class Follow:
                 event,
                 "",
             )
-            for event in commits
+            for event in (*commits, *stands)
         ]
         self.events.sort(key=lambda each: each[:3])
         self.reader = ""
@@ -44,6 +52,11 @@ class Follow:
                 self._start(event)
             elif event.kind == "commit":
                 self._commit(time_ns, event)
+            elif event.kind == "stand":
+                self.position = max(self.position or 0, event.about["offset"])
+                self.away = False
+            elif event.kind == "away":
+                self.away = True
             else:
                 self._fetch(time_ns, event, who)
 
@@ -52,6 +65,7 @@ class Follow:
         offset = event.about["offset"]
         place.none |= offset < 0 and place.fetched is None
         if offset >= 0:
+            self.told = max(self.told, offset)
             if place.start is None and place.fetched is None:
                 place.start = offset
             if place.committed is None:
@@ -74,7 +88,7 @@ class Follow:
             )
         place.fetched = to if place.fetched is None else max(place.fetched, to)
         self.reader = who
-        self.known = True
+        self.away = False
         place.points.append((time_ns, place.fetched, place.committed, about["high"]))
 
     def _commit(self, time_ns: int, event: Event) -> None:
@@ -97,17 +111,21 @@ class Follow:
                 "again",
                 by_hand=by_hand,
             )
-        reached = place.fetched
-        if reached is not None and offset > reached and not by_hand and place.dropped == 0:
+        seen = [each for each in (place.fetched, self.position) if each is not None]
+        sure = bool(seen) and not by_hand and not self.away and place.dropped == 0
+        reached = max(*seen, self.told) if seen else 0
+        if sure and offset > reached:
             count = offset - reached
             place.beyond += count
+            what = f"only offsets below {reached:,} were fetched"
+            if place.fetched is None:
+                what = f"nothing was fetched from {reached:,} on"
             self._tell(
                 time_ns,
                 "beyond",
                 count,
                 event,
-                f"{offset:,} was committed, and only offsets below {reached:,} were fetched: "
-                f"{count:,} records may never be read",
+                f"{offset:,} was committed, and {what}: {count:,} records may never be read",
             )
         place.committed = offset
         if place.end is not None:

@@ -14,6 +14,8 @@ JOIN_GROUP: Final = 11
 APART: Final = 2_000_000_000
 """Fetches no further apart than this (ns) are one period: long polls end twice a second."""
 MAX_PERIODS: Final = 500
+MAX_POSITIONS: Final = 100
+"""Of a reader in a partition. One who waits at the end of a log has a new one after each record."""
 MAX_LISTED: Final = 2_000
 """Members or partitions of a plan."""
 
@@ -66,6 +68,49 @@ class Periods:
         """What `dump` gave."""
         new = cls()
         new._begins, new._ends = (list(each) for each in state)
+        return new
+
+
+class Positions:
+    """Offsets that a reader asked for and got nothing from, each with the first time. Of too many
+    the largest are kept, so that parts merge to the same as the whole."""
+
+    __slots__ = ("_times",)
+
+    def __init__(self) -> None:
+        self._times: dict[int, int] = {}
+
+    def add(self, offset: int, time_ns: int) -> None:
+        """A request for an offset."""
+        times = self._times
+        known = times.get(offset)
+        if known is not None:
+            times[offset] = min(known, time_ns)
+            return
+        times[offset] = time_ns
+        if len(times) > MAX_POSITIONS:
+            del times[min(times)]
+
+    def merged(self, other: Self) -> Self:
+        """With those of another one."""
+        for offset, time_ns in other._times.items():
+            self.add(offset, time_ns)
+        return self
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """(time, offset) in the order of time."""
+        return iter(sorted((time_ns, offset) for offset, time_ns in self._times.items()))
+
+    def dump(self) -> list[list[int]]:
+        """All of it, as JSON."""
+        return [[offset, time_ns] for offset, time_ns in sorted(self._times.items())]
+
+    @classmethod
+    def load(cls, state: list[list[int]]) -> Self:
+        """What `dump` gave."""
+        new = cls()
+        for offset, time_ns in state:
+            new._times[offset] = time_ns
         return new
 
 

@@ -15,7 +15,7 @@ from analyzer.rows import row_of
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.delivery import Delivery
 from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.delivery_parts import APART, Periods
+from analyzer.statistics.delivery_parts import APART, MAX_POSITIONS, Periods, Positions
 from analyzer.statistics.delivery_plans import (
     Subscriber,
     assignment,
@@ -227,6 +227,119 @@ def test_each_of_many_groups_does_not_look_through_all(monkeypatch: pytest.Monke
         audit.events(name)
         assert groups.story(name) is not None
     assert len(sorts) <= 5
+
+
+class Group:
+    """A member that fetches one partition and commits."""
+
+    def __init__(self) -> None:
+        self.wire = Wire()
+        self.ids = 0
+
+    def ask(self, api: str, version: int, asked: Any, answer: Any) -> None:
+        self.ids += 1
+        self.wire.client(request(api, version, self.ids, **asked))
+        self.wire.broker(response(api, version, self.ids, **answer))
+
+    def fetch(
+        self, offset: int, blob: bytes | None = None, *, told: bool = True, **more: Any
+    ) -> None:
+        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        data = {"partition_index": 0, "error_code": 0, "high_watermark": 172, "records": blob}
+        data |= {"last_stable_offset": 172, "log_start_offset": 0, "aborted_transactions": None}
+        data |= {"preferred_read_replica": -1} | more
+        answer = [{"topic": "t", "partitions": [data]}] if told else []
+        topics = [{"topic": "t", "partitions": [part]}]
+        self.ask("Fetch", 11, {"topics": topics}, {"responses": answer})
+
+    def start(self, offset: int) -> None:
+        data = {"partition_index": 0, "committed_offset": offset, "error_code": 0}
+        data |= {"committed_leader_epoch": -1, "metadata": ""}
+        topics = [{"name": "t", "partition_indexes": [0]}]
+        answer = [{"name": "t", "partitions": [data]}]
+        self.ask("OffsetFetch", 5, {"group_id": "g", "topics": topics}, {"topics": answer})
+
+    def commit(self, offset: int) -> None:
+        part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
+        topics = [{"name": "t", "partitions": [part | {"committed_metadata": None}]}]
+        asked = {"group_id": "g", "member_id": "m", "generation_id": 1, "topics": topics}
+        done = [{"name": "t", "partitions": [{"partition_index": 0, "error_code": 0}]}]
+        self.ask("OffsetCommit", 7, asked, {"topics": done})
+
+    def beyond(self) -> list[str]:
+        """What the audit says, whatever the order in which exchanges are counted."""
+        context = Context()
+        pairs = [(row_of(each, context.names), each) for each in told(self.wire.events, context)]
+        found = []
+        for order in (pairs, pairs[::-1]):
+            one, two = Delivery(), Delivery()
+            for number, (row, exchange) in enumerate(order):
+                (one, two)[number % 2].add(row, exchange)
+            one.merge(Delivery.load(two.dump()))
+            events = Audit(one, None, None).events()
+            found.append([event["text"] for event in events if event["kind"] == "beyond"])
+        assert found[0] == found[1]
+        return found[0]
+
+
+def test_a_commit_where_nothing_was_fetched_is_ahead() -> None:
+    for told_ in (True, False):
+        group = Group()
+        group.fetch(0, told=told_)
+        group.commit(0)
+        group.commit(172)
+        (text,) = group.beyond()
+        assert "172 was committed, and nothing was fetched from 0 on: 172 records" in text
+
+
+def test_a_reader_that_went_to_the_end_by_itself_skipped_nothing_by_its_commit() -> None:
+    for offsets in ((172,), (0, 172)):
+        group = Group()
+        for offset in offsets:
+            group.fetch(offset)
+        group.commit(172)
+        assert group.beyond() == []
+    group = Group()
+    group.fetch(0, batch([(None, b"v")] * 2))
+    group.fetch(172)
+    group.commit(172)
+    assert group.beyond() == []
+
+
+def test_what_others_committed_before_is_not_held_against_a_member() -> None:
+    group = Group()
+    group.fetch(0)
+    group.start(100)
+    group.commit(100)
+    assert group.beyond() == []
+
+
+@pytest.mark.parametrize("away", [{"error_code": 6}, {"preferred_read_replica": 2}])
+def test_who_fetches_elsewhere_may_have_fetched_there(away: dict[str, int]) -> None:
+    group = Group()
+    group.fetch(0)
+    group.fetch(0, **away)
+    group.commit(172)
+    assert group.beyond() == []
+    group = Group()
+    group.fetch(0, **away)
+    group.fetch(0)
+    group.commit(172)
+    assert len(group.beyond()) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 50)), max_size=400), st.data())
+def test_positions_of_parts_are_those_of_the_whole(
+    asked: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    whole, parts = Positions(), [Positions(), Positions()]
+    for offset, time_ns in asked:
+        whole.add(offset, time_ns)
+        parts[data.draw(st.integers(0, 1))].add(offset, time_ns)
+    merged = parts[0].merged(Positions.load(parts[1].dump()))
+    assert merged.dump() == whole.dump()
+    assert len(whole.dump()) <= MAX_POSITIONS
 
 
 def test_members_of_streams_groups_are_known_by_their_heartbeats() -> None:
