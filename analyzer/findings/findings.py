@@ -47,7 +47,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(

@@ -75,6 +75,7 @@ class Reads(Measures):
     """(time, high watermark, last stable offset, log start), the latest."""
     events: Events = field(default_factory=Events, metadata=EVENTS)
     first_ns: int | None = least()
+    """None when all answers were errors."""
     last_ns: int | None = most()
     positions: Positions = field(default_factory=Positions, metadata=POSITIONS)
     """Where it asked for records and got none."""
@@ -95,9 +96,8 @@ class Reads(Measures):
         here = begin_ns, offset
         self.position = here if self.position is None else min(self.position, here)
 
-    def leave(self, begin_ns: int, end_ns: int) -> None:
-        """A request that was answered with an error, or with another broker to ask."""
-        self.see(begin_ns, end_ns)
+    def leave(self, end_ns: int) -> None:
+        """An answer that is an error, or names another broker to ask."""
         self.away_ns = end_ns if self.away_ns is None else max(self.away_ns, end_ns)
 
     def stands(self) -> Iterator[Event]:
@@ -274,7 +274,7 @@ class Delivery:
                 asked_for = wanted.pop((named, number), None)
                 reads = self.reads[(named, number, *who)]
                 if each["error_code"] or each.get("preferred_read_replica", -1) >= 0:
-                    reads.leave(*times)
+                    reads.leave(times[1])
                     if each["error_code"]:
                         continue
                 self._read(reads, asked_for, each, records.get((named, number), b""), row, part)

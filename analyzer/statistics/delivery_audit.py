@@ -78,7 +78,7 @@ class Audit:
 
         for (topic_key, number, client_id, host), reads in self.delivery.reads.items():
             groups = self._clients.get((str(client_id), str(host)), set())
-            if len(groups) != 1:
+            if len(groups) != 1 or reads.first_ns is None:
                 continue
             group, topic = next(iter(groups)), str(topic_label(topic_key, self.names) or "?")
             place = of(group, topic, int(str(number)))
@@ -91,7 +91,7 @@ class Audit:
                 place.stuck = max(place.stuck or reads.stuck, reads.stuck)
             if reads.end is not None and reads.end[0] >= (place.end_ns or 0):
                 place.end_ns, place.end, place.stable = reads.end[:3]
-            place.first_ns = min(place.first_ns or reads.first_ns or 0, reads.first_ns or 0)
+            place.first_ns = min(place.first_ns or reads.first_ns, reads.first_ns)
             place.last_ns = max(place.last_ns or 0, reads.last_ns or 0)
             key = group, topic, place.number
             fetches.setdefault(key, []).extend((event, who) for event in reads.events)
