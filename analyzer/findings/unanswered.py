@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from captures.model import Opened
 
 FETCH: Final = 1
+LEAVE_GROUP: Final = 13
 FINAL: Final = -1
 """The epoch with which a client closes its fetch session (KIP-227)."""
 MAX_CONNECTIONS: Final = 10_000
@@ -194,7 +195,10 @@ def _harmless(row: Row, age_ns: int) -> bool:
 
 
 def _goodbye(exchange: Exchange) -> bool:
-    """Whether it only closes a fetch session. Consumers send it when they end, also where the
-    broker closed the connection long before."""
+    """Whether it only closes a fetch session, or leaves a group. Consumers send the first when they
+    end, also where the broker closed the connection long before; the second stands behind a
+    JoinGroup, if there is one, that may be held for minutes, and they close without its answer."""
+    if exchange.api_key == LEAVE_GROUP:
+        return exchange.reason.endswith("by the client")
     asked = exchange.request.body if exchange.request is not None else None
     return exchange.api_key == FETCH and (asked or {}).get("session_epoch") == FINAL

@@ -28,8 +28,6 @@ MISSED: Final = {
     "client-too-old-librdkafka",
     "codec-zstd-java11",
     "codec-zstd-kafkajs",
-    "commit-ahead-java",
-    "commit-ahead-nothing-fetched-java",
     "commits-lost-java",
     "growing-lag-librdkafka",
     "healthy-java",
