@@ -36,6 +36,7 @@ from analyzer.model import (
 from analyzer.pending import SASL_TOKEN, InFlight, Pending
 from analyzer.phases import STATEFUL, Phases
 from analyzer.resync import RequestSense, ResponseSense
+from analyzer.sasl import is_token
 from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from dissectors.errors import DissectError
 from dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
@@ -58,6 +59,11 @@ NO_ACKS: Final = "none came, and whether one was asked for (acks) is not in the 
 IN_A_GAP: Final = "its answer fell into a gap of the capture"
 
 _INT = struct.Struct(">i")
+
+
+def _is_known(header: RequestHeader) -> bool:
+    api = APIS.get(header.api_key)
+    return api is not None and header.api_version in api.versions
 
 
 class Conversation:
@@ -212,6 +218,10 @@ class Conversation:
             self._token(frame)
             return
         header = self._header_of(frame.payload)
+        if (header is None or not _is_known(header)) and is_token(frame.payload):
+            # Without its handshake in the capture: what is not known for a token would be shown.
+            self._token(frame)
+            return
         if header is None and frame.cut:
             header = header_of_cut(frame.payload, self._sense.client_id)
         if header is None:

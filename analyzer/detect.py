@@ -10,6 +10,7 @@ import re
 import struct
 from typing import Final, Literal
 
+from analyzer import sasl
 from analyzer.plausible import Data, Verdict, cut_request, judge_request
 from dissectors.errors import DissectError
 from dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
@@ -70,7 +71,7 @@ def look(data: Data, kafka_port: bool) -> Look:
     if verdict is Verdict.NO:
         if not kafka_port:
             return "other"
-        return "token" if is_token(data) else _odd(data)
+        return "token" if is_token(data) or _has_form(data) else _odd(data)
     if kafka_port:
         return "kafka"
     return _decodes(data)
@@ -121,6 +122,14 @@ def _decodes(data: Data) -> Look:
     # Answers look like a Produce of a version that is their correlation id: it has to fit whole.
     named = named and header.api_key != PRODUCE
     return "kafka" if decoded.end == len(payload) or named else "other"
+
+
+def _has_form(data: Data) -> bool:
+    """Whether the first frame is a token by its form, as in a capture that lacks the handshake."""
+    if len(data) < 8:
+        return False
+    size: int = _SIZE.unpack_from(data)[0]
+    return 0 < size <= MAX_TOKEN and sasl.is_token(bytes(data[4 : 4 + size]))
 
 
 def is_token(data: Data) -> bool:

@@ -1,4 +1,5 @@
-"""Who a SASL token says its sender is. Nothing else of a token is looked at or kept."""
+"""What raw SASL tokens look like, and who one says its sender is. Nothing else of a token is looked
+at or kept."""
 
 from __future__ import annotations
 
@@ -6,6 +7,23 @@ import re
 
 _SCRAM_USER = re.compile(rb"n,[^,]*,n=([^,]*)")
 _OAUTH_USER = re.compile(rb"n,a=([^,]*),")
+
+_FORMS = re.compile(
+    rb"[^\x00-\x1f]*\x00[^\x00-\x1f]+\x00[^\x00]+\Z"  # PLAIN: authzid NUL user NUL password
+    rb"|[nyp](?:=[^,]{0,64})?,[^,]*,(?:n=|\x01)"  # SCRAM, OAUTHBEARER: the first of the client
+    rb"|c=[A-Za-z0-9+/=]+,r="  # SCRAM: the last of the client
+    rb"|\x60(?:[\x00-\x7f]|\x81.|\x82..|\x83...)\x06"  # GSSAPI: an object identifier
+    rb'|\{\s{0,8}"[^\x00]*"x-amz-'  # AWS_MSK_IAM
+    rb"|\*+\Z",  # hidden by us, in a recording or a cut
+    re.DOTALL,
+)
+
+
+def is_token(payload: bytes) -> bool:
+    """Whether bytes that are no request of a known API are a token of a client, by their form
+    alone: where the handshake that would announce it was not seen. Encrypted tokens of GSSAPI
+    have no form that tells."""
+    return _FORMS.match(payload) is not None
 
 
 def user_of(mechanism: str, token: bytes) -> str:

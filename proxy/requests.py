@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.plausible import Verdict as Plausible
 from analyzer.plausible import judge_request
+from analyzer.sasl import is_token
 from dissectors.registry import APIS
 from proxy import secrets
 from proxy.actions import CLIENT, Data
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 
 MAX_TOKEN: Final = 512 * 1024
 """Of a SASL token (sasl.server.max.receive.size)."""
+LOOKED_AT: Final = 1024
+"""Bytes of a frame that tell whether it has the form of a token."""
 QUICK_BYTES: Final = 18
 """Bytes of a request that the quick way wants to see."""
 QUICK: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
 """APIs whose requests are nothing special while nobody records and no rule cares."""
 
 _HEAD = struct.Struct(">ihhih")
+_START = struct.Struct(">hh")
 
 
 @cache
@@ -95,6 +99,9 @@ class Requests(Judging):
             need = self._decide_token(way, view, at, end)
             if need is not None:
                 return need
+        need = self._decide_unannounced(way, view, at, end)
+        if need is not None:
+            return need
         if way.frames == 0 and end - at >= 4 and not sane(view, at):
             return self._opaque(way, view, at)
         try:
@@ -206,9 +213,34 @@ class Requests(Judging):
             if judge_request(data, 0) in (Plausible.MAYBE, Plausible.MORE):
                 self._tokens = False
                 return None
+        self._token(way, size)
+        return 0
+
+    def _decide_unannounced(self, way: Way, view: memoryview, at: int, end: int) -> int | None:
+        """Whether a frame that is no request of a known API is a token by its form, of a client
+        that sends it without a handshake. None: it is not."""
+        if end - at < 4:
+            return None
+        (size,) = SIZE.unpack_from(view, at)
+        if not 0 < size <= MAX_TOKEN:
+            return None
+        need: int = min(size + 4, 8)
+        if end - at >= need == 8:
+            key, version = _START.unpack_from(view, at + 4)
+            if key in APIS and version in APIS[key].versions:
+                return None
+            need = min(size + 4, LOOKED_AT)
+        if end - at < need:
+            return need
+        if not is_token(bytes(view[at + 4 : at + need])):
+            return None
+        self._token(way, size)
+        return 0
+
+    def _token(self, way: Way, size: int) -> None:
+        """A token begins: it is kept, for the recording does not show it."""
         self._tokens = True
         entry = Entry(-1, 0, 0, self._now)
         entry.token = True
         self._frame(way, size, COLLECT)
         way.entry = entry
-        return 0

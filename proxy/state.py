@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analyzer.detect import describe
 from dissectors.registry import APIS
 from proxy import secrets
-from proxy.actions import BROKER, CLIENT, Action, End, Read, Send, WakeUp
+from proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send, WakeUp
 from proxy.entries import SIZE, Entry, Waiting
 from proxy.way import PASS, Stop, Way
 
@@ -91,7 +91,12 @@ class State:
                 comment = ""
                 if self.note and way.side == CLIENT:
                     comment, self.note = self.note, ""
-                seen = _hidden_piece(way, data) if hidden else data
+                seen: Data = data
+                if way.opaque and not self.hub.with_secrets:
+                    # Nobody can tell what is in it: a token of SASL as well as anything else.
+                    seen = secrets.HIDDEN * len(data)
+                elif hidden:
+                    seen = _hidden_piece(way, data)
                 self.tap.client(way.side, seen, self._now, comment)
 
     def _rest(self, way: Way, at: int, size: int) -> int:

@@ -150,6 +150,65 @@ def test_raw_tokens_are_hidden(tmp_path: Path) -> None:
     assert SECRET not in (tmp_path / "old.pcapng").read_bytes()
 
 
+TOKENS = [
+    b"\0alice\0" + SECRET,
+    b"admin\0a\0" + SECRET,
+    b"c=biws,r=abc,p=" + SECRET,
+    b"n,a=alice,\x01auth=Bearer " + SECRET + b"\x01\x01",
+    b'{"version":"2020_10_22","x-amz-signature":"' + SECRET + b'"}',
+    b"\0alice\0" + SECRET * 1000,
+]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("first", [True, False])
+def test_tokens_without_a_handshake_are_hidden(tmp_path: Path, token: bytes, first: bool) -> None:
+    path = tmp_path / "mid.pcapng"
+    came: list[bytes] = []
+
+    def old(key: int, version: int, asked: bytes) -> bytes:
+        came.append(asked)
+        return frame(b"") if token in asked else answer(key, version, asked)
+
+    async def main() -> None:
+        async with broker(old) as upstream, KafkaProxy(str(upstream), recorder=Recorder(path)) as p:
+            reader, writer = await connect(p.bootstrap)
+            frames = [frame(token), request(HEARTBEAT, 4, correlation_id=2)]
+            if not first:
+                frames.insert(0, request(METADATA, 12, correlation_id=1))
+            for data in frames:
+                # In two parts, as a network may bring it.
+                writer.write(data[:7])
+                await writer.drain()
+                writer.write(data[7:])
+                await read_frame(reader)
+            writer.close()
+
+    asyncio.run(main())
+    assert any(token in asked for asked in came)
+    assert SECRET not in path.read_bytes()
+    with open_capture([path]) as capture:
+        told = [each.api for each in capture.exchanges()]
+    # On a port of which nothing is known, a connection has to begin with a request.
+    assert told == ([] if first else ["Metadata", "SaslToken", "Heartbeat"])
+
+
+def test_bytes_that_nobody_can_read_are_hidden(tmp_path: Path) -> None:
+    path = tmp_path / "odd.pcapng"
+
+    async def main() -> None:
+        recorder = Recorder(path)
+        async with broker(answer) as up, KafkaProxy(str(up), recorder=recorder) as proxy:
+            _, writer = await connect(proxy.bootstrap)
+            writer.write(b"\0\0\0\x20" + b"\xff" * 14 + SECRET * 3)
+            await writer.drain()
+            await asyncio.sleep(0.1)
+            writer.close()
+
+    asyncio.run(main())
+    assert SECRET not in path.read_bytes()
+
+
 @pytest.mark.parametrize("side", ["client", "broker", "token", "rule"])
 def test_a_frame_that_ends_early_shows_no_secret_either(tmp_path: Path, side: str) -> None:
     path = tmp_path / "cut.pcapng"
