@@ -11,11 +11,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from analyzer.conversation import Conversation
-from analyzer.detect import describe, look, look_cut
+from analyzer.detect import TLS, describe, look, look_cut
 from analyzer.framing import FrameBuffer, Unit
 from analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from analyzer.resync import RequestSense
 from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from captures.tls import Handshake
 
 if TYPE_CHECKING:
     from analyzer.context import Context
@@ -38,8 +39,9 @@ class Conversations:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._open: dict[int, Conversation | Undecided | None] = {}
-        """By connection number; None for those that are over or not Kafka."""
+        self._open: dict[int, Conversation | Undecided | Handshake | None] = {}
+        """By connection number; a handshake for those that speak TLS, None for those that are over
+        or not Kafka."""
         self._over: deque[int] = deque()
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
@@ -47,17 +49,17 @@ class Conversations:
         number = event.connection.number
         current = self._open.get(number)
         if type(current) is Conversation:
-            out = current.feed(event)
+            told = current.feed(event)
             if type(event) is Closed:
                 self._forget(number, event)
-            return out
+            return told
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
-        if current is None:
-            out = []
-        else:
-            assert isinstance(current, Undecided)
+        out: list[Exchange] = []
+        if isinstance(current, Undecided):
             out = self._decide(current, event)
+        elif isinstance(current, Handshake):
+            self._shake(current, event)
         if isinstance(event, Closed):
             self._forget(number, event)
         return out
@@ -81,12 +83,22 @@ class Conversations:
         if isinstance(decision, str):
             self._open[number] = None
             self.context.not_kafka(decision)
+            if decision.startswith(TLS):
+                handshake = Handshake(event.connection, undecided.first_direction)
+                for held in undecided.events:
+                    self._shake(handshake, held)
             return undecided.row(decision)
         self._open[number] = decision
         out: list[Exchange] = []
         for held in undecided.events:
             out += decision.feed(held)
         return out
+
+    def _shake(self, handshake: Handshake, event: StreamEvent) -> None:
+        """Follow a TLS handshake until it is known how it went."""
+        handshake.feed(event)
+        handshake.connection.tls = handshake.result
+        self._open[handshake.connection.number] = None if handshake.over else handshake
 
     def finish(self) -> list[Exchange]:
         """Nothing more will come: what is in flight is told as open."""
@@ -140,6 +152,11 @@ class Undecided:
             return self._closed(event) or self._late()
         self.midstream = not self.connection.handshake
         return self._late()
+
+    @property
+    def first_direction(self) -> int:
+        """The direction whose bytes came first."""
+        return next((e.direction for e in self.events if isinstance(e, Chunk)), 0)
 
     def _late(self) -> Conversation | str | None:
         """What is decided when too much has happened without a sign."""

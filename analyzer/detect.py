@@ -32,10 +32,13 @@ _SIZE = struct.Struct(">i")
 _START = struct.Struct(">ihh")
 _HEAD = struct.Struct(">ihhih")
 _HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
+TLS: Final = "TLS"
+"""How descriptions of TLS begin."""
 _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
     (
         re.compile(rb"[\x14-\x18]\x03[\x00-\x04]", re.DOTALL),
-        "TLS: only the ends can read it; capture a plain listener, or put kafkascope proxy between",
+        f"{TLS}: only the ends can read it; capture a plain listener, or put kafkascope proxy "
+        "between",
     ),
     (_HTTP, "HTTP, not Kafka"),
     (re.compile(rb"SSH-\d"), "SSH, not Kafka"),

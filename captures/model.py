@@ -46,6 +46,21 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+Outcome = Literal["established", "alert", "rejected", "closed"]
+"""Of a TLS handshake. `alert`: it failed with an alert that can be read; `rejected`: with an
+encrypted one, by its shape; `closed`: a side closed the connection before it was done."""
+
+
+class HandshakeResult(NamedTuple):
+    """How a TLS handshake went."""
+
+    outcome: Outcome
+    side: int | None = None
+    """The direction of the side that ended one that failed."""
+    alert: int | None = None
+    """Its description, where it can be read."""
+
+
 @dataclass(slots=True, eq=False)
 class Connection:
     """One TCP conversation; the same object in all its events. Its counters go on: whole blocks are
@@ -75,6 +90,9 @@ class Connection:
     interface_comment: str = ""
     """Comment of the pcapng interface that the first packet came from; marks the proxy's broker
     leg."""
+
+    tls: HandshakeResult | None = None
+    """How its TLS handshake went; None: there is none, or nothing is known of its end."""
 
     @property
     def used(self) -> bool:

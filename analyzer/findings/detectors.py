@@ -24,6 +24,7 @@ from analyzer.findings.sequences import Sequences
 from analyzer.findings.sizes import Sizes
 from analyzer.findings.skew import Skew
 from analyzer.findings.slow import Slowness
+from analyzer.findings.tls import TlsFailures
 from analyzer.findings.unanswered import Unanswered
 from analyzer.findings.versions import Versions
 
@@ -37,6 +38,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     ErrorCodes,
     Leaders,
     Security,
+    TlsFailures,
     Consumers,
     Sizes,
     Lookups,

@@ -61,6 +61,12 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "a connection that begins in another protocol is closed, and the client tries again",
     ),
     Explanation(
+        ("tls-failed",),
+        ("tls-opaque", "short-connections"),
+        ("host",),
+        "a client that cannot finish the handshake tries again",
+    ),
+    Explanation(
         ("sasl-missing", "sasl-mechanism", "sasl-failed"),
         ("batch-twice", "error-broken", "error-storm", "error-seen", *AGAIN),
         ("client",),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
+from analyzer.findings.tls import failed_connections
 from analyzer.findings.view import View, all_of, among, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names
@@ -142,7 +143,10 @@ class Security(Detector):
 
     def _odd(self, view: View, lines: dict[Any, Line]) -> Iterator[Finding]:
         found: dict[tuple[str, str], list[tuple[Any, Told]]] = {}
+        failed = failed_connections(view)
         for (number, _, kind), odd in self.odd.items():
+            if number in failed:
+                continue
             line = lines.get(number, {})
             name = _odd_name(str(kind), line)
             for host, _broker in odd.words:

@@ -36,6 +36,7 @@ def classes() -> dict[str, Any]:
     from analyzer.pipeline.collect import Seen
     from captures import copies, deadlines, fragments, half, ip, reassembly, tcp, tracks
     from captures import model as events
+    from captures.tls import handshake
     from dissectors.registry import RequestHeader
 
     found: tuple[Any, ...] = (
@@ -48,6 +49,7 @@ def classes() -> dict[str, Any]:
         *(fetch_sessions.FetchSessions, fetch_sessions.FetchSession, framing.FrameBuffer),
         *(log_ends.LogEnds, log_ends.LogEnd),
         *(resync.Hunt, resync.RequestSense, resync.ResponseSense),
+        *(handshake.Handshake, handshake.Records, events.HandshakeResult),
         *(Conversation, Undecided, Watched, Seen),
     )
     return {each.__name__: each for each in found}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from analyzer.statistics.mergeable import Key, Measures, least, most, total
 from analyzer.statistics.model import Column, Line, per_second
 from analyzer.statistics.simple import ByKey
-from captures.model import Closed, Connection, Opened
+from captures.model import Closed, Connection, HandshakeResult, Opened
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -57,6 +57,8 @@ class Wire(Measures):
     """First request that got no response."""
     side: int | None = most()
     """1 when the client is `Connection.b`."""
+    tls: tuple[str, int, int] | None = most()
+    """Of its TLS handshake: outcome, direction of who ended it, alert; -1 where there is none."""
     handshake: int | None = most()
     """1 when the SYN was seen."""
     handshake_ns: int | None = most()
@@ -245,8 +247,16 @@ def _take(wire: Wire, connection: Connection) -> None:
         retransmissions=sum(connection.retransmissions),
         out_of_order=sum(connection.out_of_order),
         gap_bytes=sum(connection.gap_bytes),
+        tls=_shaken(connection.tls),
     )
     wire.merge(mine)
+
+
+def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
+    if result is None:
+        return None
+    side = -1 if result.side is None else result.side
+    return result.outcome, side, -1 if result.alert is None else result.alert
 
 
 def _line(number: Any, wire: Wire) -> Line:
@@ -271,6 +281,8 @@ def _line(number: Any, wire: Wire) -> Line:
         "client_bytes": sent,
         "broker_bytes": received,
         "handshake": wire.handshake_ns,
+        "tls_result": wire.tls,
+        "tls_side": _side(wire, wire.tls[1]) if wire.tls is not None else "",
         "retransmissions": wire.retransmissions,
         "out_of_order": wire.out_of_order,
         "gap_bytes": wire.gap_bytes,
@@ -303,7 +315,14 @@ def _end(wire: Wire) -> str:
     _, side, how = wire.closed
     if side < 0 or how not in ("fin", "rst"):
         return how
-    return f"{'client' if side == (wire.side or 0) else 'broker'} {how}"
+    return f"{_side(wire, side)} {how}"
+
+
+def _side(wire: Wire, direction: int) -> str:
+    """Who sends in a direction; empty for none."""
+    if direction < 0:
+        return ""
+    return "client" if direction == (wire.side or 0) else "broker"
 
 
 def _idle(wire: Wire) -> int | None:

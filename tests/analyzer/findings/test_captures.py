@@ -73,6 +73,7 @@ TROUBLE = {
     "stopped-broker": {"late-answer", "slow-answers"},
     "throttled": {"throttled"},
     "tiny-batches": {"tiny-batches"},
+    "tls-expired-java": {"tls-failed"},
     "tls-only": {"tls-opaque"},
     "too-large": {"message-too-large"},
     "unknown-topic": {"lookup-storm", "unknown-topic"},

@@ -98,9 +98,17 @@ def test_tls_that_is_answered_is_only_opaque() -> None:
     hello = b"\x16\x03\x01\x00\x05hello"
     wire = Wire(number=1).client(hello).broker(hello)
     wire.connection.bytes = [10, 10]
-    names = found([wire.close("client")])
+    names = found([wire])
     assert "tls-opaque" in names
-    assert "tls-to-plain" not in names
+    assert not {"tls-to-plain", "tls-failed"} & names.keys()
+
+
+def test_tls_that_the_broker_ends_in_the_middle_failed() -> None:
+    hello = b"\x16\x03\x01\x00\x05\1\0\0\1\0"
+    wire = Wire(number=1).client(hello).broker(b"\x16\x03\x01\x00\x05\2\0\0\1\0")
+    wire.connection.bytes = [10, 10]
+    finding = found([wire.close("broker")])["tls-failed"]
+    assert finding.text.endswith("failed: the broker closed the connection in the middle of it")
 
 
 def test_a_body_that_does_not_fit() -> None:

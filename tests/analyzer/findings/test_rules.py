@@ -107,6 +107,7 @@ CALM = {
     "telemetry": "healthy",
     "throttled": "tiny-batches",
     "tiny-batches": "hot-partition",
+    "tls-failed": "tls-only",
     "tls-opaque": "security",
     "tls-to-plain": "tls-only",
     "transaction-aborted": "forgotten-producer",

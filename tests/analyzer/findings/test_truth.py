@@ -38,8 +38,6 @@ MISSED: Final = {
     "poison-librdkafka",
     "sasl-expired-aiokafka",
     "share-released-java",
-    "tls-expired-java",
-    "tls-untrusted-13-librdkafka",
     "topic-deleted-java",
     "txn-hanging-java",
     "txn-id-expired-librdkafka",

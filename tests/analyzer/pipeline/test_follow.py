@@ -126,7 +126,7 @@ def test_the_youngest_file_of_a_folder_is_not_taken(tmp_path: Path) -> None:
 
 FIELDS = {
     "Connection": "a b bytes duplicates first_ns gap_bytes handshake handshake_ns"
-    " interface_comment keep_alives last_ns number out_of_order packets retransmissions",
+    " interface_comment keep_alives last_ns number out_of_order packets retransmissions tls",
     "Half": "ack calm closed connection deadline_ns direction fin flow held leap next offset other"
     " queued_ns reset_ns stray top track trouble_at trouble_ns trouble_offset waiting",
     "Track": "connection halves opened over packet settling syn_ns weight",
@@ -135,6 +135,8 @@ FIELDS = {
     "Pending": "answer api blind decoded frame header id notes number session software undecoded",
     "Phases": "_claimed client_id mechanism software tokens user",
     "InFlight": "_by_id _bytes _count tokens",
+    "Handshake": "_answered _changed _client _finished _modern _records _spoke connection result",
+    "Records": "_head _skip lost",
     "Hunt": "_looked _offset _pieces _sense _starts _wanted held surplus",
 }
 

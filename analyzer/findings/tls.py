@@ -1,0 +1,113 @@
+"""TLS handshakes that failed: by their alerts, or by their shape."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from analyzer.findings.detector import Detector
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, among, plural
+from analyzer.identity import host_of
+from analyzer.statistics.model import Line
+from analyzer.text import safe
+from captures.tls import ALERTS
+
+FAILED: Final = frozenset({"alert", "rejected", "closed"})
+MOST_NAMED: Final = 50
+CERTIFICATE: Final = (
+    "Look at the broker's certificate (openssl s_client -connect ADDRESS -showcerts): its issuer "
+    "has to be in the client's truststore, its names have to hold the address that the client "
+    "uses, and its dates have to be good."
+)
+CLIENT_CERTIFICATE: Final = (
+    "The broker wants a certificate of the client that it trusts (ssl.client.auth): give the "
+    "client a keystore, and the broker a truststore with its issuer."
+)
+VERSIONS: Final = (
+    "Client and broker have no version or cipher suite in common: compare ssl.enabled.protocols "
+    "and ssl.cipher.suites of both."
+)
+OTHER: Final = (
+    "Client and broker have other settings of TLS: compare certificates, truststores, "
+    "ssl.enabled.protocols and ssl.cipher.suites, and look into the logs of both."
+)
+ABOUT_CERTIFICATES: Final = frozenset({41, 42, 43, 44, 45, 46, 48, 111, 112, 113, 114})
+ABOUT_VERSIONS: Final = frozenset({40, 47, 60, 70, 71, 86, 109, 110, 120})
+
+
+class TlsFailures(Detector):
+    """From the statistic of connections."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "tls-failed",
+            "error",
+            "a TLS handshake failed",
+            OTHER,
+            subject=("host", "broker"),
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client host, broker, and how they ended."""
+        found: dict[tuple[str, str, str, str, int], list[Line]] = defaultdict(list)
+        worked: set[tuple[str, str]] = set()
+        for line in view.lines():
+            if line["tls_result"] is None or line["phase"] != "opaque":
+                continue
+            outcome, _, alert = line["tls_result"]
+            place = host_of(line["client_address"]), line["broker_address"]
+            if outcome in FAILED:
+                found[(*place, outcome, line["tls_side"], alert)].append(line)
+            else:
+                worked.add(place)
+        for (host, broker, outcome, side, alert), lines in sorted(found.items()):
+            if outcome == "closed" and (host, broker) in worked:
+                continue  # who closes an odd one in the middle gave up, or looked for a port
+            opened = [line["opened"] for line in lines if line["opened"] is not None]
+            who, how = _how(host, safe(broker), outcome, side, alert)
+            yield view.finding(
+                self.rule("tls-failed"),
+                f"{plural(len(lines), 'TLS handshake')} of {host} with {safe(broker)} failed: "
+                f"{who} {how}",
+                f"opaque and {among('conn', [line['connection'] for line in lines][:MOST_NAMED])}",
+                count=len(lines),
+                first_ns=min(opened, default=None),
+                last_ns=max(opened, default=None),
+                severity="warning" if (host, broker) in worked else None,
+                advice=_advice(side, alert),
+                about=[("host", host), ("broker", safe(broker))],
+            )
+
+
+def failed_connections(view: View) -> set[object]:
+    """Numbers of the connections that the rule is about."""
+    return {
+        line["connection"]
+        for line in view.lines()
+        if line["tls_result"] is not None and line["tls_result"][0] in FAILED
+    }
+
+
+def _how(host: str, broker: str, outcome: str, side: str, alert: int) -> tuple[str, str]:
+    """(who, what it did)."""
+    who = "the client" if side == "client" else "the broker"
+    if outcome == "alert":
+        name = ALERTS.get(alert, f"alert {alert}").replace("_", " ")
+        return who, f"sent the alert {name} ({alert})"
+    if outcome == "rejected":
+        what = "the broker's certificate" if side == "client" else "the client or its certificate"
+        return who, f"sent an encrypted alert at once: it probably rejected {what}"
+    return who, "closed the connection in the middle of it"
+
+
+def _advice(side: str, alert: int) -> str:
+    if alert == 116 or (side == "broker" and alert in ABOUT_CERTIFICATES):
+        return CLIENT_CERTIFICATE
+    if alert in ABOUT_VERSIONS:
+        return VERSIONS
+    if side == "client" and (alert in ABOUT_CERTIFICATES or alert < 0):
+        return CERTIFICATE
+    return CLIENT_CERTIFICATE if side == "broker" and alert < 0 else OTHER

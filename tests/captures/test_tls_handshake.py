@@ -1,0 +1,189 @@
+"""How TLS handshakes went, told from real ones (OpenSSL's, both ends in memory)."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captures.model import Chunk, Closed, Connection, Endpoint, Gap, HandshakeResult, Piece
+from captures.tls import Handshake
+from tests.authority import Authority
+
+CLIENT, BROKER = 0, 1
+Bytes = list[tuple[int, bytes]]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def broker(authority: Authority) -> Path:
+    return authority.issue("broker", "127.0.0.1")
+
+
+def talk(
+    client: ssl.SSLContext, server: ssl.SSLContext, *, work: bool = True, session: object = None
+) -> Bytes:
+    """What both ends send: (direction, bytes) in turns."""
+    c_in, c_out, s_in, s_out = (ssl.MemoryBIO() for _ in range(4))
+    one = client.wrap_bio(c_in, c_out, server_hostname="127.0.0.1", session=session)  # type: ignore[arg-type]
+    two = server.wrap_bio(s_in, s_out, server_side=True)
+    steps = [one.do_handshake, two.do_handshake]
+    if work:
+        steps += [lambda: one.write(b"a" * 100), lambda: two.read(200)]
+        steps += [lambda: two.write(b"b" * 100), lambda: one.read(200)]
+    told: Bytes = []
+    for step in [one.do_handshake, two.do_handshake] * 4 + steps:
+        try:
+            step()
+        except (ssl.SSLWantReadError, ssl.SSLError):
+            pass
+        for direction, source, target in ((CLIENT, c_out, s_in), (BROKER, s_out, c_in)):
+            data = source.read()
+            if data:
+                told.append((direction, data))
+                target.write(data)
+    return told
+
+
+def contexts(broker: Path, authority: Authority | None) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    client, server = (
+        ssl.SSLContext(each) for each in (ssl.PROTOCOL_TLS_CLIENT, ssl.PROTOCOL_TLS_SERVER)
+    )
+    server.load_cert_chain(broker)
+    if authority is not None:
+        client.load_verify_locations(authority.certificate)
+    return client, server
+
+
+def result(told: Bytes, *ends: int) -> HandshakeResult | None:
+    connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
+    handshake = Handshake(connection, CLIENT)
+    offsets = [0, 0]
+    for direction, data in told:
+        piece = Piece(0, 0, 1, 0, 0)
+        handshake.feed(Chunk(connection, direction, offsets[direction], data, [piece]))
+        offsets[direction] += len(data)
+    for direction in ends:
+        handshake.feed(Closed(connection, direction, "fin", 0))
+    return handshake.result
+
+
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_that_succeeds(version: ssl.TLSVersion, broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    client.maximum_version = version
+    assert result(talk(client, server)) == HandshakeResult("established")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_that_does_not_trust(version: ssl.TLSVersion, broker: Path) -> None:
+    client, server = contexts(broker, None)
+    client.maximum_version = version
+    told = talk(client, server)
+    assert result(told) == HandshakeResult("alert", CLIENT, 48)
+
+
+def test_no_common_version(broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    server.minimum_version = ssl.TLSVersion.TLSv1_3
+    assert result(talk(client, server)) == HandshakeResult("alert", BROKER, 70)
+
+
+def test_a_client_without_its_certificate(broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(authority.certificate)
+    assert result(talk(client, server)) == HandshakeResult("rejected", BROKER)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert result(talk(client, server)) == HandshakeResult("alert", BROKER, 40)
+
+
+def test_a_client_with_its_certificate(broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(authority.certificate)
+    client.load_cert_chain(authority.issue("client"))
+    assert result(talk(client, server)) == HandshakeResult("established")
+
+
+def test_an_encrypted_alert_of_the_client(broker: Path, authority: Authority) -> None:
+    """As Java sends it: encrypted from the first record on."""
+    client, server = contexts(broker, authority)
+    told = talk(client, server, work=False)
+    first, answer = told[0], told[1]
+    alert = bytes.fromhex("1703030013") + bytes(19)
+    assert result([first, answer, (CLIENT, alert)]) == HandshakeResult("rejected", CLIENT)
+
+
+@pytest.mark.parametrize("end", [CLIENT, BROKER])
+def test_a_side_that_closes_in_the_middle(end: int, broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    told = talk(client, server, work=False)[:2]
+    assert result(told, end) == HandshakeResult("closed", end)
+    assert result(told[:1], end) is None  # nobody answered: that is no TLS listener
+
+
+def test_a_check_that_asks_for_nothing_has_not_failed(broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    told = talk(client, server, work=False)
+    hello, answer, finished = told[:3]
+    assert result([hello, answer, finished], CLIENT) == HandshakeResult("established")
+    assert result([hello, answer, finished], BROKER) == HandshakeResult("closed", BROKER)
+
+
+def test_who_leaves_says_so_and_has_not_failed() -> None:
+    hello = bytes.fromhex("1603010005") + b"\1\0\0\1\0"
+    notify = bytes.fromhex("15030300020100")
+    assert result([(CLIENT, hello), (CLIENT, notify)]) is None
+
+
+@given(st.lists(st.integers(1, 700), min_size=1, max_size=30), st.booleans())
+def test_any_chunks_tell_the_same(sizes: list[int], trusted: bool) -> None:
+    told = RECORDED[trusted]
+    pieces: Bytes = []
+    turn = 0
+    for direction, data in told:
+        at = 0
+        while at < len(data):
+            size = sizes[turn % len(sizes)]
+            turn += 1
+            pieces.append((direction, data[at : at + size]))
+            at += size
+    assert result(pieces) == result(told)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.binary(max_size=60)), max_size=20))
+def test_garbage_tells_something_or_nothing(told: Bytes) -> None:
+    result(told, CLIENT, BROKER)
+
+
+def test_nothing_is_told_behind_a_gap(broker: Path, authority: Authority) -> None:
+    client, server = contexts(broker, authority)
+    told = talk(client, server)
+    connection = Connection(0, Endpoint("10.0.0.4", 5), Endpoint("10.0.1.2", 9093), 0, True)
+    handshake = Handshake(connection, CLIENT)
+    handshake.feed(Gap(connection, BROKER, 0, 10, 0, "lost"))
+    for direction, data in told:
+        handshake.feed(Chunk(connection, direction, 0, data, [Piece(0, 0, 1, 0, 0)]))
+    assert handshake.over
+    assert handshake.result is None
+
+
+RECORDED: dict[bool, Bytes] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def recorded(broker: Path, authority: Authority) -> None:
+    RECORDED[True] = talk(*contexts(broker, authority))
+    RECORDED[False] = talk(*contexts(broker, None))
