@@ -26,6 +26,12 @@ _ZSTD_WINDOW: Final = 1 << 27
 """The largest window that `zstd -d` accepts without being told otherwise."""
 
 
+FREE_BYTES: Final = 64 << 20
+MOST_RATIO: Final = 1_000
+"""Of a compressed file: what it expands to beyond `FREE_BYTES`, by its own size. Captures get
+ten to a hundred times smaller; 3 KB of gzip in gzip can be gigabytes of zeros."""
+
+
 class Stream(Protocol):
     """What reading needs of a file."""
 
@@ -50,6 +56,47 @@ class Pushed:
         size = min(len(buffer), len(self._head))
         buffer[:size] = self._head[:size]
         self._head = self._head[size:]
+        return size
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+class Counted:
+    """A stream that counts its bytes."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.bytes = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """The stream's bytes."""
+        size = self._stream.readinto(buffer)
+        self.bytes += size or 0
+        return size
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+class Bounded:
+    """An uncompressed stream that ends where it is too much for its compressed bytes."""
+
+    def __init__(self, stream: Stream, compressed: Counted, name: str) -> None:
+        self._stream = stream
+        self._compressed = compressed
+        self._name = name
+        self._bytes = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Some bytes; raises CutShort beyond the limit."""
+        size = self._stream.readinto(buffer)
+        self._bytes += size or 0
+        if self._bytes > FREE_BYTES + MOST_RATIO * self._compressed.bytes:
+            what = f"expands to more than {MOST_RATIO} times its size"
+            raise CutShort(f"{self._name} {what}: the rest is left out")
         return size
 
     def close(self) -> None:

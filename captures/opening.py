@@ -12,7 +12,7 @@ from io import FileIO
 from typing import Final
 
 from captures.errors import CutShort, NotACapture
-from captures.inflate import Stream, inflate
+from captures.inflate import Bounded, Counted, Stream, inflate
 from captures.pcap import Pcap, size_of_header
 from captures.pcapng import Pcapng
 from captures.records import Format
@@ -94,19 +94,22 @@ def open_at(name: str, start: int) -> Stream:
 def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:
     """A stream of uncompressed bytes behind the first ones, these, and whether it was
     compressed."""
-    stream: Stream = opened or _File(name)
-    raw = stream
-    head = _head(stream)
+    raw: Stream = opened or _File(name)
+    head = _head(raw)
+    counted = Counted(raw)
+    inner = inflate(head, counted, spoken(name))
+    if inner is None:
+        return raw, head, False
     for _ in range(2):  # .gz in .zst exists; deeper is malice
-        inner = inflate(head, stream, spoken(name))
         if inner is None:
-            return stream, head, stream is not raw
-        stream = inner
+            break
+        stream: Stream = Bounded(inner, counted, spoken(name))
         try:
             head = _head(stream)
         except CutShort as error:
             stream.close()
             raise NotACapture(str(error)) from None
+        inner = inflate(head, stream, spoken(name))
     return stream, head, True
 
 

@@ -15,8 +15,9 @@ from dissectors.compression import decompress
 from dissectors.errors import DissectError, Malformed, TooLarge, Truncated
 from dissectors.record_reader import RECORD_LIMIT, Opened, Record
 
-MAX_DEPTH: Final = 3
-"""Message sets within message sets: no release writes more than one level, nothing needs more."""
+MAX_DEPTH: Final = 2
+"""Compressed message sets within each other. Brokers refuse a second level; one more is read, for
+whoever looks at such bytes wants to see what they are."""
 
 _INT: Final = struct.Struct(">i")
 

@@ -7,9 +7,11 @@ import errno
 import logging
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +24,7 @@ from proxy.options import Wish, proxy_options
 
 if TYPE_CHECKING:
     from proxy.control import Control
+    from proxy.directory import Address
     from proxy.faults import Fault
     from proxy.recorder import Recorder
     from proxy.server import KafkaProxy
@@ -157,6 +160,7 @@ class Running:
             self._end_watch()
             raise _ended(error) from error
         self._ready(made)
+        _look_up(made.nodes.upstreams)
         await self._wanted.wait()
         await made.stop(wish.grace_s)
         for task in tasks:
@@ -274,6 +278,22 @@ async def _stdin_ends() -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while await reader.read(1 << 16):
         pass
+
+
+def _look_up(addresses: list[Address]) -> None:
+    """Say which hosts have no address. The proxy stays: in containers names come later, and each
+    connection looks them up anew. In a thread that nobody waits for: a resolver may take a
+    minute."""
+
+    def look() -> None:
+        for each in addresses:
+            try:
+                socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError) as error:
+                why = getattr(error, "strerror", None) or error
+                say(f"upstream {each}: {why}; it is looked up again for each client")
+
+    threading.Thread(target=look, daemon=True).start()
 
 
 def _exit(control: Control) -> None:

@@ -291,7 +291,7 @@ def test_a_wrapper_that_holds_nonsense(inner: bytes | None, reason: str, left: i
 
 def test_message_sets_nested_deeper_than_anybody_writes_are_refused() -> None:
     data = ENTRY
-    for _ in range(3):
+    for _ in range(2):
         data = encode_message(1, Record(0, 1, None, compress(1, data), ()), 1)
     (entry,) = batches(data)
     assert isinstance(entry, Batch)
