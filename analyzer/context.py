@@ -71,6 +71,13 @@ class Context:
         port = endpoint.port
         return port in KAFKA_PORTS or port in self.decode_as or endpoint in self.brokers
 
+    def expects(self, connection: Connection) -> bool:
+        """Whether Kafka should be at an end of a connection, also by what brokers told of each
+        other: names cannot be compared with addresses, so the port has to do."""
+        return self.nodes.has_port(connection.b.port) or any(
+            map(self.is_broker, (connection.a, connection.b))
+        )
+
     def identify(self, connection: Connection, direction: int, frame: Frame) -> str:
         """The exchange id: 16 hexadecimal digits, equal for equal input."""
         file, at, _, _ = frame.parts[0]

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer import facts, fetch_sessions, nodes
+from analyzer.detect import HEADER_MISSING, NO_HEADER
 from analyzer.dissection import (
     PRODUCE,
     acks_of,
@@ -276,9 +277,7 @@ class Conversation:
 
     def _opaque(self, frame: Frame) -> None:
         """A frame of the client that is no request."""
-        reason = "no readable request header"
-        if frame.cut:
-            reason = f"the header is not in the capture ({frame.cut})"
+        reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
         size = frame.size
         undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
         self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))

@@ -2,96 +2,31 @@
 
 Composed and not copied, because packets do not end where messages do: so the streams are complete,
 with handshakes and no holes, and secrets are hidden. Times of first and last bytes stay.
+Connections without an exchange that tell why there is none (refused, TLS, HTTP, ...) come along
+with their first bytes, of which no contents stay.
 
 Two steps, for endless inputs do not fit into memory: `Cutting.add` notes where the bytes of an
-exchange stand, `Cutting.write` reads them again in the order of time. Sans-I/O, apart from the
-`Read` and `Sink` that it is given.
+exchange stand, `Cutting.write` reads them again in the order of time. `cut_rewrites` says what
+becomes of them, `cut_packets` makes the packets. Sans-I/O, apart from the `Read` and `Sink` that it
+is given.
 """
 
 from __future__ import annotations
 
-import heapq
 from array import array
-from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from analyzer import secrets
 from analyzer.columns import Frames, Read
+from analyzer.cut_packets import ENDS, OPENS, REPEATS, Packets
+from analyzer.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
 from analyzer.model import Exchange, Frame
-from analyzer.offline import BROKER_LEG
-from analyzer.redaction import Redaction
-from captures.build import MAX_MSS, MSS, Composer
-from captures.model import Closed, Connection, Endpoint, Opened
-from captures.tcp import ACK, FIN, MASK, RST, SYN
-from captures.write import PcapngWriter, Sink
-
-TOKEN: Final = -2
-OPAQUE: Final = -1
-"""In the column of api keys: a raw SASL token, and bytes without a readable header."""
-
-ISN_STEP: Final = 0x2545F49
-"""Connections begin at different sequence numbers, so that one on reused ports is a new one."""
-
-
-class Rewrite(Protocol):
-    """What becomes of frames and addresses on their way out."""
-
-    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        """The payload to write; None to leave the frame out."""
-
-    def endpoint(self, endpoint: Endpoint) -> Endpoint:
-        """The address to write."""
-
-    def comment(self, text: str) -> str:
-        """The comment of an interface to write."""
-
-
-class Masked:
-    """Everything as it is, but for secrets."""
-
-    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        """The same payload with asterisks in place of secrets; None when nobody knows what it
-        is."""
-        if key == TOKEN:
-            return secrets.HIDDEN * len(payload)
-        if key < 0:
-            return None
-        hide = secrets.masked_response if side else secrets.masked_request
-        return hide(bytes(4) + payload, key, version)[4:]
-
-    def endpoint(self, endpoint: Endpoint) -> Endpoint:
-        """The same."""
-        return endpoint
-
-    def comment(self, text: str) -> str:
-        """The same."""
-        return text
-
-
-class Anonymous:
-    """Names and addresses become pseudonyms, contents asterisks; what cannot be read is left
-    out."""
-
-    def __init__(self) -> None:
-        self.redaction = Redaction("all")
-
-    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
-        """The redacted payload; None when it cannot be decoded."""
-        if key == TOKEN:
-            return secrets.HIDDEN * len(payload)
-        if key < 0:
-            return None
-        if side:
-            return self.redaction.response(payload, key, version)
-        return self.redaction.request(payload)
-
-    def endpoint(self, endpoint: Endpoint) -> Endpoint:
-        """Another address, the same port."""
-        return Endpoint(self.redaction.names.host(endpoint.host), endpoint.port)
-
-    def comment(self, text: str) -> str:
-        """Our proxy's own mark; whatever else people wrote goes."""
-        return text if text == BROKER_LEG else ""
+from analyzer.other_traffic import Head, OtherTraffic, Wanted
+from captures.build import MSS
+from captures.model import Closed, Connection, StreamEvent
+from captures.tcp import ACK, FIN, RST, SYN
+from captures.write import Sink
 
 
 class _End(NamedTuple):
@@ -122,14 +57,35 @@ class Cutting:
         """Direction of the requests, by connection."""
         self._index: dict[int, int] = {}
         self._ends: dict[int, list[_End]] = {}
+        self._last: dict[tuple[int, int], int] = {}
+        """Time of the last byte, by connection and side: ends come behind it."""
+        self._short: dict[tuple[int, int], int] = {}
+        """Bytes that its frames lack, likewise."""
+        self._seen: Counter[int] = Counter()
+        """Exchanges by number of the connection, chosen or not."""
+        self._added: Counter[int] = Counter()
+        """Chosen ones by index of the connection."""
+        self._heads: dict[int, list[Head]] = {}
+        """First bytes in other protocols, by index of the connection."""
+        self.others = OtherTraffic()
+        self.clients: set[str] = set()
+        """Addresses of the clients of what was chosen."""
         self.exchanges = 0
         self.left_out = 0
         """Exchanges of which a frame could not be written (see `Rewrite.frame`)."""
+        self.resent = 0
+        """Segments that came again on connections of which only a part was chosen."""
 
-    def watch(self, event: Opened | Closed) -> None:
-        """Take note of how connections end; for `Capture.watch`."""
+    def event(self, event: StreamEvent) -> None:
+        """Take note of how connections begin and end; for `Capture.listener`."""
         if isinstance(event, Closed):
             self.ended(event.connection.number, event.direction, event.how, event.time_ns)
+        self.others.event(event)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Take note that a connection is Kafka's; for `Capture.listener`."""
+        self._seen[exchange.connection.number] += 1
+        self.others.exchange(exchange)
 
     def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
         """The same of one that is known by its number."""
@@ -138,12 +94,17 @@ class Cutting:
 
     def add(self, exchange: Exchange) -> None:
         """Choose an exchange."""
+        self.clients.add(exchange.client.host)
+        if self.others.choose(exchange):
+            return
         self.exchanges += 1
         key = exchange.api_key
         if key is None:
             key = TOKEN if exchange.api else OPAQUE
         version = exchange.api_version or 0
-        connection = self._connection(exchange)
+        client = 0 if exchange.client == exchange.connection.a else 1
+        connection = self._connection(exchange.connection, client)
+        self._added[connection] += 1
         for side, message in enumerate((exchange.request, exchange.response)):
             if message is not None:
                 self._note(message.frame, side, key, version, exchange.number, connection)
@@ -152,6 +113,11 @@ class Cutting:
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
     ) -> None:
         self._places.extend(self._frames.extend([(frame, None)]))
+        place = (connection, side)
+        self._last[place] = max(frame.last_ns, self._last.get(place, 0))
+        if frame.cut and frame.cut != "end":
+            short = frame.size - len(frame.payload)
+            self._short[place] = self._short.get(place, 0) + short
         self._times.append(frame.first_ns)
         self._sides.append(side)
         self._keys.append(key)
@@ -159,14 +125,34 @@ class Cutting:
         self._numbers.append(number)
         self._of.append(connection)
 
-    def _connection(self, exchange: Exchange) -> int:
-        connection = exchange.connection
+    def _connection(self, connection: Connection, client: int) -> int:
         found = self._index.get(connection.number)
         if found is None:
             found = self._index[connection.number] = len(self._connections)
             self._connections.append(connection)
-            self._clients.append(0 if exchange.client == connection.a else 1)
+            self._clients.append(client)
         return found
+
+    def _is_whole(self, index: int) -> bool:
+        """Whether all exchanges of a connection were chosen."""
+        return self._seen[self._connections[index].number] == self._added[index]
+
+    def add_others(
+        self,
+        expected: Callable[[Connection], bool] = lambda _: False,
+        wanted: Wanted = lambda *_: False,
+    ) -> int:
+        """Choose connections without an exchange, when all exchanges are chosen: those whose rows
+        were, and `wanted` ones where Kafka is `expected`. How many they are."""
+        count = 0
+        for beginning in self.others.kept(expected, wanted):
+            kafka = beginning.client is not None
+            if kafka and beginning.connection.number not in self._index:
+                continue
+            index = self._connection(beginning.connection, beginning.client or 0)
+            self._heads[index] = beginning.heads
+            count += not kafka
+        return count
 
     def write(
         self,
@@ -182,21 +168,6 @@ class Cutting:
         _Writing(self, sink, read, rewrite or Masked(), dict(comments or {}), mss).run()
 
 
-class _Segment(NamedTuple):
-    """A packet that waits for its time."""
-
-    time_ns: int
-    order: int
-    """Ties keep the order in which they were made."""
-    connection: int
-    direction: int
-    flags: int
-    payload: bytes
-    lost: int
-    """Bytes behind the payload that the capture never had."""
-    comment: str
-
-
 class _Writing:
     """One pass over what was chosen."""
 
@@ -210,15 +181,11 @@ class _Writing:
         mss: int,
     ) -> None:
         self._cut = cutting
-        self._writer = PcapngWriter(sink)
+        endpoint, comment = rewrite.endpoint, rewrite.comment
+        self._packets = Packets(sink, cutting._connections, mss, endpoint, comment)
         self._read = read
         self._rewrite = rewrite
         self._comments = comments
-        self._mss = min(mss, MAX_MSS)
-        self._interfaces: dict[str, int] = {}
-        self._composers: dict[int, Composer] = {}
-        self._heap: list[_Segment] = []
-        self._order = 0
         self._last: dict[tuple[int, int], int] = {}
         """Time of the last byte, by connection and direction: streams do not go back."""
         self._dropped: set[int] = set()
@@ -226,29 +193,78 @@ class _Writing:
 
     def run(self) -> None:
         cut = self._cut
-        self._handshakes_and_ends()
+        for index in range(len(cut._connections)):
+            self._open(index)
+            self._close(index)
+            self._put_heads(index)
         for number in sorted(range(len(cut._times)), key=self._place):
-            self._flush(cut._times[number])
+            self._packets.flush(cut._times[number])
             self._put(number)
-        self._flush(None)
+        self._packets.flush()
         cut.left_out = len(self._dropped)
 
     def _place(self, number: int) -> tuple[int, int, int, int]:
         cut = self._cut
         return (cut._times[number], cut._of[number], cut._sides[number], number)
 
-    def _handshakes_and_ends(self) -> None:
-        for index, connection in enumerate(self._cut._connections):
-            if connection.handshake:
-                rtt = connection.handshake_ns or 0
-                start = connection.first_ns
-                self._push(start, index, 0, SYN)
-                self._push(start + rtt // 2, index, 1, SYN | ACK)
-                self._push(start + rtt, index, 0, ACK)
-            for end in self._cut._ends.get(connection.number, []):
-                flags = (FIN if end.how == "fin" else RST) | ACK
-                if end.direction is not None:
-                    self._push(end.time_ns, index, end.direction, flags)
+    def _open(self, index: int) -> None:
+        connection = self._cut._connections[index]
+        if not connection.handshake:
+            return
+        start, rtt = connection.first_ns, connection.handshake_ns or 0
+        ends = self._cut._ends.get(connection.number, [])
+        back = connection.packets[1] - connection.duplicates[1]
+        refused = any(end.direction == 1 and end.how == "rst" for end in ends)
+        answered = connection.used or (back > 0 and not refused)
+        push = self._packets.push
+        if connection.packets[0]:
+            push(start, index, 0, SYN, rank=OPENS)
+        if answered:
+            push(start + rtt // 2, index, 1, SYN | ACK, rank=OPENS)
+        if connection.used:
+            push(start + rtt, index, 0, rank=OPENS)
+        elif not answered and not ends and connection.last_ns > start:
+            # Of SYNs that nobody answered the first and the last have a time.
+            push(connection.last_ns, index, 0, SYN, rank=OPENS, again=True)
+
+    def _close(self, index: int) -> None:
+        cut, push = self._cut, self._packets.push
+        connection, client = cut._connections[index], cut._clients[index]
+        ends = [each for each in cut._ends.get(connection.number, []) if each.direction is not None]
+        last = [cut._last.get((index, way ^ client), 0) for way in (0, 1)]
+        over = min((each.time_ns for each in ends), default=connection.last_ns)
+        for way in (0, 1):
+            missing = connection.gap_bytes[way] - cut._short.get((index, way ^ client), 0)
+            if missing > 0 and last[way]:
+                push(max(over, last[way]), index, way, missing=missing, rank=REPEATS)
+            again = connection.retransmissions[way]
+            if again and not (last[way] and cut._is_whole(index)):
+                cut.resent += again
+                continue
+            for number in range(1, again + 1):
+                # When they came nobody kept: the last one of a connection that went dead last.
+                time_ns = last[way] + max(0, over - last[way]) * number // again
+                push(time_ns, index, way, again=True, rank=REPEATS)
+        if connection.used and not ends and connection.last_ns > max(last):
+            push(connection.last_ns, index, client, rank=REPEATS)
+        for end in ends:
+            assert end.direction is not None
+            flags = (FIN if end.how == "fin" else RST) | ACK
+            time_ns = max(end.time_ns, last[end.direction])
+            push(time_ns, index, end.direction, flags, rank=ENDS)
+
+    def _put_heads(self, index: int) -> None:
+        """First bytes in another protocol, in the packets they came in."""
+        heads, mss = self._cut._heads.get(index, []), self._packets.mss
+        for way in (0, 1):
+            mine = [head for head in heads if head.direction == way]
+            data = self._rewrite.other(b"".join(head.data for head in mine))
+            at = 0
+            for head in mine:
+                for start in range(at, at + len(head.data), mss):
+                    part = data[start : min(start + mss, at + len(head.data))]
+                    self._packets.push(head.time_ns, index, way, payload=part)
+                at += len(head.data)
 
     def _put(self, number: int) -> None:
         """Cut a frame into segments: the first at its first time, the others at its last."""
@@ -262,6 +278,7 @@ class _Writing:
         if payload is None:
             self._dropped.add(exchange)
             return
+        # What the sender never sent before its connection ended is missing in no capture.
         lost = frame.size - len(frame.payload)
         data = (len(payload) + lost).to_bytes(4, "big") + payload
         direction = cut._clients[index] ^ side
@@ -272,63 +289,17 @@ class _Writing:
         comment = self._comments.pop(exchange, "")
         at = 0
         while at < len(data):
-            size = self._mss
+            size = self._packets.mss
             if not at and last > first and frame.parts:
                 # Two times take two packets.
                 size = min(size, frame.parts[0].size, len(data) - 1)
             part = data[at : at + max(size, 1)]
-            missing = lost if at + len(part) == len(data) else 0
-            self._push(
-                last if at else first, index, direction, ACK, part, missing, "" if at else comment
+            self._packets.push(
+                last if at else first,
+                index,
+                direction,
+                payload=part,
+                short=lost if at + len(part) == len(data) and frame.cut != "end" else 0,
+                comment="" if at else comment,
             )
             at += len(part)
-
-    def _push(
-        self,
-        time_ns: int,
-        connection: int,
-        direction: int,
-        flags: int,
-        payload: bytes = b"",
-        lost: int = 0,
-        comment: str = "",
-    ) -> None:
-        self._order += 1
-        segment = _Segment(
-            time_ns, self._order, connection, direction, flags, payload, lost, comment
-        )
-        heapq.heappush(self._heap, segment)
-
-    def _flush(self, until_ns: int | None) -> None:
-        """Write what comes before that time; everything for None."""
-        heap = self._heap
-        while heap and (until_ns is None or heap[0].time_ns <= until_ns):
-            segment = heapq.heappop(heap)
-            composer = self._composer(segment.connection)
-            data = composer.packet(segment.direction, segment.flags, segment.payload)
-            interface = self._interface(self._cut._connections[segment.connection])
-            self._writer.packet(data, segment.time_ns, interface=interface, comment=segment.comment)
-            for at in range(0, segment.lost, MAX_MSS):
-                # As a capture with a short snaplen shows bytes that it does not hold.
-                size = min(MAX_MSS, segment.lost - at)
-                data = composer.packet(segment.direction, ACK, bytes(size))
-                head = data[: len(data) - size]
-                self._writer.packet(head, segment.time_ns, interface=interface, length=len(data))
-
-    def _composer(self, index: int) -> Composer:
-        found = self._composers.get(index)
-        if found is None:
-            connection = self._cut._connections[index]
-            ends = (self._rewrite.endpoint(end) for end in (connection.a, connection.b))
-            isn = index * ISN_STEP & MASK
-            composer = Composer(*ends, mss=self._mss, isn=(isn, isn))
-            found = self._composers[index] = composer
-        return found
-
-    def _interface(self, connection: Connection) -> int:
-        comment = self._rewrite.comment(connection.interface_comment)
-        found = self._interfaces.get(comment)
-        if found is None:
-            name = f"cut{len(self._interfaces)}"
-            found = self._interfaces[comment] = self._writer.interface(name, comment=comment)
-        return found

@@ -48,6 +48,13 @@ _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
 
 UNKNOWN: Final = "bytes that are no Kafka request"
 
+NO_HEADER: Final = "no readable request header"
+HEADER_MISSING: Final = "the header is not in the capture"
+"""Reasons of unreadable frames on connections that are Kafka's."""
+
+MAX_FRAME: Final = 512 * 1024 * 1024
+"""A larger size is announced by no Kafka client."""
+
 
 def describe(data: Data) -> str:
     """What bytes that are not Kafka look like."""
@@ -61,9 +68,41 @@ def describe(data: Data) -> str:
             return f"not a Kafka request: it announces a size of {size}"
         if size == 0:
             return "not a Kafka request: an empty frame"
-        if size > 512 * 1024 * 1024:
+        if size > MAX_FRAME:
             return f"not a Kafka request: it announces a size of {size} bytes"
     return UNKNOWN
+
+
+def is_other(reason: str) -> bool:
+    """Whether the reason of an opaque row says that its whole connection is not Kafka's."""
+    return not reason.startswith((NO_HEADER, HEADER_MISSING))
+
+
+def is_tls(data: Data) -> bool:
+    """Whether a TLS record starts here."""
+    return _SIGNS[0][0].match(data[:16]) is not None
+
+
+def sign_of(data: Data) -> bytes:
+    """The first bytes by which another protocol is known: a method of HTTP, say. Empty where
+    nothing but a size can be told."""
+    head = bytes(data[:16])
+    found = (pattern.match(head) for pattern, _ in _SIGNS)
+    return next((each.group() for each in found if each is not None), b"")
+
+
+def stand_in(data: Data) -> bytes:
+    """Bytes that may stand in place of the first ones without their content: with asterisks behind
+    them `describe` calls them the same kind of thing, and `look` takes them for Kafka no more than
+    the original."""
+    sign = sign_of(data)
+    if sign or len(data) < 4:
+        return sign
+    (size,) = _SIZE.unpack_from(data)
+    if size < 0:
+        return _SIZE.pack(-1)
+    # Four asterisks are a size beyond all limits.
+    return b"" if size > MAX_FRAME else _SIZE.pack(min(size, ord("*")))
 
 
 def look(data: Data, kafka_port: bool) -> Look:

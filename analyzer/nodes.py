@@ -28,10 +28,15 @@ class NodeAddresses:
 
     def __init__(self) -> None:
         self._addresses: dict[int, str] = {}
+        self._ports: set[int] = set()
 
     def learn(self, node: int, host: str | None, port: int, *, replace: bool = True) -> None:
         """Take note of an address; negative ids and empty hosts say that there is none."""
-        if node < 0 or not host or port <= 0 or (node in self._addresses and not replace):
+        if node < 0 or not host or port <= 0:
+            return
+        if port < 1 << 16:
+            self._ports.add(port)
+        if node in self._addresses and not replace:
             return
         if node in self._addresses or len(self._addresses) < MAX_NODES:
             self._addresses[node] = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -39,6 +44,10 @@ class NodeAddresses:
     def get(self, node: int) -> str | None:
         """The address, None while it is not known."""
         return self._addresses.get(node)
+
+    def has_port(self, port: int) -> bool:
+        """Whether some node was said to listen on that port."""
+        return port in self._ports
 
     def node_at(self, address: str, port: int) -> int | None:
         """The node that was told to be there; by its port alone when only one node has it, for

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self, TypeAlias
+from typing import Final, Literal, Protocol, Self, TypeAlias
 
 from analyzer.context import Context
 from analyzer.conversations import Conversations
@@ -20,7 +20,7 @@ from analyzer.model import Exchange
 from analyzer.rows import row_of
 from analyzer.session import Session
 from captures import CutShort, Source, Spool, open_inputs, streams
-from captures.model import Closed, Opened
+from captures.model import Closed, Opened, StreamEvent
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
@@ -34,6 +34,16 @@ TOGETHER: Final = 64
 
 FINGERPRINT_BYTES: Final = 64 * 1024
 """Of a file's head: times and sequence numbers of its first packets make it unlike any other."""
+
+
+class Listener(Protocol):
+    """Who wants to know all that happens on connections, beside the exchanges."""
+
+    def event(self, event: StreamEvent) -> None:
+        """What happened, before what follows of it is told."""
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Every exchange, before it is told."""
 
 
 class Capture:
@@ -50,6 +60,7 @@ class Capture:
         self.legs = legs
         self.watch: Callable[[Opened | Closed], None] | None = None
         """Told of beginnings and ends of connections, whatever they carry."""
+        self.listener: Listener | None = None
         self.damage: CutShort | None = None
         """What cut the input short, once that is known."""
 
@@ -76,13 +87,18 @@ class Capture:
         feed = self._conversations.feed
         names = self.context.names
         both = self.legs == "both"
+        listener = self.listener
         try:
             for event in streams(self.source):
                 if not both and event.connection.interface_comment == BROKER_LEG:
                     continue
                 if self.watch is not None and isinstance(event, Opened | Closed):
                     self.watch(event)
+                if listener is not None:
+                    listener.event(event)
                 for exchange in feed(event):
+                    if listener is not None:
+                        listener.exchange(exchange)
                     if exchange.api_key == FETCH:
                         learn_from_log(exchange, names)
                     yield exchange
@@ -92,7 +108,11 @@ class Capture:
 
     def in_flight(self) -> list[Exchange]:
         """What is without an answer now that no more is read; also after ctrl+c in `exchanges`."""
-        return self._conversations.finish()
+        found = self._conversations.finish()
+        if self.listener is not None:
+            for exchange in found:
+                self.listener.exchange(exchange)
+        return found
 
     def session(self) -> Session:
         """All exchanges as columns. Bodies are read and decoded again when they are looked at, so

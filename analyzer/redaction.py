@@ -28,6 +28,10 @@ from dissectors.registry import (
     Decoded,
     decode_request,
     decode_response,
+    layout_of,
+    read_layout,
+    read_request_header,
+    request_header_version,
     write_layout,
 )
 from dissectors.schema import Field
@@ -79,10 +83,22 @@ class Redaction:
         except DissectError:
             return None
 
+    def unread_request(self, payload: bytes) -> bytes | None:
+        """A request of which only the header can be read, because the rest is missing or wrong:
+        asterisks in place of its body; None when not even that can be."""
+        try:
+            head = read_request_header(payload)
+            layout = layout_of("RequestHeader", request_header_version(*head[:2]))
+            header, end = read_layout(layout, payload)
+            written = write_layout(layout, self.body(layout, header))
+        except DissectError:
+            return None
+        return written + b"*" * (len(payload) - end)
+
     def _payload(self, decoded: Decoded, payload: bytes) -> bytes | None:
         rest = payload[decoded.end :]
-        if rest and self.level != "none":
-            return None
+        if self.level != "none":
+            rest = b"*" * len(rest)
         header = self.body(decoded.header_layout, decoded.header)
         body = self.body(decoded.layout, decoded.body)
         if header == decoded.header and body == decoded.body:

@@ -1,6 +1,7 @@
 """Records without what people put into them: keys, values and headers become asterisks of the same
-length; offsets, times, producers and codecs stay, checksums are set right. Control records stay,
-as far as they are what Kafka writes: transaction markers, leaders, voters."""
+length; offsets, times, producers and codecs stay. Checksums are set right, but for those that were
+wrong: that a batch is damaged is no secret. Control records stay, as far as they are what Kafka
+writes: transaction markers, leaders, voters."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from dissectors.batches import CODEC_MASK, CONTROL, HEADER_SIZE, Batch, Partial, batches
+from dissectors.batches import CODEC_MASK, CONTROL, HEADER_SIZE, Batch, Partial, batches, crc_ok
 from dissectors.compression import OUTPUT_LIMIT, compress, decompress
 from dissectors.errors import DissectError
 from dissectors.internal import decode_control
@@ -29,6 +30,8 @@ CONTROL_KEY: Final = 4
 """Bytes of a control record's key: version and type."""
 _MAGIC_END: Final = 17
 """Offset, size, checksum or leader epoch, and the magic, in all formats."""
+_CRC_AT: Final = 17
+"""Of batches."""
 
 
 def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = None) -> bytes:
@@ -81,7 +84,11 @@ def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes
     length = HEADER_SIZE - 12 + len(packed)
     head = whole[:8] + struct.pack(">i", length) + whole[12:HEADER_SIZE]
     written = head + packed
-    return with_right_crc(written, batch._replace(at=0, size=len(written)))
+    new = batch._replace(at=0, size=len(written))
+    sealed = with_right_crc(written, new)
+    if crc_ok(data, batch):
+        return sealed
+    return sealed[:_CRC_AT] + bytes([sealed[_CRC_AT] ^ 1]) + sealed[_CRC_AT + 1 :]
 
 
 def _plain(record: Record, keys: bool, names: Change | None) -> Record:
@@ -131,7 +138,8 @@ def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: i
         return whole[:at] + STAR * (len(whole) - at)
     body = whole[16:at] + _sized(stars(key) if keys else key) + _sized(value)
     size = len(body) + 4
-    return whole[:8] + struct.pack(">iI", size, zlib.crc32(body)) + body
+    crc = zlib.crc32(body) ^ (not crc_ok(data, batch))
+    return whole[:8] + struct.pack(">iI", size, crc) + body
 
 
 def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:

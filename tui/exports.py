@@ -125,6 +125,7 @@ class Job:
             yield seen
         for end in list(self._store.ends):
             cutting.ended(*end)
+        cutting.add_others()
         comments = dict.fromkeys(self._notes.marked, "marked")
         for number, text in self._notes.comments.items():
             comments[number] = f"marked; {text}" if number in comments else text

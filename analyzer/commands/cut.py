@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,9 @@ from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.targets import refuse_inputs
 from analyzer.terminal import say
 from captures.build import MAX_MSS, MSS
+
+if TYPE_CHECKING:
+    from analyzer.cut import Cutting
 
 
 @click.command()
@@ -38,7 +43,9 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
     from analyzer.commands.reading import INTERRUPTED, Reading
-    from analyzer.cut import Anonymous, Cutting, Masked
+    from analyzer.cut import Cutting
+    from analyzer.cut_choice import Choice
+    from analyzer.cut_rewrites import Anonymous, Masked
     from analyzer.filter import compile_filter
     from analyzer.filter_bind import fields_of
     from analyzer.filter_known import MARKS, Known
@@ -54,7 +61,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
         raise click.UsageError("nothing is marked: `kafkascope open` kept nothing beside the input")
     cutting = Cutting()
     with Reading(wish, spool=True, known=known) as reading:
-        reading.capture.watch = cutting.watch
+        reading.capture.listener = cutting
         refuse_inputs(str(path), wish.inputs)
         try:
             for _, exchange in reading.rows():
@@ -62,18 +69,37 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
                 del exchange  # its bodies may be large, and are read again below
         except KeyboardInterrupt:
             reading.code = INTERRUPTED
+        context = reading.capture.context
+        choice = Choice(reading.wanted, cutting.clients, *reading.span())
+        others = cutting.add_others(context.expects, choice)
         rewrite = Anonymous() if anonymize else Masked()
         with PrivateFile(path) as file:
             comments = known.comments if known is not None and not anonymize else None
             read = reading.capture.source.read
             cutting.write(file, read, rewrite=rewrite, comments=comments, mss=mss)
         if not wish.quiet:
-            kept = cutting.exchanges - cutting.left_out
-            say(f"{kept} exchanges written to {path}")
-            if cutting.left_out:
-                why = "nobody can tell what is in them"
-                say(f"{cutting.left_out} exchanges left out: {why}")
+            for line in _said(cutting, others, path):
+                say(line)
         return reading.finish()
+
+
+def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
+    """What was written, and what was not."""
+    from analyzer.findings.view import plural
+
+    kept = plural(cutting.exchanges - cutting.left_out, "exchange")
+    if others:
+        kept += f" and {plural(others, 'connection')} without any (failed, TLS, other protocols)"
+    yield f"{kept} written to {path}"
+    if cutting.left_out:
+        yield f"{plural(cutting.left_out, 'exchange')} left out: nobody can tell what is in them"
+    elsewhere, beyond = cutting.others.elsewhere, cutting.others.beyond
+    if elsewhere:
+        yield f"{plural(elsewhere, 'connection')} left out: without Kafka, and not to its ports"
+    if beyond:
+        yield f"not looked at, for there were too many: {plural(beyond, 'connection')}"
+    if cutting.resent:
+        yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
 
 
 def _target(wish: Wish) -> Path:

@@ -19,7 +19,7 @@ from analyzer import rows
 from analyzer.commands.options import Wish
 from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
 from analyzer.detect import UNKNOWN
-from analyzer.filter import compile_filter
+from analyzer.filter import Bound, compile_filter
 from analyzer.filter_bind import fields_of
 from analyzer.filter_known import FOUND, MARKS, Known
 from analyzer.model import Exchange
@@ -89,6 +89,8 @@ class Reading:
         self.told = 0
         """Exchanges seen, wanted or not."""
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
+        self._last_ns = 0
+        """The last exchange, where a range counts from it."""
         self._sides: set[str] = set()
         """Which sides of Kafka's connections were heard."""
         self._holes = False
@@ -187,6 +189,23 @@ class Reading:
             if wanted(row, exchange):
                 yield row, exchange
 
+    @property
+    def wanted(self) -> Bound | None:
+        """The filter; None without one."""
+        return self._filter.bound
+
+    def span(self) -> tuple[int | None, int | None]:
+        """The time range that is asked for, now that the exchanges are read; None for no limit."""
+        begin, end = self.wish.begin, self.wish.end
+        if not self.told:
+            # Nothing to count from.
+            return None, None
+        first, last = self.first_ns, self._last_ns
+        return (
+            None if begin is None else begin.of(first, last),
+            None if end is None else end.of(first, last),
+        )
+
     def _needs_end(self) -> bool:
         marks = (self.wish.begin, self.wish.end)
         return any(mark is not None and mark.kind == "end" for mark in marks)
@@ -205,7 +224,7 @@ class Reading:
                 yield row, exchange
 
     def _within_end(self, pairs: list[Told]) -> Iterator[Told]:
-        last_ns = max((row.time_ns for row, _ in pairs), default=0)
+        last_ns = self._last_ns = max((row.time_ns for row, _ in pairs), default=0)
         begin, end = self.wish.begin, self.wish.end
         for row, exchange in pairs:
             if begin is not None and row.time_ns < begin.of(self.first_ns, last_ns):

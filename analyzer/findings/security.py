@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from analyzer.detect import is_other
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
@@ -109,9 +110,9 @@ class Security(Detector):
         key = row.api_key
         if row.state == "opaque" and exchange.request is not None:
             connection = exchange.connection
-            kind = row.reason.partition(",")[0].partition(":")[0]
-            if kind.startswith("no readable") or "not in the capture" in kind:
+            if not is_other(row.reason):
                 return
+            kind = row.reason.partition(",")[0].partition(":")[0]
             odd = self.odd[(connection.number, connection.first_ns, kind)]
             odd.see(row)
             odd.words.add((host_of(row.client_address), row.broker_address))

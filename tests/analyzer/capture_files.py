@@ -11,10 +11,14 @@ from tests.analyzer.wire import BROKER, CLIENT, MS, START
 
 
 def capture_file(
-    path: Path, frames: Sequence[tuple[str, bytes]], *, snaplen: int | None = None
+    path: Path,
+    frames: Sequence[tuple[str, bytes]],
+    *,
+    snaplen: int | None = None,
+    port: int = BROKER.port,
 ) -> Path:
     """Write a capture of ("client" or "broker", bytes), a millisecond apart."""
-    composer = Composer(CLIENT, BROKER)
+    composer = Composer(CLIENT, BROKER._replace(port=port))
     with path.open("wb") as file:
         writer = PcapngWriter(file)
         writer.interface("eth0")

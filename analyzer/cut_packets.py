@@ -1,0 +1,151 @@
+"""Packets of many connections, composed in the order of time.
+
+What a reader of captures knows of a connection beside its bytes is kept as well: how it was opened,
+what was sent again, what the capture lacks. Sans-I/O, apart from the `Sink` that it is given.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from captures.build import MAX_MSS, Composer
+from captures.model import Connection, Endpoint
+from captures.tcp import ACK, MASK, SYN
+from captures.write import PcapngWriter, Sink
+
+ISN_STEP: Final = 0x2545F49
+"""Connections begin at different sequence numbers, so that one on reused ports is a new one."""
+
+OPENS, CARRIES, REPEATS, ENDS = range(4)
+"""Ranks of packets of the same time: a FIN may have come with the last bytes."""
+
+REPEATED: Final = 16
+"""Bytes of a segment that is sent again: as many as a reader needs to see that it is."""
+MAX_JUMP: Final = 32 << 20
+"""Sequence numbers that readers still believe when bytes are missing."""
+
+
+class _Packet(NamedTuple):
+    """A packet that waits for its time."""
+
+    time_ns: int
+    rank: int
+    order: int
+    """Ties keep the order in which they were made."""
+    connection: int
+    direction: int
+    flags: int
+    payload: bytes
+    short: int
+    """Bytes behind the payload that the packet had and the capture has not."""
+    missing: int
+    """Bytes behind it of which the capture has no packet."""
+    comment: str
+    again: bool
+    """The SYN, or the last bytes, once more."""
+
+
+class Packets:
+    """A file of packets; `push` in any order, but none before the time of a `flush`."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        connections: list[Connection],
+        mss: int,
+        endpoint: Callable[[Endpoint], Endpoint],
+        comment: Callable[[str], str],
+    ) -> None:
+        """`endpoint`, `comment`: what becomes of addresses, and of comments of interfaces."""
+        self.mss = min(mss, MAX_MSS)
+        self._writer = PcapngWriter(sink)
+        self._connections = connections
+        self._endpoint, self._comment = endpoint, comment
+        self._interfaces: dict[str, int] = {}
+        self._composers: dict[int, Composer] = {}
+        self._heap: list[_Packet] = []
+        self._order = 0
+        self._latest: dict[tuple[int, int], tuple[int, bytes]] = {}
+        """Sequence number and bytes of the last segment, by connection and direction."""
+
+    def push(
+        self,
+        time_ns: int,
+        connection: int,
+        direction: int,
+        flags: int = ACK,
+        payload: bytes = b"",
+        *,
+        short: int = 0,
+        missing: int = 0,
+        comment: str = "",
+        rank: int = CARRIES,
+        again: bool = False,
+    ) -> None:
+        """Have a packet wait for its time. `connection`: its index."""
+        self._order += 1
+        place = (time_ns, rank, self._order, connection, direction)
+        packet = _Packet(*place, flags, payload, short, missing, comment, again)
+        heapq.heappush(self._heap, packet)
+
+    def flush(self, until_ns: int | None = None) -> None:
+        """Write what comes before that time; everything without."""
+        heap = self._heap
+        while heap and (until_ns is None or heap[0].time_ns < until_ns):
+            self._write(heapq.heappop(heap))
+
+    def _write(self, packet: _Packet) -> None:
+        composer = self._composer(packet.connection)
+        interface = self._interface(self._connections[packet.connection])
+        way, time_ns = packet.direction, packet.time_ns
+        if packet.missing:
+            for at in range(0, packet.missing, MAX_JUMP):
+                # The other side's acknowledgement tells of them.
+                composer.lose(way, min(MAX_JUMP, packet.missing - at))
+                self._writer.packet(composer.packet(1 - way, ACK), time_ns, interface=interface)
+            return
+        if packet.again:
+            data = self._repeated(packet, composer)
+        else:
+            if packet.payload:
+                kept = packet.payload[-REPEATED:]
+                start = composer.next[way] + len(packet.payload) - len(kept)
+                self._latest[packet.connection, way] = (start, kept)
+            data = composer.packet(way, packet.flags, packet.payload)
+        self._writer.packet(data, time_ns, interface=interface, comment=packet.comment)
+        for at in range(0, packet.short, MAX_MSS):
+            # As a capture with a short snaplen shows bytes that it does not hold.
+            size = min(MAX_MSS, packet.short - at)
+            data = composer.packet(way, ACK, bytes(size))
+            head = data[: len(data) - size]
+            self._writer.packet(head, time_ns, interface=interface, length=len(data))
+
+    def _repeated(self, packet: _Packet, composer: Composer) -> bytes:
+        way, following = packet.direction, composer.next[packet.direction]
+        start, payload = self._latest.get((packet.connection, way), (following, b""))
+        if packet.flags & SYN:
+            start, payload = following - 1, b""
+        composer.next[way] = start & MASK
+        data = composer.packet(way, packet.flags, payload)
+        composer.next[way] = following
+        return data
+
+    def _composer(self, index: int) -> Composer:
+        found = self._composers.get(index)
+        if found is None:
+            connection = self._connections[index]
+            ends = (self._endpoint(end) for end in (connection.a, connection.b))
+            isn = index * ISN_STEP & MASK
+            composer = Composer(*ends, mss=self.mss, isn=(isn, isn))
+            found = self._composers[index] = composer
+        return found
+
+    def _interface(self, connection: Connection) -> int:
+        comment = self._comment(connection.interface_comment)
+        found = self._interfaces.get(comment)
+        if found is None:
+            name = f"cut{len(self._interfaces)}"
+            found = self._interfaces[comment] = self._writer.interface(name, comment=comment)
+        return found
