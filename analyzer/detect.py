@@ -101,8 +101,8 @@ def stand_in(data: Data) -> bytes:
     (size,) = _SIZE.unpack_from(data)
     if size < 0:
         return _SIZE.pack(-1)
-    # Four asterisks are a size beyond all limits.
-    return b"" if size > MAX_FRAME else _SIZE.pack(min(size, ord("*")))
+    # Four asterisks are a size beyond all limits; behind a size they would be a hidden token.
+    return b"" if size > MAX_FRAME else (_SIZE.pack(min(size, ord("*"))) + b"-")[: len(data)]
 
 
 def look(data: Data, kafka_port: bool) -> Look:
