@@ -9,13 +9,15 @@ import pytest
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.pseudonyms import Pseudonyms
-from analyzer.redaction import Redaction
+from analyzer.redaction import LEVELS, Redaction
 from dissectors.compression import compress, decompress
+from dissectors.embedded.groups import subscription
 from dissectors.record_redaction import redacted_records
 from dissectors.record_writer import encode_batch, encode_message_set
 from dissectors.records import Partial, Record, batches, crc_ok, open_batch
 from dissectors.registry import decode_request, decode_response, layout_of
 from dissectors.values import Uuid
+from tests.analyzer.unique_words import Filler
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
 
@@ -149,3 +151,61 @@ def test_sizes_stay_with_names_of_the_same_length():
     layout = layout_of("DeleteTopicsRequest", 3)
     body = {"topic_names": ["orders", "payments"], "timeout_ms": 5}
     assert redaction.body(layout, body) == {"topic_names": ["topic1", "topic--2"], "timeout_ms": 5}
+
+
+def test_formats_inside_of_bytes_stay_readable_with_other_names() -> None:
+    redaction, filler = Redaction("all"), Filler()
+    layout = layout_of("JoinGroupRequest", 9)
+    out = redaction.body(layout, filler.body(layout) | {"protocol_type": "consumer"})
+    found = subscription(out["protocols"][0]["metadata"], "consumer", "stream")
+    assert found is not None
+    assert (found.kind, found.note) == ("ConsumerProtocolSubscription", "")
+    assert found.body["topics"][0].startswith("topic-")
+    assert found.body["rack_id"].startswith("rack-")
+    assert found.body["user_data"]["version"] == 11
+    layout = layout_of("DescribeGroupsResponse", 6)
+    out = redaction.body(layout, filler.body(layout))
+    (member,) = out["groups"][0]["members"]
+    found = subscription(member["member_metadata"], "connect", "")
+    assert found is not None
+    assert found.body["allocation"]["assigned"][0]["connector"].startswith("connector-")
+
+
+def test_user_data_that_is_of_no_known_format_goes() -> None:
+    redaction = Redaction("all")
+    layout = layout_of("ConsumerProtocolSubscription", 3)
+    body = {
+        "topics": [],
+        "user_data": b'{"host": "secret"}',
+        "owned_partitions": [],
+        "generation_id": 1,
+        "rack_id": None,
+    }
+    assert redaction.body(layout, body)["user_data"] == b"*" * 18
+
+
+def test_synonyms_of_a_config_that_the_broker_calls_sensitive_are_hidden_at_every_level() -> None:
+    layout = layout_of("DescribeConfigsResponse", 4)
+    filler = Filler()
+    body = filler.body(layout)
+    config = body["results"][0]["configs"][0]
+    config |= {"name": "plugin.thing", "is_sensitive": True, "documentation": None}
+    config["synonyms"][0] |= {"name": "plugin.thing"}
+    value = config["synonyms"][0]["value"]
+    for level in LEVELS:
+        (result,) = Redaction(level).body(layout, body)["results"]
+        assert result["configs"][0]["synonyms"][0]["value"] == "*" * len(value)
+
+
+@pytest.mark.parametrize("attributes", [0, 0x20])
+def test_a_batch_that_says_to_be_control_hides_no_values(attributes: int) -> None:
+    data = encode_batch([RECORDS[0]], attributes=attributes)
+    assert b"a-value" not in redacted_records(data)
+
+
+def test_what_kafka_writes_into_control_batches_stays() -> None:
+    marker = Record(0, 1000, b"\0\0\0\1", b"\0\0\0\0\0\7", ())
+    data = encode_batch([marker], attributes=0x20)
+    for names in (None, Redaction("all").body):
+        (row,) = opened(redacted_records(data, keys=True, names=names))
+        assert (row.key, row.value) == (marker.key, marker.value)
