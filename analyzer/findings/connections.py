@@ -28,11 +28,19 @@ class Lives(Detector):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "short-connections",
+            "connection-churn",
             "warning",
             "a client opens connection after connection",
             "Make one client object and keep it: each connection costs threads, memory, TLS and "
             "SASL handshakes on the broker.",
+            brief="{n} short connection|{n} short connections",
+        ),
+        Rule(
+            "apiversions-loop",
+            "warning",
+            "a client connects, asks for ApiVersions, closes, and does it again",
+            "A readiness probe that is too eager, or a client that cannot use what it is told: "
+            "each connection costs the broker a handshake. Probe every ten seconds or more.",
             brief="{n} short connection|{n} short connections",
         ),
         Rule(
@@ -90,27 +98,37 @@ class Lives(Detector):
     def _many(self, line: Line, own: list[Line], view: View) -> Iterator[Finding]:
         count, rate, life = line["connections"], line["per_minute"] or 0, line["life"]
         short = life is not None and life <= limit("connections.life")
-        opened = [each["opened"] for each in own]
-        span = max(opened) - min(opened)
-        lasting = span >= limit("connections.span") or count >= limit("connections.burst")
         if count < limit("connections.short") or rate < limit("connections.rate") or not short:
             return
-        if not lasting or not line["requests"]:
-            return
-        idle = f", {line['idle']} of them without any work" if line["idle"] else ""
+        asking = [each for each in own if each["phase"] == "versions"]
+        often = (
+            f"{safe(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
+            f"with a median life of {duration(life)}"
+        )
         refused = sum(_refused(each) for each in own)
         ends = f"; brokers closed or refused {refused:,} of them" if refused else ""
         innocent = count - refused < limit("connections.short")
-        yield self._of(
-            "short-connections",
-            f"{safe(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
-            f"with a median life of {duration(life)} and {line['per_connection']:.1f} requests "
-            f"each{idle}{ends}",
-            own,
-            view,
-            severity="note" if innocent else None,
-            advice=ENDED_THERE if innocent else "",
-        )
+        severity: Severity | None = "note" if innocent else None
+        advice = ENDED_THERE if innocent else ""
+        if 100 * len(asking) >= limit("connections.asking") * count:
+            yield self._of(
+                "apiversions-loop",
+                f"{often}, and asked for nothing but ApiVersions on {len(asking):,} of them{ends}",
+                own,
+                view,
+                severity=severity,
+                advice=advice,
+            )
+        elif _churns(own, line["per_connection"]):
+            idle = f", {line['idle']} of them without any work" if line["idle"] else ""
+            yield self._of(
+                "connection-churn",
+                f"{often} and {line['per_connection']:.1f} requests each{idle}{ends}",
+                own,
+                view,
+                severity=severity,
+                advice=advice,
+            )
 
     def _lossy(self, line: Line, own: list[Line], view: View) -> Iterator[Finding]:
         lost = line["retransmissions"]
@@ -156,6 +174,30 @@ class Lives(Detector):
             advice=advice,
             about=[("client", safe(who))] if who else [],
         )
+
+
+def _churns(own: list[Line], requests: float) -> bool:
+    """Whether connections come one after the other for as long as there is something to do, as
+    those of a client that is made anew for each use; at its start a program opens many, too."""
+    opened = [each["opened"] for each in own]
+    span = max(opened) - min(opened)
+    if not requests:
+        return False
+    if span >= limit("connections.span") or len(own) >= limit("connections.burst"):
+        return True
+    used = sorted(
+        each["opened"]
+        for each in own
+        if each["phase"] == "work"
+        and each["end"] == "client fin"
+        and each["life"] is not None
+        and each["life"] <= limit("connections.use")
+    )
+    return (
+        len(used) >= limit("connections.short")
+        and used[-1] - used[0] >= limit("connections.while")
+        and requests <= limit("connections.few")
+    )
 
 
 def _refused(line: Line) -> bool:

@@ -28,7 +28,13 @@ class Explanation(NamedTuple):
 
 
 LOST: Final = ("unanswered", "no-answer-yet", "late-answer")
-AGAIN: Final = ("lookup-storm", "short-connections", "address-never-used", *LOST)
+AGAIN: Final = (
+    "address-never-used",
+    "apiversions-loop",
+    "connection-churn",
+    "lookup-storm",
+    *LOST,
+)
 """What a client does that cannot work: it asks, connects and tries again."""
 GROUP: Final = (
     "rebalance-expired",
@@ -62,7 +68,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("tls-failed",),
-        ("tls-opaque", "short-connections"),
+        ("tls-opaque", "apiversions-loop", "connection-churn"),
         ("host",),
         "a client that cannot finish the handshake tries again",
     ),

@@ -84,6 +84,14 @@ LIMITS: Final[dict[str, Limit]] = {
         "programs open many when they start; those that go on make one for each use",
     ),
     "connections.burst": Limit(100, "count", "so many are too many however short the capture is"),
+    "connections.asking": Limit(90, "percent", "of connections: nothing but ApiVersions on them"),
+    "connections.use": Limit(SECOND, "ns", "a connection that is made for one use is gone at once"),
+    "connections.while": Limit(
+        5 * SECOND, "ns", "those of a start come within a second or two, and stay"
+    ),
+    "connections.few": Limit(
+        4, "count", "requests of a connection on average: ApiVersions, Metadata and one use"
+    ),
     "connections.life": Limit(10 * SECOND, "ns", "clients keep connections for minutes and hours"),
     "network.retransmissions": Limit(
         2, "percent", "of packets; healthy networks of data centers stay far below 0.1"

@@ -74,10 +74,10 @@ def test_throttling_links_to_the_error_of_topic_changes_only_there() -> None:
 
 def test_connections_that_brokers_end_are_not_for_the_client_to_keep() -> None:
     """kafka-python with a wrong password on half of its connections."""
-    (finding,) = of("short-connections", "sasl")
+    (finding,) = of("connection-churn", "sasl")
     assert finding.severity == "note"
     assert "brokers closed or refused 10 of them" in finding.text
     assert "one client object" not in finding.advice
-    (own,) = of("short-connections", "short-connections")
+    (own,) = of("apiversions-loop", "short-connections")
     assert own.severity == "warning"
-    assert "one client object" in own.advice
+    assert "probe" in own.advice

@@ -23,8 +23,6 @@ MISSED: Final = {
     "advertised-host-java",
     "advertised-host-librdkafka",
     "advertised-port-java",
-    "apiversions-loop",
-    "client-per-message-librdkafka",
     "client-too-old-librdkafka",
     "codec-zstd-java11",
     "codec-zstd-kafkajs",
