@@ -63,14 +63,14 @@ def test_every_module_writes_through_the_one_place() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Captures, some of them in files of hostile names."""
     place = tmp_path_factory.mktemp("hostile")
-    hostile(SAMPLES / "shop.pcap.zst", place / "shop.pcapng")
+    hostile(SAMPLES / "demo.pcap.zst", place / "demo.pcapng")
     hostile(SAMPLES / "transactions.pcap", place / "named\x1b[31m\nkafkascope: forged\u202e.pcapng")
     return place
 
 
 @pytest.fixture(scope="module")
 def shop(folder: Path) -> str:
-    return str(folder / "shop.pcapng")
+    return str(folder / "demo.pcapng")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 from analyzer.terminal import out, say, stdout_bytes
 from captures.private import PrivateFile
 
-SAMPLE: Final = "shop.pcap.zst"
+SAMPLE: Final = "demo.pcap.zst"
 SHOWN: Final = 20
 HINTS: Final = (
     ("which client breaks on Kafka 4?", "kafkascope clients {} --for 4.0"),
@@ -86,9 +87,16 @@ def _save(path: Path, target: str) -> int:
     with PrivateFile(where, shared=True) as file:
         file.write(packed if where.suffix == ".zst" else data)
     say(f"the demo capture is in {where}; next:")
-    for question, command in HINTS:
-        say(f"  {command.format(where):<48} {question}", bare=True)
+    for line in _hints(str(where)):
+        say(line, bare=True)
     return 0
+
+
+def _hints(name: str) -> list[str]:
+    """The commands to go on with, one below the other, and what each answers."""
+    lines = [(command.format(shlex.quote(name)), question) for question, command in HINTS]
+    width = max(len(command) for command, _ in lines)
+    return [f"  {command:<{width}}  {question}" for command, question in lines]
 
 
 def _print(path: Path) -> int:
@@ -98,6 +106,6 @@ def _print(path: Path) -> int:
     code = _code(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
     out()
     out("kafkascope demo --save demo.pcap    writes this capture; then:")
-    for question, command in HINTS:
-        out(f"  {command.format('demo.pcap'):<48} {question}")
+    for line in _hints("demo.pcap"):
+        out(line)
     return code

@@ -12,7 +12,7 @@ from analyzer.commands.capture import capture
 from analyzer.offline import open_capture
 from captures.errors import NotAllowed
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 
 def program(monkeypatch: pytest.MonkeyPatch, code: str) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ from tests.analyzer.wire import beat, heartbeat
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
-SHOP = SAMPLES / "shop.pcap.zst"
+SHOP = SAMPLES / "demo.pcap.zst"
 TROUBLES = Path(__file__).parent / "captures"
 SMALL = 20_000
 ALL = [SHOP, *(path for path in sorted(TROUBLES.rglob("*.pcap*")) if path.stat().st_size < SMALL)]

@@ -77,7 +77,7 @@ def test_names_that_grow_without_end_are_refused() -> None:
         spelled_out("@a6", saved | {"a0": "wait"})
 
 
-SAMPLE = str(Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap")
+SAMPLE = str(Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap")
 
 
 @pytest.fixture

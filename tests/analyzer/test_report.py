@@ -30,7 +30,7 @@ from tests.interop.needs import need
 from tui.cli import main
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
-SHOP = SAMPLES / "shop.pcap.zst"
+SHOP = SAMPLES / "demo.pcap.zst"
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
@@ -121,7 +121,7 @@ def test_light_dark_and_paper_are_styled(page: str) -> None:
 
 def test_markdown_has_the_same_findings(tmp_path: Path) -> None:
     text = made(tmp_path, SHOP, name="r.md")
-    assert text.startswith("# Kafka traffic: `shop.pcap.zst`")
+    assert text.startswith("# Kafka traffic: `demo.pcap.zst`")
     assert "172.17.0.4:29092" in text
     assert "## Consumer groups" in text
 
@@ -129,7 +129,7 @@ def test_markdown_has_the_same_findings(tmp_path: Path) -> None:
 def test_all_names_can_be_hidden(tmp_path: Path) -> None:
     for name in ("r.html", "r.md"):
         text = made(tmp_path, SHOP, "--redact", "all", name=name)
-        for word in ("legacy", "billing", "orders", "10.0.2.", "172.17.", "shop.pcap"):
+        for word in ("legacy", "billing", "orders", "10.0.2.", "172.17.", "demo.pcap"):
             assert word not in text, word
         assert "client-1" in text.replace("\\-", "-")
 
@@ -147,7 +147,7 @@ def counted(path: Path, *, hides: bool) -> Facts:
         return collect(reading, Disguise(reading.capture.context.names) if hides else None)
 
 
-@pytest.mark.parametrize("name", ["shop.pcap.zst", "rebalance.pcap", "transactions.pcap"])
+@pytest.mark.parametrize("name", ["demo.pcap.zst", "rebalance.pcap", "transactions.pcap"])
 def test_a_report_with_other_names_tells_the_same(name: str) -> None:
     plain, other = (counted(SAMPLES / name, hides=hides) for hides in (False, True))
     found = [sorted((f.name, f.severity, f.count) for f in x.found) for x in (plain, other)]

@@ -149,7 +149,7 @@ def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
 ) -> None:
     path = tmp_path / "damaged.pcap"
     random = Random(seed)
-    data = bytearray(SAMPLES[0].parent.joinpath("demo.pcap").read_bytes())
+    data = bytearray(SAMPLES[0].parent.joinpath("libraries.pcap").read_bytes())
     for _ in range(120):
         data[random.randrange(5_000, len(data))] = random.randrange(256)
     path.write_bytes(data)

@@ -20,7 +20,7 @@ REBALANCE = str(SAMPLES / "rebalance.pcap")
 TRANSACTIONS = str(SAMPLES / "transactions.pcap")
 OLD = str(SAMPLES / "java-old.pcap")
 CLUSTER = str(SAMPLES / "cluster.pcap.gz")
-DEMO = str(SAMPLES / "demo.pcap")
+DEMO = str(SAMPLES / "libraries.pcap")
 
 TABLES = (
     ("stats", "apis"),

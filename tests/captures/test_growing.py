@@ -9,7 +9,7 @@ from pathlib import Path
 from captures import Source
 from captures.growing import Pace, being_written
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 
 def _sources(paths: list[Path]) -> tuple[Pace, Source, Source]:

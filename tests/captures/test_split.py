@@ -148,7 +148,7 @@ def test_a_huge_block_that_nobody_wants_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("size", [1000, 50_000, 1 << 30])
-@pytest.mark.parametrize("name", ["demo.pcap", "cluster.pcap.gz"])
+@pytest.mark.parametrize("name", ["libraries.pcap", "cluster.pcap.gz"])
 def test_samples(name: str, size: int) -> None:
     path = SAMPLES / name
     with Source([str(path)]) as source:

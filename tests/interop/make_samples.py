@@ -46,7 +46,7 @@ class Sample:
 
 LIST = (
     Sample(
-        "demo",
+        "libraries",
         "4.4.0",
         (
             ("java-4.4.0", (scenarios.codecs,)),
@@ -188,7 +188,7 @@ def readme() -> str:
         "other nodes of a cluster 100 and 200 higher. What the clients wrote and read is in",
         "`tests/interop/truth/`, and `tests/interop/test_samples.py` compares.",
         "",
-        "`shop.pcap.zst` is what `kafkascope demo` shows: three brokers of 3.9.2 and some twenty",
+        "`demo.pcap.zst` is what `kafkascope demo` shows: three brokers of 3.9.2 and some twenty",
         "clients in network namespaces, each with one mistake that people make",
         "(`tests/interop/demo/`). The libraries are real; `inventory-sync` and `prometheus` are a",
         "few lines of ours: no library asks the wrong leader for ever or speaks HTTP to brokers.",

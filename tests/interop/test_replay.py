@@ -78,10 +78,10 @@ def test_what_4_answers_differently(fresh: Cluster) -> None:
 @pytest.mark.parametrize("fresh", [("4.4.0", 1)], indirect=True, ids=["4.4"])
 def test_nothing_is_changed_unasked(fresh: Cluster) -> None:
     """Without --allow-writes only what reads is sent, and missing topics are one sentence."""
-    code, lines, said = replay("demo.pcap", fresh)
+    code, lines, said = replay("libraries.pcap", fresh)
     assert code == 2
     assert "create it, or give --create-topics" in said
-    code, lines, said = replay("demo.pcap", fresh, "--create-topics", "--speed", "max")
+    code, lines, said = replay("libraries.pcap", fresh, "--create-topics", "--speed", "max")
     skipped = {each["api"] for each in lines if each["schema"] == "replay-skipped/1"}
     assert {"Produce", "JoinGroup", "CreateTopics", "InitProducerId"} <= skipped
     assert summary(lines)["sent"] > 0

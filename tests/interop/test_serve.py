@@ -30,21 +30,21 @@ pytestmark = pytest.mark.interop
 Record = Callable[[str, str], Recording]
 
 OWN = {
-    "java-4.4.0": "demo",
+    "java-4.4.0": "libraries",
     "java-0.10.2.2": "java-old",
     "librdkafka": "librdkafka",
     "kafka-python": "kafka-python",
     "aiokafka": "aiokafka",
 }
 """Client -> a sample that it made."""
-OTHERS = {"franz-go": "demo", "kafkajs": "demo", "librdkafka": "kafka-python"}
+OTHERS = {"franz-go": "libraries", "kafkajs": "libraries", "librdkafka": "kafka-python"}
 """Client -> a sample that another one made."""
 RECORDED = ("franz-go", "kafkajs")
 """Clients without a sample: their captures are made with a broker, for the long test."""
 RELEASE = "4.4.0"
-TOO_OLD = {("java-0.10.2.2", name) for name in ("demo", "aiokafka", *RECORDED)}
+TOO_OLD = {("java-0.10.2.2", name) for name in ("libraries", "aiokafka", *RECORDED)}
 """Kafka 4 does not serve the versions that this client has."""
-QUIET = {**OWN, **dict.fromkeys(RECORDED, "demo")}
+QUIET = {**OWN, **dict.fromkeys(RECORDED, "libraries")}
 MOST_PER_SECOND = 20
 TROUBLE = re.compile(r"\b(error|critical|fatal|traceback|exception)\b", re.IGNORECASE)
 NO_TROUBLE = re.compile(r"Reconfiguration failed: No configuration found")

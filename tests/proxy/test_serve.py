@@ -25,7 +25,7 @@ def test_error_codes_have_the_names_of_the_protocol():
 
 
 def test_every_handler_is_for_an_api():
-    model, library, capture = library_of("demo.pcap")
+    model, library, capture = library_of("libraries.pcap")
     try:
         broker = Broker(model, library, {1: ("127.0.0.1", 1)})
         assert set(broker.handlers) | LOGIN <= {api.name for api in APIS.values()}
@@ -59,7 +59,7 @@ def test_captured_answers_have_our_addresses_and_others_are_said():
         assert any("DescribeLogDirs" in line for line in told)
         await peer.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_strangers_get_a_sentence_and_hurt_nobody(sent, said):
         assert versions["api_keys"]
         await good.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_a_version_that_is_not_served_falls_back():
@@ -97,7 +97,7 @@ def test_a_version_that_is_not_served_falls_back():
         assert answer[4:6] == struct.pack(">h", 35)
         await peer.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_a_request_that_nobody_made_gets_the_nearest_answer_and_a_line_that_says_so():
@@ -154,7 +154,7 @@ def test_topics_can_be_made_written_and_deleted():
         assert problems(told) == []
         await peer.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_a_producer_that_is_back_fences_the_one_before():
@@ -172,11 +172,11 @@ def test_a_producer_that_is_back_fences_the_one_before():
         assert (new["error_code"], new["producer_epoch"]) == (0, second["producer_epoch"] + 1)
         await peer.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_without_an_api_versions_answer_everything_that_needs_no_answer_is_offered():
-    model, library, capture = library_of("demo.pcap")
+    model, library, capture = library_of("libraries.pcap")
     try:
         model.versions.clear()
         model.asked.clear()
@@ -217,7 +217,7 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
             decoded = Decoded(name, 0, {}, body, 0, 0, "", layout, layout)
             await broker.answer(api_named(name).key, 0, "client", decoded)
 
-    model, library, capture = library_of("demo.pcap")
+    model, library, capture = library_of("libraries.pcap")
     monkeypatch.setattr("proxy.serve.broker.asyncio.sleep", sleep)
     try:
         asyncio.run(ask())
@@ -271,7 +271,7 @@ main()
 
 
 def test_whoever_has_the_address_may_end_it_at_once():
-    command = [sys.executable, "-c", HASTY, "serve", SAMPLES / "demo.pcap"]
+    command = [sys.executable, "-c", HASTY, "serve", SAMPLES / "libraries.pcap"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "0 requests answered" in done.stderr

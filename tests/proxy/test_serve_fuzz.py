@@ -11,7 +11,7 @@ from proxy.serve import groups
 from tests.proxy.mutations import requests, wrong_request
 from tests.proxy.served import peer_of, with_server
 
-SAMPLE_NAMES = ("demo.pcap", "rebalance.pcap", "transactions.pcap", "librdkafka.pcap")
+SAMPLE_NAMES = ("libraries.pcap", "rebalance.pcap", "transactions.pcap", "librdkafka.pcap")
 AT_ONCE = 20
 """Requests of a connection that does not wait for answers."""
 

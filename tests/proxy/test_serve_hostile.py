@@ -40,7 +40,7 @@ GRACE_S = 0.02
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[Model, Library, dict[int, tuple[str, int]]]]:
     """What a broker answers from."""
-    model, library, capture = library_of("demo.pcap")
+    model, library, capture = library_of("libraries.pcap")
     yield model, library, {node: ("127.0.0.1", 9000 + node) for node in model.nodes}
     capture.close()
 
@@ -142,7 +142,7 @@ def test_a_request_that_does_not_arrive_ends(monkeypatch: pytest.MonkeyPatch) ->
         drip.close()
         writer.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_memory_for_all_requests_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_memory_for_all_requests_together_is_bounded(monkeypatch: pytest.MonkeyP
         else:
             raise AssertionError(told)
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_a_flood_of_connections_is_told_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_a_flood_of_connections_is_told_once_in_a_while(monkeypatch: pytest.Monk
             raise AssertionError("there is no room for a client although others have left")
         await good.close()
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None:
@@ -215,4 +215,4 @@ def test_clients_that_speak_tls_get_it_and_others_a_line(tmp_path: Path) -> None
         await until(lambda: any("TLS failed" in line for line in told))
         await good.close()
 
-    asyncio.run(with_server("demo.pcap", use, tls=context))
+    asyncio.run(with_server("libraries.pcap", use, tls=context))

@@ -100,7 +100,7 @@ def test_only_users_are_served_when_there_are_some(mechanism):
         assert any("Metadata before a login" in line for line in told)
         assert not any("wrong" in line or USERS["alice"] in line for line in told)
 
-    asyncio.run(with_server("demo.pcap", use, users=USERS))
+    asyncio.run(with_server("libraries.pcap", use, users=USERS))
 
 
 def test_old_clients_send_bare_tokens():
@@ -127,4 +127,4 @@ def test_old_clients_send_bare_tokens():
         assert any("the password of 'alice'" in line for line in told)
         writer.close()
 
-    asyncio.run(with_server("demo.pcap", use, users=USERS))
+    asyncio.run(with_server("libraries.pcap", use, users=USERS))

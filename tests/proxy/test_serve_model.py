@@ -84,7 +84,7 @@ def test_any_exchanges_make_a_cluster_that_answers(found: list[Any]) -> None:
 
 @pytest.mark.parametrize("share", [0.01, 0.13, 0.5, 0.77, 0.999])
 def test_a_capture_that_is_cut_is_served_as_far_as_it_goes(share, tmp_path, monkeypatch):
-    whole = (SAMPLES / "demo.pcap").read_bytes()
+    whole = (SAMPLES / "libraries.pcap").read_bytes()
     (tmp_path / "cut.pcap").write_bytes(whole[: int(len(whole) * share)])
     monkeypatch.setattr("tests.proxy.served.SAMPLES", tmp_path)
     model, _, capture = library_of("cut.pcap")

@@ -126,7 +126,7 @@ def test_a_client_that_comes_is_told_once() -> None:
         assert "1.2" in line
         assert "\x1b" not in line
 
-    asyncio.run(with_server("demo.pcap", use))
+    asyncio.run(with_server("libraries.pcap", use))
 
 
 def test_a_flood_of_different_lines_is_cut() -> None:

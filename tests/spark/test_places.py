@@ -19,7 +19,7 @@ from tests.analyzer.pipeline.kit import check_against_export, made
 from tests.spark.environments import environment
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
-NAMES = ("demo.pcap", "cluster.pcap.gz", "sasl.pcap")
+NAMES = ("libraries.pcap", "cluster.pcap.gz", "sasl.pcap")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_objects_are_read_as_files_are(spark: Any, bucket: str, tmp_path: Path) 
 def test_globs_and_what_is_not_there(bucket: str) -> None:
     found = listed([f"s3://traces/day=*/*.pcap?{bucket}"])
     assert [name.partition("?")[0].rpartition("/")[2] for name in found] == [
-        "demo.pcap",
+        "libraries.pcap",
         "sasl.pcap",
     ]
     for missing in ("day=2", "day=1/*.cap", "day=1/nothing.pcap"):

@@ -75,7 +75,7 @@ class ReadScene:
         return self.filter
 
     def input_name(self) -> str:
-        return "demo.pcap"
+        return "libraries.pcap"
 
     def show_filter(self, text: str) -> None:
         self.shown.append(text)

@@ -19,7 +19,7 @@ SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
 @pytest.fixture(scope="session")
 def store() -> Store:
-    capture = open_capture([SAMPLES / "demo.pcap"])
+    capture = open_capture([SAMPLES / "libraries.pcap"])
     found = Store(capture.source.read, capture.context)
     for exchange in capture.exchanges():
         found.add(exchange)

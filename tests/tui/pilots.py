@@ -57,7 +57,7 @@ def run(
     without being asked for."""
 
     async def main() -> None:
-        app = ScopeApp(StillFeed(store), "demo.pcap", **options)
+        app = ScopeApp(StillFeed(store), "libraries.pcap", **options)
         app.few = few
         async with app.run_test(size=size) as pilot:
             await idle(app, pilot)

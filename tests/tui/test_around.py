@@ -11,7 +11,7 @@ from tui.around import around
 from tui.notes import Notes
 from tui.store import Store
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 
 class Growing(Store):

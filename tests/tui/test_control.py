@@ -21,7 +21,7 @@ SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
 @pytest.fixture(scope="module")
 def demo() -> ReadScene:
-    return ReadScene(SAMPLES / "demo.pcap")
+    return ReadScene(SAMPLES / "libraries.pcap")
 
 
 class FakeProxy:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from textual.widgets._toast import Toast
+from zstandard import ZstdDecompressor
 
 from analyzer.offline import open_capture
 from tests.tui.pilots import idle, text_of
@@ -39,6 +40,30 @@ def run(*words: str) -> str:
 
 def test_it_ships_and_is_small() -> None:
     assert capture().stat().st_size < LIMIT_BYTES
+
+
+def test_one_name_is_one_capture(saved: Path, tmp_path: Path) -> None:
+    """What it writes is the sample of that name, and no other sample has it."""
+    samples = ROOT / "captures" / "samples"
+    assert [path.name for path in samples.glob("demo*")] == [capture().name] == ["demo.pcap.zst"]
+    packed = (samples / "demo.pcap.zst").read_bytes()
+    assert saved.read_bytes() == ZstdDecompressor().decompress(packed)
+    again = tmp_path / "again.pcap.zst"
+    assert CliRunner().invoke(main, ["demo", "--save", str(again)]).exit_code == 0
+    assert again.read_bytes() == packed
+
+
+@pytest.mark.parametrize("name", ["a.pcap", "a folder/with a much longer name than usual.pcap"])
+def test_what_to_do_next_stands_in_columns(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    told = CliRunner().invoke(main, ["demo", "--save", str(path)])
+    starts = set()
+    for question, command in HINTS:
+        (line,) = (line for line in told.stderr.splitlines() if line.endswith(question))
+        assert line.strip().startswith(command.format(shlex.quote(str(path))) + "  ")
+        starts.add(line.index(question))
+    assert len(starts) == 1
 
 
 def test_without_a_terminal_it_lists_and_says_what_next() -> None:

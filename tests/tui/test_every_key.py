@@ -95,7 +95,7 @@ def test_menus_of_exports_and_fixtures(store: Store) -> None:
         await pilot.pause()
         prompt = app.query_one("#prompt")
         assert prompt.has_focus
-        assert prompt.value == "demo-fixtures"
+        assert prompt.value == "libraries-fixtures"
         await pilot.press("escape", "8")
         await pilot.pause()
         assert app.host.number == 8
@@ -106,7 +106,7 @@ def test_menus_of_exports_and_fixtures(store: Store) -> None:
 @pytest.mark.parametrize("size", [(160, 50), (20, 5)], ids=str)
 def test_leaving_from_anywhere(store: Store, size: tuple[int, int]) -> None:
     async def main() -> int | None:
-        app = ScopeApp(StillFeed(store), "demo.pcap")
+        app = ScopeApp(StillFeed(store), "libraries.pcap")
         async with app.run_test(size=size) as pilot:
             await pilot.press("7", "Q")
         return app.return_code

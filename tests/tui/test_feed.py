@@ -38,7 +38,7 @@ def read_all(feed: ProcessFeed, seconds: float = LONG) -> Store:
 
 
 def test_what_arrives_equals_what_was_read(store: Store) -> None:
-    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
     try:
         found = read_all(feed)
         assert len(found) == len(store)
@@ -64,7 +64,7 @@ def ends_of(path: Path) -> list[tuple[int | None, str, int]]:
 
 
 def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> None:
-    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
     target = tmp_path / "out.pcapng"
     try:
         found = read_all(feed)
@@ -72,7 +72,7 @@ def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> 
         assert list(job.run())
     finally:
         feed.close()
-    before, after = ends_of(SAMPLES / "demo.pcap"), ends_of(target)
+    before, after = ends_of(SAMPLES / "libraries.pcap"), ends_of(target)
     assert after
     assert {end[1] for end in before} == {end[1] for end in after}
     assert len(after) == len(before)
@@ -92,7 +92,7 @@ def test_where_frames_are_is_on_disk_without_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
     try:
         store = read_all(feed)
         assert list(tmp_path.iterdir()) == []
@@ -119,7 +119,7 @@ def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
 
 def test_a_cut_file_shows_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcap"
-    path.write_bytes((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+    path.write_bytes((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
     feed = ProcessFeed([str(path)])
     try:
         found = read_all(feed)
@@ -135,7 +135,7 @@ def test_a_reader_that_waits_for_packets_stops_when_told() -> None:
     feed = ProcessFeed(["-"], stdin=ours)
     os.close(ours)
     try:
-        os.write(theirs, (SAMPLES / "demo.pcap").read_bytes()[:60_000])
+        os.write(theirs, (SAMPLES / "libraries.pcap").read_bytes()[:60_000])
         until = time.monotonic() + LONG
         while len(feed.store) < 20:
             assert time.monotonic() < until
@@ -155,7 +155,7 @@ def test_a_reader_that_dies_leaves_its_rows() -> None:
     feed = ProcessFeed(["-"], stdin=ours)
     os.close(ours)
     try:
-        os.write(theirs, (SAMPLES / "demo.pcap").read_bytes()[:60_000])
+        os.write(theirs, (SAMPLES / "libraries.pcap").read_bytes()[:60_000])
         until = time.monotonic() + LONG
         while len(feed.store) < 20:
             assert time.monotonic() < until
@@ -181,7 +181,7 @@ def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
         f"os.write(json.loads(sys.argv[1])['results'], {SIZE.pack(1000) + b'half of it'!r})\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    feed = ProcessFeed([str(SAMPLES / "demo.pcap")])
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
     try:
         assert "ended early (exit code 0)" in read_all(feed).progress.failure
     finally:
@@ -189,7 +189,7 @@ def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
 
 
 def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_path: Path) -> None:
-    sample = (SAMPLES / "demo.pcap").read_bytes()
+    sample = (SAMPLES / "libraries.pcap").read_bytes()
     path = tmp_path / "kept.pcap"
     ours, theirs = os.pipe()
     feed = ProcessFeed(["-"], stdin=ours, output=str(path), limit=100)
@@ -221,7 +221,7 @@ def _told(feed: ProcessFeed, what: Callable[[Store], bool], seconds: float = LON
 
 def test_a_file_that_is_written_is_followed(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "growing.pcap"
-    data = (SAMPLES / "demo.pcap").read_bytes()
+    data = (SAMPLES / "libraries.pcap").read_bytes()
     with path.open("wb") as file:
         file.write(data[:100_001])
         file.flush()
@@ -249,7 +249,7 @@ def test_a_file_that_is_written_is_followed(tmp_path: Path, store: Store) -> Non
 def test_following_ends_when_told_and_a_record_half_written_is_no_damage(tmp_path: Path) -> None:
     path = tmp_path / "growing.pcap"
     with path.open("wb") as file:
-        file.write((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+        file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
         file.flush()
         feed = ProcessFeed([str(path)])
         try:
@@ -266,7 +266,7 @@ def test_following_ends_when_told_and_a_record_half_written_is_no_damage(tmp_pat
 def test_a_followed_file_whose_reader_dies_leaves_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "growing.pcap"
     with path.open("wb") as file:
-        file.write((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+        file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
         file.flush()
         feed = ProcessFeed([str(path)])
         try:
@@ -284,7 +284,7 @@ def test_a_followed_file_whose_reader_dies_leaves_its_rows(tmp_path: Path) -> No
 def reader_of(results: int, spool: int) -> dict[str, Any]:
     """What a reader of a capture is told, which gets no commands."""
     return {
-        "inputs": [str(SAMPLES / "demo.pcap")],
+        "inputs": [str(SAMPLES / "libraries.pcap")],
         "ports": [],
         "legs": "client",
         "results": results,

@@ -24,13 +24,13 @@ from tui.screens.picker import Picker
 from tui.store import Store
 from tui.views.help import HelpScreen
 
-DEMO = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+DEMO = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 Steps = Callable[[ScopeApp, Any], Awaitable[None]]
 
 
 def run(store: Store, steps: Steps, size: tuple[int, int] = (160, 50), **options: Any) -> ScopeApp:
-    app = ScopeApp(StillFeed(store), "demo.pcap", **options)
+    app = ScopeApp(StillFeed(store), "libraries.pcap", **options)
 
     async def main() -> None:
         async with app.run_test(size=size) as pilot:
@@ -46,7 +46,7 @@ def test_digits_choose_screens_and_q_goes_back(store: Store) -> None:
         await pilot.press("3")
         await counted(app, pilot)
         screen = text_of(app)
-        assert "demo.pcap   Clients" in screen
+        assert "libraries.pcap   Clients" in screen
         assert "librdkafka-reader" in screen
         assert "q back" in screen
         await pilot.press("6", "4")
@@ -185,7 +185,7 @@ def test_another_file_and_the_same_again(
         await pilot.press("ctrl+o", "enter")
         await pilot.pause()
         assert app.wanted is None
-        await pilot.press("ctrl+o", *"demo", "down", "enter")
+        await pilot.press("ctrl+o", *"libraries", "down", "enter")
 
     assert run(store, open_).wanted == str(DEMO)
 

@@ -60,7 +60,7 @@ def test_filters_know_what_is_ignored(store: Store) -> None:
 
 def test_ignoring_and_taking_back(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
-    path.write_bytes((SAMPLES / "demo.pcap").read_bytes())
+    path.write_bytes((SAMPLES / "libraries.pcap").read_bytes())
     with open_capture([path]) as capture:
         store = Store(capture.source.read, capture.context)
         for exchange in capture.exchanges():
@@ -102,7 +102,7 @@ def test_ignoring_and_taking_back(tmp_path: Path) -> None:
 
 
 def test_a_topic_id_gets_a_name_by_hand(tmp_path: Path) -> None:
-    with open_capture([SAMPLES / "demo.pcap"]) as capture:
+    with open_capture([SAMPLES / "libraries.pcap"]) as capture:
         # Another context: nothing tells it the names of topics.
         store = Store(capture.source.read, Context())
         for exchange in capture.exchanges():
@@ -147,7 +147,7 @@ def test_wrong_names_in_the_file_are_told(tmp_path: Path) -> None:
 
 
 def test_notes_that_are_odd_are_kept_as_they_are(store: Store, tmp_path: Path) -> None:
-    kept = tmp_path / "demo.pcap.notes.json"
+    kept = tmp_path / "libraries.pcap.notes.json"
     odd = [
         {"id": "no hex at all !!", "marked": True},
         {"id": "0011223344556677", "comment": "half a letter: \udcff"},

@@ -14,7 +14,7 @@ from tui.notes import Notes
 from tui.store import Store
 from tui.views.page import Page
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 
 def test_orders_by_a_column_and_back(store: Store) -> None:
@@ -144,7 +144,7 @@ def test_the_cursor_comes_back_when_half_a_filter_had_left_its_exchange_out(stor
 
 
 def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "demo.pcap.kafkascope.json"
+    path = tmp_path / "libraries.pcap.kafkascope.json"
 
     async def mark(app, pilot):
         await pilot.press("e", "m", "down", "semicolon", *"look here", "enter")
@@ -301,7 +301,7 @@ def test_goes_to_a_time(store: Store) -> None:
     ("choice", "wanted"),
     [
         ("json", '"api":"ApiVersions"'),
-        ("command", "kafkascope show demo.pcap 1"),
+        ("command", "kafkascope show libraries.pcap 1"),
         ("filter", "api == ApiVersions"),
         ("hexadecimal", "00"),
         ("hex dump", "00000000  "),

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tui.cli import main
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 COMMANDS = {
     "ls": ["ls", SAMPLE],

@@ -20,7 +20,7 @@ from tui.sorting import Order
 from tui.store import Store
 from tui.view import View
 
-SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 LIMIT = 80
 
 

@@ -73,7 +73,7 @@ class NoFindings:
 
 @pytest.fixture(scope="module")
 def demo() -> ReadScene:
-    scene = ReadScene(SAMPLES / "demo.pcap")
+    scene = ReadScene(SAMPLES / "libraries.pcap")
     scene.statistics["findings"] = SomeFindings()
     return scene
 
@@ -225,7 +225,7 @@ def test_lines_and_commands_are_copied(demo: ReadScene) -> None:
         await pilot.press("y")
         assert app.clipboard.startswith("0  127.0.0.1:38722")
         await pilot.press("B", "Y")
-        assert app.clipboard == "kafkascope stats connections demo.pcap --by client"
+        assert app.clipboard == "kafkascope stats connections libraries.pcap --by client"
 
     perform(ConnectionsBoard, demo.fresh(), steps)
 
@@ -235,7 +235,7 @@ def test_a_command_names_its_group_whatever_that_is_called(
 ) -> None:
     async def steps(app, pilot):
         monkeypatch.setattr(GroupsBoard, "line", {"group": "it's {0}"})
-        copied = "kafkascope groups demo.pcap --group 'it'\"'\"'s {0}' --timeline"
+        copied = "kafkascope groups libraries.pcap --group 'it'\"'\"'s {0}' --timeline"
         app.board.action_copy_command()
         assert app.clipboard == copied
         assert app.board.help().command == copied

@@ -111,7 +111,7 @@ def test_every_screen_says_that_counting_goes_on(
             await pilot.press("R")
             await pilot.pause(0.05)
 
-    run("demo.pcap", share, steps, size)
+    run("libraries.pcap", share, steps, size)
 
 
 def test_rebalances_that_are_counted_so_far_are_not_all_of_them() -> None:
@@ -196,11 +196,11 @@ def test_a_line_that_is_copied_early_says_so(monkeypatch: pytest.MonkeyPatch) ->
         await pilot.press("y")
         assert ["not final" in text for text in copied] == [True, False]
 
-    run("demo.pcap", 0.4, steps, (160, 50))
+    run("libraries.pcap", 0.4, steps, (160, 50))
 
 
 def test_a_reader_that_dies_leaves_numbers_that_are_not_called_final() -> None:
-    numbers = ProcessNumbers([str(SAMPLES / "demo.pcap")])
+    numbers = ProcessNumbers([str(SAMPLES / "libraries.pcap")])
     numbers._process.kill()
     while not numbers.done:
         numbers.advance()
@@ -209,7 +209,7 @@ def test_a_reader_that_dies_leaves_numbers_that_are_not_called_final() -> None:
 
 
 def test_a_file_that_grows_is_counted_as_it_grows(tmp_path: Path) -> None:
-    path, data = tmp_path / "growing.pcap", (SAMPLES / "demo.pcap").read_bytes()
+    path, data = tmp_path / "growing.pcap", (SAMPLES / "libraries.pcap").read_bytes()
     with path.open("wb") as file:
         file.write(data[:100_001])
         file.flush()
@@ -231,7 +231,7 @@ def test_a_file_that_grows_is_counted_as_it_grows(tmp_path: Path) -> None:
 def test_a_file_that_nobody_follows_any_more_has_final_numbers(tmp_path: Path) -> None:
     path = tmp_path / "growing.pcap"
     with path.open("wb") as file:
-        file.write((SAMPLES / "demo.pcap").read_bytes()[:100_001])
+        file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
         file.flush()
         numbers = ProcessNumbers([str(path)])
         taken(numbers, lambda: numbers.following)

@@ -12,7 +12,7 @@ from analyzer.spans import spans, within
 from tui.feed import ProcessFeed
 from tui.numbers import ProcessNumbers
 
-DEMO = str(Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap")
+DEMO = str(Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap")
 
 
 @given(st.sets(st.integers(1, 40)))

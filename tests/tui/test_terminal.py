@@ -6,7 +6,7 @@ import pytest
 
 from tests.terminals import PROGRAM, Terminal
 
-DEMO = "captures/samples/demo.pcap"
+DEMO = "captures/samples/libraries.pcap"
 
 
 def test_a_session_with_a_capture() -> None:

@@ -39,7 +39,7 @@ from tui.web.server import FILES, OURS, Site
 from tui.web.session import packet
 
 ROOT = Path(__file__).parents[2]
-DEMO = ROOT / "captures" / "samples" / "demo.pcap"
+DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
 LONG = 90.0
 """Seconds: a busy machine is slow, and nothing is lost by waiting for what comes."""
 TOKEN = "right"

@@ -87,7 +87,7 @@ TROUBLE = {
 KNOWN: dict[str, set[str]] = {
     "aiokafka": set(),
     "cluster": set(),
-    "demo": {"sasl-failed"},
+    "libraries": {"sasl-failed"},
     "java-codecs": set(),
     "kafka-python": set(),
     "librdkafka": set(),

@@ -133,7 +133,7 @@ def test_the_page_of_findings_is_as_the_code_says() -> None:
 @pytest.fixture(scope="module")
 def shop() -> list[Cause]:
     """Findings of the sample with every trouble in it."""
-    capture = open_capture([str(SAMPLES / "shop.pcap.zst")])
+    capture = open_capture([str(SAMPLES / "demo.pcap.zst")])
     findings = Findings()
     capture.watch = findings.saw
     for exchange in capture.exchanges():

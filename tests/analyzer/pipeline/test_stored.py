@@ -101,7 +101,7 @@ def test_what_only_captures_can_tell_is_refused(tables: Path) -> None:
 
 def test_damage_goes_with_the_tables(tmp_path: Path) -> None:
     """Exit code 4 and the same sentence; a row says where; all else is complete."""
-    whole = (SAMPLES / "demo.pcap").read_bytes()
+    whole = (SAMPLES / "libraries.pcap").read_bytes()
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(whole[: len(whole) * 2 // 3 + 1])
     cut = tmp_path / "cut.pcap.gz"
@@ -129,7 +129,7 @@ def test_a_missing_input_is_said_with_3(tmp_path: Path) -> None:
 
 
 def test_export_to_parquet(tmp_path: Path) -> None:
-    source = str(SAMPLES / "demo.pcap")
+    source = str(SAMPLES / "libraries.pcap")
     lines = tmp_path / "x.jsonl"
     run("export", source, "-o", str(lines))
     expected = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -148,9 +148,9 @@ def test_export_to_parquet(tmp_path: Path) -> None:
 
 def test_a_second_run_is_in_the_place_of_the_first(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    first, _ = made([str(SAMPLES / "demo.pcap")], out)
+    first, _ = made([str(SAMPLES / "libraries.pcap")], out)
     made([str(SAMPLES / "sasl.pcap")], out)
-    again, _ = made([str(SAMPLES / "demo.pcap")], out)
+    again, _ = made([str(SAMPLES / "libraries.pcap")], out)
     assert again == first
     assert len(list((out / "_manifest").iterdir())) == 1
 

@@ -1,4 +1,4 @@
-"""Makes `captures/samples/shop.pcap.zst` again: `python -m tests.interop.demo.make`, as root.
+"""Makes `captures/samples/demo.pcap.zst` again: `python -m tests.interop.demo.make`, as root.
 
 Real brokers, real clients, one minute, tcpdump on the bridge between them; nothing is edited.
 """
@@ -23,7 +23,7 @@ from tests.interop.drivers import Client, Driver
 from tests.interop.maven import BROKERS, CLIENTS, ROOT, compiled, jars
 from tests.interop.sniff import sniff
 
-TARGET = ROOT / "captures" / "samples" / "shop.pcap.zst"
+TARGET = ROOT / "captures" / "samples" / "demo.pcap.zst"
 HOME = Path("/var/tmp/kafka-shop")  # its name may be on the wire
 LIMIT_BYTES = 300_000
 JAVA = ("Stores", "Driver", "Json", "Polling", "Known", "Sell", "Follow", "headers/Headers")
