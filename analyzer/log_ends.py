@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analyzer.fetch_sessions import FetchSession, Partition
 
 MAX_PARTITIONS: Final = 100_000
-"""Per connection; of more, the ones that came first are forgotten."""
+"""Per connection; when there are more, all are forgotten and learned anew."""
 
 WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
 """Keys of the APIs whose answers wait for data."""
@@ -81,7 +81,8 @@ class LogEnds:
 
     def _keep(self, place: Partition, told_ns: int, partition: dict[str, Any]) -> None:
         if place not in self._known and len(self._known) >= MAX_PARTITIONS:
-            del self._known[next(iter(self._known))]
+            # One by one, the oldest first, would look through the gaps that the others left.
+            self._known.clear()
         high = partition.get("high_watermark", -1)
         self._known[place] = LogEnd(told_ns, high, partition.get("last_stable_offset", -1))
 

@@ -337,8 +337,9 @@ def _outcome(row: Row) -> str:
         words.append(f"offset {row.offset}")
     else:
         words += _amount(row)
-    if row.wait_ns:
-        words.append(f"(waited {round(row.wait_ns / 1_000_000)})")
+    waited = round(row.wait_ns / 1_000_000)
+    if waited:
+        words.append(f"(waited {waited})")
     if row.throttle_ms:
         words.append(f"(throttled {row.throttle_ms} ms)")
     return " ".join(words)
