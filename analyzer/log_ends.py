@@ -22,7 +22,9 @@ MAX_PARTITIONS: Final = 100_000
 WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
 """Keys of the APIs whose answers wait for data."""
 READ_COMMITTED: Final = 1
-BESIDE: Final = frozenset({3, 29, 100})
+DENIED: Final = 29
+"""TOPIC_AUTHORIZATION_FAILED is found before anything is read."""
+BESIDE: Final = frozenset({3, DENIED, 100})
 """UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID: brokers put these
 partitions aside and wait for the data of the others."""
 
@@ -41,7 +43,8 @@ class LogEnds:
     """Of the partitions that one connection fetched, as their last answers told them."""
 
     def __init__(self) -> None:
-        self._known: dict[Partition, LogEnd] = {}
+        self._known: dict[Partition, LogEnd | None] = {}
+        """None where the last answer was an error."""
 
     def response(
         self,
@@ -53,7 +56,11 @@ class LogEnds:
         session: FetchSession | None,
     ) -> bool:
         """Follow an answer to Fetch or ShareFetch; whether the broker had no reason to wait with
-        it: min_bytes of it were in the log before the request was sent, or an error stood."""
+        it: min_bytes of it were in the log before the request was sent, or an error stood.
+
+        An error that is new may have come up while the broker waited: leaders move, topics go.
+        Brokers of 2.8 and 3.6 told FENCED_LEADER_EPOCH after exactly max_wait_ms.
+        """
         wanted = max(1, min(asked["min_bytes"], asked.get("max_bytes", asked["min_bytes"])))
         committed = asked.get("isolation_level") == READ_COMMITTED
         # A leader also holds answers to followers back to keep to a replication quota.
@@ -67,24 +74,24 @@ class LogEnds:
                 end = self._known.get(place)
                 code = partition["error_code"]
                 if code:
-                    self._known.pop(place, None)
-                    if end is None:
+                    if code == DENIED or (end is None and place in self._known):
                         wrong += 1
                         at_once = at_once or (key == FETCH and code not in BESIDE)
-                    # Else the leader moved, or the topic went, maybe while the broker waited.
+                    self._keep(place, None)
                     continue
                 if end is not None and provable and had < wanted and end.told_ns <= sent_ns:
                     offset = end.last_stable if committed else end.high_watermark
                     had += _bytes_before(partition["records"], offset, wanted - had)
-                self._keep(place, told_ns, partition)
+                high = partition.get("high_watermark", -1)
+                stable = partition.get("last_stable_offset", -1)
+                self._keep(place, LogEnd(told_ns, high, stable))
         return at_once or had >= wanted or (wrong > 0 and wrong >= _count(asked, session))
 
-    def _keep(self, place: Partition, told_ns: int, partition: dict[str, Any]) -> None:
+    def _keep(self, place: Partition, end: LogEnd | None) -> None:
         if place not in self._known and len(self._known) >= MAX_PARTITIONS:
             # One by one, the oldest first, would look through the gaps that the others left.
             self._known.clear()
-        high = partition.get("high_watermark", -1)
-        self._known[place] = LogEnd(told_ns, high, partition.get("last_stable_offset", -1))
+        self._known[place] = end
 
 
 def is_follower(asked: dict[str, Any]) -> bool:

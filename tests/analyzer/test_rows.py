@@ -22,6 +22,9 @@ from tests.strategies import bodies
 ID = Uuid(range(16))
 
 
+PLACE = {"fetch_offset": 0, "log_start_offset": -1, "partition_max_bytes": 1}
+
+
 def row(wire: Wire, context: Context | None = None) -> Row:
     context = context or Context()
     (one,) = told(wire.events, context)
@@ -104,8 +107,12 @@ def test_a_fetch_that_data_ended_waited_for_it() -> None:
     assert result(found) == "ok t-0 1 record (waited 303)"
 
 
-def test_a_fetch_that_got_an_error_did_not_wait() -> None:
-    assert fetch(None, waited_ms=503, error_code=6).wait_ns == 0
+def test_a_fetch_that_was_denied_did_not_wait() -> None:
+    asked = [{"topic": "t", "partitions": [{"partition": 0, **PLACE}]}]
+    wire = Wire().client(request("Fetch", 5, 1, max_wait_ms=500, min_bytes=1, topics=asked))
+    wire.time_ns += 502 * MS
+    wire.broker(response("Fetch", 5, 1, responses=fetched(None, error_code=29)))
+    assert row(wire).wait_ns == 0
 
 
 def test_a_batch_that_the_end_cuts_is_not_counted() -> None:
