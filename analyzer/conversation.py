@@ -460,7 +460,7 @@ class Conversation:
         if pending.frame is None or (key not in WAITS_FOR_DATA):
             return False
         return self._log_ends.response(
-            key, asked, pending.frame.first_ns, answer, frame.first_ns, pending.session
+            asked, pending.frame.first_ns, answer, frame.first_ns, pending.session
         )
 
     def _read_answer(

@@ -23,10 +23,8 @@ WAITS_FOR_DATA: Final = frozenset({FETCH, SHARE_FETCH})
 """Keys of the APIs whose answers wait for data."""
 READ_COMMITTED: Final = 1
 DENIED: Final = 29
-"""TOPIC_AUTHORIZATION_FAILED is found before anything is read."""
-BESIDE: Final = frozenset({3, DENIED, 100})
-"""UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID: brokers put these
-partitions aside and wait for the data of the others."""
+"""TOPIC_AUTHORIZATION_FAILED is found before anything is read; brokers wait for the other
+partitions. All other errors may come up while a broker waits."""
 
 
 class LogEnd(NamedTuple):
@@ -43,12 +41,10 @@ class LogEnds:
     """Of the partitions that one connection fetched, as their last answers told them."""
 
     def __init__(self) -> None:
-        self._known: dict[Partition, LogEnd | None] = {}
-        """None where the last answer was an error."""
+        self._known: dict[Partition, LogEnd] = {}
 
     def response(
         self,
-        key: int,
         asked: dict[str, Any],
         sent_ns: int,
         answer: dict[str, Any],
@@ -56,17 +52,16 @@ class LogEnds:
         session: FetchSession | None,
     ) -> bool:
         """Follow an answer to Fetch or ShareFetch; whether the broker had no reason to wait with
-        it: min_bytes of it were in the log before the request was sent, or an error stood.
+        it: min_bytes of it were in the log before the request was sent, or all was denied.
 
-        An error that is new may have come up while the broker waited: leaders move, topics go.
-        Brokers of 2.8 and 3.6 told FENCED_LEADER_EPOCH after exactly max_wait_ms.
+        Other errors may have come up while the broker waited: leaders move, topics go. Brokers of
+        2.8 and 3.6 told FENCED_LEADER_EPOCH after exactly max_wait_ms, and did so again.
         """
         wanted = max(1, min(asked["min_bytes"], asked.get("max_bytes", asked["min_bytes"])))
         committed = asked.get("isolation_level") == READ_COMMITTED
         # A leader also holds answers to followers back to keep to a replication quota.
         provable = not is_follower(asked)
-        had = wrong = 0
-        at_once = False
+        had = denied = 0
         for topic in answer["responses"]:
             name = topic_of(topic)
             for partition in topic["partitions"]:
@@ -74,10 +69,8 @@ class LogEnds:
                 end = self._known.get(place)
                 code = partition["error_code"]
                 if code:
-                    if code == DENIED or (end is None and place in self._known):
-                        wrong += 1
-                        at_once = at_once or (key == FETCH and code not in BESIDE)
-                    self._keep(place, None)
+                    denied += code == DENIED
+                    self._known.pop(place, None)
                     continue
                 if end is not None and provable and had < wanted and end.told_ns <= sent_ns:
                     offset = end.last_stable if committed else end.high_watermark
@@ -85,9 +78,9 @@ class LogEnds:
                 high = partition.get("high_watermark", -1)
                 stable = partition.get("last_stable_offset", -1)
                 self._keep(place, LogEnd(told_ns, high, stable))
-        return at_once or had >= wanted or (wrong > 0 and wrong >= _count(asked, session))
+        return had >= wanted or (denied > 0 and denied >= _count(asked, session))
 
-    def _keep(self, place: Partition, end: LogEnd | None) -> None:
+    def _keep(self, place: Partition, end: LogEnd) -> None:
         if place not in self._known and len(self._known) >= MAX_PARTITIONS:
             # One by one, the oldest first, would look through the gaps that the others left.
             self._known.clear()
