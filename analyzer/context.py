@@ -16,6 +16,7 @@ from analyzer.topics import TopicNames
 if TYPE_CHECKING:
     from analyzer.model import Frame
     from captures.model import Connection, Endpoint
+    from captures.remarks import Remarks
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
@@ -41,6 +42,8 @@ class Context:
         """Endpoints that answered as Kafka in this session."""
         self.fingerprints: list[bytes] = []
         """Of the input files, by their index: what makes exchange ids stable."""
+        self.remarks: Remarks | None = None
+        """What our own proxy said of packets, where it recorded the input."""
         self._hashes: dict[bytes, blake2b] = {}
         """By fingerprint: half of the work is the same for all exchanges of a file."""
         self.opaque: Counter[str] = Counter()

@@ -38,6 +38,7 @@ from analyzer.pending import SASL_TOKEN, InFlight, Pending
 from analyzer.phases import STATEFUL, Phases
 from analyzer.resync import RequestSense, ResponseSense
 from analyzer.sasl import is_token
+from analyzer.tampering import notes_of
 from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from dissectors.errors import DissectError
 from dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
@@ -423,6 +424,10 @@ class Conversation:
         if self._skipped or (asked and asked.note) or (decoded and decoded.note):
             notes += self._notes(("request", asked), ("response", decoded))
         client, broker = self._ends
+        remarks = self._context.remarks
+        if remarks:
+            correlation_id = None if header is None else header.correlation_id
+            notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
         phases = self.phases
         # By position: this is done for every exchange.
         self._out.append(

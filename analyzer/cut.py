@@ -23,6 +23,7 @@ from analyzer.cut_packets import ENDS, OPENS, REPEATS, Packets
 from analyzer.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
 from analyzer.model import Exchange, Frame
 from analyzer.other_traffic import Head, OtherTraffic, Wanted
+from analyzer.tampering import BETWEEN, comment_of
 from captures.build import MSS
 from captures.model import Closed, Connection, StreamEvent
 from captures.tcp import ACK, FIN, RST, SYN
@@ -70,6 +71,8 @@ class Cutting:
         self.others = OtherTraffic()
         self.clients: set[str] = set()
         """Addresses of the clients of what was chosen."""
+        self._deeds: dict[int, str] = {}
+        """What rules of our proxy did, by exchange."""
         self.exchanges = 0
         self.left_out = 0
         """Exchanges of which a frame could not be written (see `Rewrite.frame`)."""
@@ -98,6 +101,8 @@ class Cutting:
         if self.others.choose(exchange):
             return
         self.exchanges += 1
+        if exchange.notes and (deeds := comment_of(exchange.notes)):
+            self._deeds[exchange.number] = deeds
         key = exchange.api_key
         if key is None:
             key = TOKEN if exchange.api else OPAQUE
@@ -165,7 +170,10 @@ class Cutting:
     ) -> None:
         """Write a pcapng. `comments`, by exchange number, stand at the first packet of a request
         (of a response without one). `NotKept` when bytes cannot be read again."""
-        _Writing(self, sink, read, rewrite or Masked(), dict(comments or {}), mss).run()
+        found = dict(comments or {})
+        for number, deeds in self._deeds.items():
+            found[number] = f"{found[number]}{BETWEEN}{deeds}" if number in found else deeds
+        _Writing(self, sink, read, rewrite or Masked(), found, mss).run()
 
 
 class _Writing:

@@ -56,6 +56,7 @@ class Capture:
         self.source = source
         self.context = Context(decode_as)
         self.context.fingerprints = [fingerprint(name) for name in source.names]
+        self.context.remarks = source.remarks
         self._conversations = Conversations(self.context)
         self.legs = legs
         self.watch: Callable[[Opened | Closed], None] | None = None

@@ -25,6 +25,7 @@ from captures.opening import (
     unreadable,
 )
 from captures.records import Format, Interface, Secrets
+from captures.remarks import Remarks
 from captures.spool import NotKept, Spool
 from captures.statistics import Statistics
 from captures.window import Window, passed
@@ -90,6 +91,8 @@ class Source:
         """How many of the inputs are read; None: all."""
         self.gaps: dict[int, list[Gap]] = {}
         """File index -> where it is damaged, as far as it was read."""
+        self.remarks = Remarks()
+        """Comments of packets of our own recordings, as far as they were read."""
         self.told: tuple[Gap, ...] | None = None
         """Where the input is damaged, for who knows; None: to be found out."""
         self._opened = {} if opened is None else opened
@@ -259,6 +262,9 @@ class Source:
                 if at > window.at:
                     window.keep = positions[-1] if positions and format_.backs else at
                 window.at = at
+                if format_.remarks:
+                    self.remarks.add(index, window.base, format_.remarks)
+                    format_.remarks.clear()
                 if positions:
                     yield Block(index, format_, window.buffer, window.base, positions, self._number)
                     self._number += len(positions)

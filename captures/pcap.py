@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Final
 
 from captures.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
+from captures.remarks import Remark
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000, 24, 16),
@@ -57,6 +58,7 @@ class Pcap:
         self.interfaces = [Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)]
         self.secrets: list[Secrets] = []
         self.drops: dict[int, int] = {}
+        self.remarks: list[Remark] = []
         self.damage = ""
         self.unwanted = 0
         self.uniform = True

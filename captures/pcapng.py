@@ -12,6 +12,7 @@ from struct import Struct, unpack_from
 from typing import Final, Literal
 
 from captures.records import MAX_RECORD, Found, Interface, Record, Secrets
+from captures.remarks import OURS, Remark, remark
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
@@ -34,6 +35,8 @@ MAX_INTERFACES: Final = 65_536
 """More are malice: each costs memory."""
 MAX_SECRETS: Final = 64 << 20
 """Bytes of secrets kept."""
+PLAIN_SIZE: Final = 35
+"""Bytes of a packet block around its data, padding included; with options there are more."""
 _LARGE: Final = frozenset((4, 9, SECRETS, 0x0BAD, 0x40000BAD))
 """Names, journal entries, secrets, custom blocks: of any size, for they are passed over."""
 
@@ -47,6 +50,9 @@ class Pcapng:
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
         self.drops: dict[int, int] = {}
+        self.remarks: list[Remark] = []
+        self._ours = False
+        """An interface is one of our own recordings."""
         self.damage = ""
         self.unwanted = 0
         self.hopeless = False
@@ -73,6 +79,7 @@ class Pcapng:
         """Go on inside a section, of which so much is known."""
         self._use(order)
         self.first, self.interfaces, self.last_ns = first, interfaces, last_ns
+        self._ours = any(each.comment.startswith(OURS) for each in interfaces)
 
     def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
         """Positions of the whole packet blocks in buffer[at:end], and where the walk stopped.
@@ -99,6 +106,8 @@ class Pcapng:
                     self.damage = "a block whose two lengths differ"
                     break
                 add(at)
+                if self._ours and size - captured > PLAIN_SIZE:
+                    self._remark(buffer, at, interface, captured, size)
                 at = following
                 continue
             if kind == SECTION:
@@ -131,6 +140,16 @@ class Pcapng:
             known = len(self.interfaces) - self.first
             at = following
         return positions, at
+
+    def _remark(self, buffer: bytearray, at: int, number: int, captured: int, size: int) -> None:
+        """Keep the comment of a packet of ours."""
+        if not self.interfaces[self.first + number].comment.startswith(OURS):
+            return
+        end = at + size
+        for code, value in self._options(buffer, at + 28 + (captured + 3 & ~3), end - 4):
+            if code == COMMENT:
+                self.remarks.append(remark(at, end, _text(value)))
+                return
 
     def _is_whole(self, buffer: bytearray, at: int, end: int, size: int) -> bool:
         """Whether all of a bad block is there, as far as its size can be believed. When its two
@@ -243,6 +262,7 @@ class Pcapng:
                 offset_s = int.from_bytes(value, order, signed=True)
         number = len(self.interfaces)
         what = comment or description
+        self._ours = self._ours or what.startswith(OURS)
         self.interfaces.append(
             Interface(self.file, number, link, name, what, snaplen, multiplier, divisor, offset_s)
         )

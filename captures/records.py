@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from captures.remarks import Remark
 
 MAX_RECORD: Final = 16 << 20
 """No captured packet is larger (BIG TCP: 512 KB); a length above it is damage or malice."""
@@ -78,6 +81,9 @@ class Format(Protocol):
     secrets: list[Secrets]
     drops: dict[int, int]
     """Interface -> packets that the capturing program says it lost."""
+    remarks: list[Remark]
+    """Comments of packets of our own recordings, since they were last taken; offsets in the buffer
+    of the walk."""
     damage: str
     """Why the walk cannot go on; empty while it can."""
     hopeless: bool

@@ -19,6 +19,7 @@ from captures.opening import format_of, open_at, open_stream
 from captures.pcap import Pcap
 from captures.pcapng import Pcapng
 from captures.records import Format, Interface
+from captures.remarks import Remark
 
 SPLIT_BYTES: Final = 64 << 20
 """One part: some seconds of work, and few enough parts for a terabyte."""
@@ -96,6 +97,8 @@ class Index:
     compressed: bool = False
     interfaces: list[Interface] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    """Comments of packets, where it is a recording of our own."""
 
 
 class _Walk(Source):
@@ -158,6 +161,7 @@ def index(
     finally:
         walk.close()
     out.gaps = walk.gaps.get(0, [])
+    out.remarks = walk.remarks.of_file(0)
     formats = walk.formats.get(0, format_)
     out.dropped = sum(formats.drops.values())
     out.interfaces = [each._replace(file=file) for each in formats.interfaces]

@@ -33,6 +33,10 @@ equal input; `key` has no times, ports and counts, so that the same trouble tomo
 key; `because` lists the ids of the findings that explain this one, and is empty for a cause. A
 consequence whose cause is left out (`--ignore`, `--rule`, `-Y`) stands alone.
 
+What the rules of our own proxy did (`proxy --fault`, `--hold`) is no broker's fault. Its recordings
+say at the packets what was done; exchanges carry it as a note, and a finding whose evidence was
+touched names the rule: it is a note then, without advice for the broker, when all of it was.
+
 | severity | means |
 | --- | --- |
 | error | something does not work |

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from analyzer.tampering import BY_HAND
 from proxy.actions import CLIENT
 from proxy.verdicts import Drop, Forward, Replace, Verdict
 
@@ -121,7 +122,7 @@ class Held:
         relay.hub.changed()
         if isinstance(verdict, Replace | Drop):
             how = "edited" if isinstance(verdict, Replace) else "dropped"
-            message.comment = f"{how} by hand"
+            message.comment = f"{how}{BY_HAND}"
         for handler in self._proxy.handlers:
             if handler.kafka is not None and handler.kafka.relay is relay:
                 handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from analyzer.tampering import BETWEEN, RULE, named
 from proxy.actions import BROKER, CLIENT, Ask, End, Send
 from proxy.entries import SIZE
 from proxy.message import Message
@@ -14,6 +15,7 @@ from proxy.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace, T
 from proxy.way import DISCARD, Stop, Way
 
 if TYPE_CHECKING:
+    from proxy.entries import Entry
     from proxy.rules import Rule
 
 
@@ -40,10 +42,16 @@ class Judging(State):
                 verdict = self._ask(rule, message)
             if verdict is None or isinstance(verdict, Forward):
                 continue
+            name = message.rule if rule is None else rule.name
+            if name and not message.comment:
+                plain = name.replace(BETWEEN, ", ").replace("[", "(")  # as comments are taken apart
+                message.comment = f"{RULE}{plain}"
             if isinstance(verdict, Delay):
                 self._record(message, message.comment)
                 go = partial(self._judge, way, message, rules, whole)
-                self._keep(self._sleep(way, go, verdict.delay_ns), whole)
+                stop = self._sleep(way, go, verdict.delay_ns)
+                stop.message = message
+                self._keep(stop, whole)
                 return
             if isinstance(verdict, Throttle):
                 message.rate = verdict.bytes_per_s
@@ -55,7 +63,8 @@ class Judging(State):
             if isinstance(verdict, Replace | Answer | Drop | Close):
                 self._conclude(way, message, verdict, whole)
                 return
-            self._record(message)
+            message.rule = name
+            self._record(message, message.comment)
             stop = self._stop(way, lambda: None)
             self._keep(stop, whole)
             self._out.append(Ask(verdict, (way.side, stop, message, rules, whole)))
@@ -115,7 +124,7 @@ class Judging(State):
         entry = message.entry
         expected, way.entry = way.entry is not None, None
         if isinstance(verdict, Answer):
-            entry.comment = message.comment or "answered by kafkascope"
+            entry.comment = message.comment
             if expected:
                 self._answer(entry, verdict.payload)
             return
@@ -129,7 +138,7 @@ class Judging(State):
             frame = SIZE.pack(len(verdict.payload)) + verdict.payload
             if self.tap is not None:
                 seen = self._hidden(CLIENT, entry, frame)
-                self.tap.broker(CLIENT, seen, self._now, message.comment or "replaced")
+                self.tap.broker(CLIENT, seen, self._now, self._about(entry, message.comment))
                 entry.raw = b""
         if expected:
             self.waiting.add(entry)
@@ -159,6 +168,12 @@ class Judging(State):
         if frame is not None:
             self._tap_frame(CLIENT, message.entry, frame, comment)
 
+    def _about(self, entry: Entry, comment: str) -> str:
+        """A comment on the broker's leg that says which exchange of the client's leg it is about:
+        there is nothing of it there, or not what was changed."""
+        whom = named(self.client, entry.correlation_id)
+        return f"{comment} [{whom}]" if comment else ""
+
     def _tap_lost(self, message: Message, frame: bytes, comment: str | None = None) -> None:
         """Record an answer as the broker gave it: the client gets another, or none."""
         if self.tap is None:
@@ -167,7 +182,8 @@ class Judging(State):
         if entry.raw:
             self.tap.broker(CLIENT, self._hidden(CLIENT, entry, entry.raw), self._now)
         seen = self._hidden(BROKER, entry, frame)
-        self.tap.broker(BROKER, seen, self._now, message.comment if comment is None else comment)
+        comment = message.comment if comment is None else comment
+        self.tap.broker(BROKER, seen, self._now, self._about(entry, comment))
 
     def _send(self, way: Way, frame: bytes, message: Message) -> None:
         answer = way.side == BROKER  # requests were recorded as they came

@@ -71,7 +71,7 @@ class Message:
         self.pending: bytes | None = None
         """The request's frame, while the recording waits for what rules say about it."""
         self.rule = ""
-        """Name of the rule that holds it."""
+        """Name of the rule that holds it, or that takes its time."""
         self.uncounted = False
         """A fault did something to it, but not yet what it is for."""
 

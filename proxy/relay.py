@@ -124,6 +124,12 @@ class Relay(Requests, Responses):
     def closed(self) -> None:
         """The connection is over; nothing comes any more."""
         self.over = True
+        stop = self.ways[BROKER].stop
+        if stop is not None and not stop.forever and stop.message is not None:
+            # It was delayed or held up to the end: the client never got it.
+            message, stop.message = stop.message, None
+            if message.original is not None:
+                self._tap_lost(message, message.original)
         for way in self.ways:
             if way.stop is not None and way.stop.held is not None and self.hub.held is not None:
                 self.hub.held.forget(way.stop.held)

@@ -44,6 +44,8 @@ class Detector:
     RULES: ClassVar[tuple[Rule, ...]]
     KEYS: ClassVar[frozenset[int] | None] = frozenset()
     """Keys of the APIs that `add` wants; None for all exchanges, also those without an API."""
+    TOUCHABLE: ClassVar[bool] = True
+    """Whether rules of our own proxy can bring about what it finds: see `tampered`."""
     WATCHES: ClassVar[bool] = False
     """Whether it wants beginnings and ends of connections."""
 

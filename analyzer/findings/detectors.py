@@ -24,6 +24,7 @@ from analyzer.findings.sequences import Sequences
 from analyzer.findings.sizes import Sizes
 from analyzer.findings.skew import Skew
 from analyzer.findings.slow import Slowness
+from analyzer.findings.tampered import Tampered
 from analyzer.findings.tls import TlsFailures
 from analyzer.findings.unanswered import Unanswered
 from analyzer.findings.versions import Versions
@@ -51,5 +52,6 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Skew,
     Framing,
     Denials,
+    Tampered,
 )
 """In the order of the questions that they answer."""

@@ -10,6 +10,7 @@ from analyzer.findings.causes import Cause, folded, linked, unfolded
 from analyzer.findings.detector import Detector
 from analyzer.findings.detectors import DETECTORS
 from analyzer.findings.model import COLUMNS, Finding, Rule
+from analyzer.findings.tampered import Tampered
 from analyzer.findings.view import Base, View
 from analyzer.statistics import STATISTICS
 from analyzer.statistics.mergeable import Measures, least, most, total
@@ -113,8 +114,10 @@ class Findings:
     def causes(self, names: TopicNames | None = None) -> list[Cause]:
         """The causes, the worst and earliest first, with what followed from each."""
         view = View(self.base, names, self.span.first_ns, self.span.last_ns)
+        (tampered,) = (each for each in self.detectors if isinstance(each, Tampered))
+        owned = tampered.owner()
         found = [
-            finding
+            owned(finding) if detector.TOUCHABLE else finding
             for detector in self.detectors
             if any(rule.name in self.wanted for rule in detector.RULES)
             for finding in detector.told(view)

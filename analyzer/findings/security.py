@@ -40,6 +40,7 @@ class Told(Seen):
 class Security(Detector):
     """Opaque connections, SASL errors, connections closed at their first request."""
 
+    TOUCHABLE = False
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "tls-to-plain",

@@ -51,6 +51,7 @@ class Early(Measures):
 class Sizes(Detector):
     """Errors of size; batch sizes and rates from statistics."""
 
+    TOUCHABLE = False
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "message-too-large",

@@ -33,6 +33,7 @@ class Read(Seen):
 class Skew(Detector):
     """Shares of partitions from the statistic of topics; racks of consumers and brokers."""
 
+    TOUCHABLE = False
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "hot-partition",

@@ -14,6 +14,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, total
+from analyzer.tampering import deeds_of
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -44,7 +45,8 @@ class Slow(Measures):
 @dataclass(slots=True)
 class Polls(Measures):
     """Until when a connection was not read: a broker takes up the next request when a long poll is
-    answered, and when the pause is over that it told with an answer (KIP-219)."""
+    answered, and when the pause is over that it told with an answer (KIP-219); our own proxy goes
+    on when what it delayed or held is through."""
 
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
@@ -90,10 +92,11 @@ class Slowness(Detector):
         latency, excess = row.latency_ns, row.excess_ns
         if latency is None or excess is None:
             return
+        touched = bool(row.notes) and bool(deeds_of(row.notes))
         if latency < limit("slow.excess") and not row.throttle_ms:
             return
         connection = [row.connection, exchange.connection.first_ns]
-        if row.api_key in FETCHES or row.throttle_ms:
+        if row.api_key in FETCHES or row.throttle_ms or touched:
             end = {"end_ns": row.time_ns + latency + (row.throttle_ms or 0) * MS}
             event = Event(row.time_ns, row.id, 0, row.number, "poll", end)
             self.polls[tuple(connection)].events.add(event)
@@ -198,7 +201,9 @@ def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:
     connection, or for the end of a quota's pause, and for little else."""
     sent = polls.get(tuple(event.about["connection"]), ())
     end = event.time_ns + event.about["latency"]
-    at = bisect_left(sent, event.time_ns, key=lambda poll: poll.time_ns)
+    # Requests of one packet have one time.
+    place = (event.time_ns, event.number)
+    at = bisect_left(sent, place, key=lambda poll: (poll.time_ns, poll.number))
     return any(
         event.time_ns < poll.about["end_ns"] <= end
         and end - poll.about["end_ns"] < limit("slow.excess")

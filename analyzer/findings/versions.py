@@ -26,6 +26,7 @@ UNSUPPORTED: Final = 35
 class Versions(Detector):
     """From the statistic of clients and the verdict."""
 
+    TOUCHABLE = False
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "breaks-on-upgrade",

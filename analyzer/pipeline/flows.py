@@ -26,6 +26,7 @@ from analyzer.pipeline.segments import Row, packets_of, rows_in, segments_of
 from analyzer.pipeline.spread import NEEDED, Pairs
 from captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
 from captures.reassembly import Reassembler
+from captures.remarks import Remark, Remarks
 from captures.scan import MAX_ODD, run
 from captures.tcp import ACK, QUIET_MASK, Segment
 
@@ -48,6 +49,8 @@ class Setting:
     """By file."""
     comments: Mapping[tuple[int, int], str]
     """Of (file, interface), where there is one."""
+    remarks: list[tuple[int, list[Remark]]] = field(default_factory=list)
+    """Comments of packets, by file."""
     known: Mapping[Endpoint, int] = field(default_factory=dict)
     """Brokers, with the packets that told."""
     keep: Keep | None = None
@@ -72,6 +75,7 @@ def setting_of(
         job.options,
         job.fingerprints,
         comments,
+        [(file.id, file.index.remarks) for file in job.files if file.index.remarks],
         {**job.before.brokers, **(known or {})},
         job.keep,
         job.last_ns,
@@ -100,6 +104,7 @@ class Flows:
         self._context = Context(setting.options.decode_as, bodies=not setting.spread)
         self._context.stateful = NEEDED
         self._context.fingerprints = setting.fingerprints
+        self._context.remarks = Remarks(setting.remarks)
         self._brokers = Brokers(setting.known)
         self._context.brokers = self._brokers
         self._collector = Collector(self._context, setting.options)

@@ -18,6 +18,7 @@ from analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
 from analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from analyzer.pipeline.spread import Pairs, dissected
 from captures.gaps import Gap
+from captures.remarks import Remark
 from captures.split import Index, Split, index
 from captures.stretches import Stretch, bounds, head_of, joined, walked
 
@@ -118,6 +119,7 @@ def _index_of(values: dict[str, Any]) -> Index:
     values["splits"] = [Split.from_json(each) for each in values["splits"]]
     values["interfaces"] = list(Split.from_json(values["interfaces"]).interfaces)
     values["gaps"] = [Gap(*each) for each in values["gaps"]]
+    values["remarks"] = [Remark(*each) for each in values["remarks"]]
     return Index(**values)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from analyzer.tampering import FAULT
 from dissectors.codes import ERRORS, error_name
 from dissectors.errors import DissectError
 from dissectors.registry import (
@@ -95,7 +96,7 @@ class ErrorAction(_ErrorAction):
             return None
         if payload is None:
             return None
-        message.comment = f"fault: {self}, the broker was not asked"
+        message.comment = f"{FAULT}{self}, the broker was not asked"
         return Answer(payload)
 
 
@@ -109,7 +110,7 @@ def _full_fetch(message: Message) -> Verdict | None:
     head = struct.pack(">i", message.entry.correlation_id)
     head += bytes(response_header_version(FETCH, version))
     message.uncounted = True
-    message.comment = "fault: the client shall name its partitions"
+    message.comment = f"{FAULT}the client shall name its partitions"
     return Answer(head + encode_body("FetchResponse", version, body))
 
 

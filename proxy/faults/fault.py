@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
+from analyzer.tampering import BETWEEN, FAULT
 from proxy.actions import BROKER, CLIENT
 from proxy.matching import Matcher
 from proxy.triggers import Trigger
@@ -118,9 +119,9 @@ class Fault:
             return verdict
         message.relay.hub.metrics.add("faults_total", self.name)
         message.relay.hub.changed()
-        told = f"fault: {self.action}"
+        told = f"{FAULT}{self.action}"
         if told not in message.comment:  # an action may have said more
-            message.comment = f"{message.comment}; {told}" if message.comment else told
+            message.comment = f"{message.comment}{BETWEEN}{told}" if message.comment else told
         return verdict
 
     def to_json(self) -> dict[str, Any]:

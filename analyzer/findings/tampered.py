@@ -1,0 +1,141 @@
+"""Findings about exchanges that our own proxy touched say so, instead of blaming the broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.filter_exchange import compile_filter
+from analyzer.findings.detector import Detector
+from analyzer.findings.model import RANK, Finding, Rule
+from analyzer.rows import Row, RowError
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures
+from analyzer.tampering import deeds_of
+from analyzer.text import safe
+
+if TYPE_CHECKING:
+    from analyzer.findings.view import View
+    from analyzer.model import Exchange
+
+MOST_NAMED: Final = 3
+UNANSWERED: Final = frozenset({"lost", "open"})
+STOPPING: Final = frozenset(
+    {"black-hole", "half-close", "hold", "delay", "throttle", "truncate", "reset", "close"}
+)
+"""Actions behind which nothing on a connection is answered, when what they act on is not."""
+ADVICE: Final = (
+    "Nothing on the broker: rules of the proxy that made this recording did it. Take them off, and "
+    "record again."
+)
+_LEFT_OUT: Final = frozenset({"errors", "topic_ids", "undecoded", "notes", "frames"})
+_PLAIN: Final = tuple(each.name for each in fields(Row) if each.name not in _LEFT_OUT)
+
+
+@dataclass(slots=True)
+class Touched(Measures):
+    """Exchanges that rules touched, with enough of their rows for the filters of findings."""
+
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+class Tampered(Detector):
+    """Tells nothing itself: see `owner`."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = ()
+    KEYS = None
+
+    def prepare(self) -> None:
+        """One key: all of them."""
+        self.touched = self.table(Touched, 1)
+        self.left = self.table(Touched, 1)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Only what has such a note, or no answer; few are so."""
+        deeds = deeds_of(row.notes) if row.notes else []
+        if not deeds and row.state not in UNANSWERED:
+            return
+        place = [row.connection, exchange.connection.first_ns]
+        about = {"deeds": deeds, "row": _packed(row), "connection": place}
+        event = Event(row.time_ns, row.id, 0, row.number, row.state, about)
+        (self.touched if deeds else self.left)[("",)].events.add(event)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """Nothing."""
+        return iter(())
+
+    def owner(self) -> Callable[[Finding], Finding]:
+        """Gives findings back; those whose evidence rules of the proxy touched say so."""
+        touched = self.touched.get(("",))
+        if touched is None:
+            return lambda finding: finding
+        events = [(event, event.about["deeds"]) for event in touched.events]
+        left = self.left.get(("",))
+        if left is not None:
+            events += _behind(list(touched.events), list(left.events))
+        evidence = [(_row(event.about["row"]), deeds) for event, deeds in events]
+        return lambda finding: _owned(finding, evidence)
+
+
+def _behind(touched: list[Event], left: list[Event]) -> list[tuple[Event, list[str]]]:
+    """Requests without an answer on connections that a rule had stopped before."""
+    stopped: dict[tuple[int, int], tuple[int, list[str]]] = {}
+    for event in touched:
+        deeds = [deed for deed in event.about["deeds"] if deed.split()[0] in STOPPING]
+        if deeds and event.kind in UNANSWERED:
+            stopped.setdefault(tuple(event.about["connection"]), (event.time_ns, deeds))
+    found = []
+    for event in left:
+        since_ns, deeds = stopped.get(tuple(event.about["connection"]), (None, []))
+        if since_ns is not None and since_ns <= event.time_ns:
+            found.append((event, deeds))
+    return found
+
+
+def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
+    if not finding.filter:
+        return finding
+    wanted = compile_filter(finding.filter)
+    hits = [deeds for row, deeds in evidence if wanted(row)]
+    if not hits:
+        return finding
+    deeds = Counter(deed for each in hits for deed in each)
+    named = ", ".join(safe(deed) for deed, _ in deeds.most_common(MOST_NAMED))
+    named += ", ..." if len(deeds) > MOST_NAMED else ""
+    if len(hits) < finding.count:
+        text = f"; {len(hits):,} of these by rules of the proxy that recorded them ({named})"
+        return replace(finding, text=finding.text + text)
+    text = f"; done by rules of the proxy that recorded it ({named}), not by the broker"
+    severity = "note" if RANK[finding.severity] < RANK["note"] else finding.severity
+    return replace(finding, text=finding.text + text, severity=severity, advice=ADVICE)
+
+
+def _packed(row: Row) -> dict[str, Any]:
+    """What filters of findings may ask for, as plain values."""
+    told = {name: getattr(row, name) for name in _PLAIN}
+    told["errors"] = [[each.code, each.name, each.top] for each in row.errors]
+    told["topic_ids"] = [each.hex() for each in row.topic_ids]
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in told.items()
+        if value not in (None, "", ())
+    }
+
+
+def _row(told: dict[str, Any]) -> Row:
+    values: dict[str, Any] = dict.fromkeys(_PLAIN) | told
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)
+    for each in fields(Row):
+        if values.get(each.name) is None and str(each.type).startswith("tuple"):
+            values[each.name] = ()
+        elif values.get(each.name) is None and each.type == "str":
+            values[each.name] = ""
+    values["errors"] = tuple(RowError(*each) for each in values["errors"])
+    values["topic_ids"] = tuple(bytes.fromhex(each) for each in values["topic_ids"])
+    return Row(**values)
+
+
+__all__ = ["Tampered"]

@@ -1,0 +1,97 @@
+"""Comments of packets in our own recordings, by where the packets stand. State without I/O.
+
+Only packets of interfaces whose comment says that we wrote them are looked at: other programs have
+comments for people, and may put options at every packet. A comment may end with whom it is about,
+in brackets, where that is something else than the packet it stands at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+OURS: Final = "kafkascope: "
+"""How the comments of our interfaces begin."""
+MAX_REMARKS: Final = 100_000
+"""Of one file; of more the later half is kept."""
+MAX_TEXT: Final = 500
+"""Characters of a comment."""
+
+
+class Remark(NamedTuple):
+    """A comment and the packet that it stands at."""
+
+    start: int
+    """Offset of the packet's record in the (uncompressed) file."""
+    end: int
+    """Offset behind that record."""
+    text: str
+    about: str
+    """What stood in brackets."""
+
+
+def remark(start: int, end: int, comment: str) -> Remark:
+    """Take a comment apart."""
+    text, bracket, about = comment[:MAX_TEXT].rpartition(" [")
+    if not bracket or not about.endswith("]"):
+        return Remark(start, end, comment[:MAX_TEXT], "")
+    return Remark(start, end, text, about[:-1])
+
+
+class Remarks:
+    """Of all files of an input, as far as they were read."""
+
+    def __init__(self, files: Iterable[tuple[int, list[Remark]]] = ()) -> None:
+        self._files: dict[int, list[Remark]] = {}
+        self._about: dict[str, list[tuple[int, Remark]]] = {}
+        for file, found in files:
+            self.add(file, 0, found)
+
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def add(self, file: int, base: int, found: Iterable[Remark]) -> None:
+        """Take more of a file, whose offsets count from `base`."""
+        mine = self._files.setdefault(file, [])
+        for each in found:
+            start = base + each.start
+            if mine and start <= mine[-1].start:
+                continue  # behind damage bytes may be walked again
+            one = each._replace(start=start, end=base + each.end)
+            mine.append(one)
+            if one.about:
+                self._about.setdefault(one.about, []).append((file, one))
+        if len(mine) > MAX_REMARKS:
+            del mine[: -MAX_REMARKS // 2]
+            self._about.clear()
+            for number, some in self._files.items():
+                for one in some:
+                    if one.about:
+                        self._about.setdefault(one.about, []).append((number, one))
+
+    def of_file(self, file: int) -> list[Remark]:
+        """All of a file."""
+        return self._files.get(file, [])
+
+    def at(self, file: int, at: int) -> str:
+        """The comment of the packet that holds a byte; empty without one."""
+        mine = self._files.get(file)
+        if not mine:
+            return ""
+        found = mine[bisect_right(mine, at, key=_start) - 1]
+        return found.text if found.start <= at < found.end and not found.about else ""
+
+    def about(self, whom: str, file: int, at: int) -> str:
+        """The first comment about somebody behind a byte; empty without one."""
+        for number, found in self._about.get(whom, ()):
+            if (number, found.start) > (file, at):
+                return found.text
+        return ""
+
+
+def _start(found: Remark) -> int:
+    return found.start
+
+
+__all__ = ["OURS", "Remark", "Remarks", "remark"]
