@@ -170,10 +170,12 @@ class Cutting:
     ) -> None:
         """Write a pcapng. `comments`, by exchange number, stand at the first packet of a request
         (of a response without one). `NotKept` when bytes cannot be read again."""
+        rewrite = rewrite or Masked()
         found = dict(comments or {})
-        for number, deeds in self._deeds.items():
+        for number, told in self._deeds.items():
+            deeds = rewrite.deeds(told)
             found[number] = f"{found[number]}{BETWEEN}{deeds}" if number in found else deeds
-        _Writing(self, sink, read, rewrite or Masked(), found, mss).run()
+        _Writing(self, sink, read, rewrite, found, mss).run()
 
 
 class _Writing:

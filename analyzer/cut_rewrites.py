@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from analyzer import hiding, secrets
-from analyzer.offline import BROKER_LEG
+from analyzer.offline import BROKER_LEG, CLIENT_LEG
 from analyzer.redaction import Redaction
+from analyzer.tampering import BETWEEN, RULE
 from captures.model import Endpoint
 
 TOKEN: Final = -2
@@ -32,6 +33,9 @@ class Rewrite(Protocol):
     def comment(self, text: str) -> str:
         """The comment of an interface to write."""
 
+    def deeds(self, text: str) -> str:
+        """What is said of the rules of our proxy, which stands at packets."""
+
 
 class Masked:
     """Everything as it is, but for secrets."""
@@ -55,6 +59,10 @@ class Masked:
         return endpoint
 
     def comment(self, text: str) -> str:
+        """The same."""
+        return text
+
+    def deeds(self, text: str) -> str:
         """The same."""
         return text
 
@@ -87,7 +95,12 @@ class Anonymous:
 
     def comment(self, text: str) -> str:
         """Our proxy's own mark; whatever else people wrote goes."""
-        return text if text == BROKER_LEG else ""
+        return text if text in (CLIENT_LEG, BROKER_LEG) else ""
+
+    def deeds(self, text: str) -> str:
+        """Faults have no names of anybody; rules in Python may."""
+        parts = text.split(BETWEEN)
+        return BETWEEN.join(f"{RULE}hidden" if each.startswith(RULE) else each for each in parts)
 
 
 def _orphan(payload: bytes) -> bytes:

@@ -25,6 +25,7 @@ from captures.model import Closed, Opened, StreamEvent
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
 
+CLIENT_LEG: Final = "kafkascope: client leg"
 BROKER_LEG: Final = "kafkascope: broker leg"
 """Comment of the capture interface on which our proxy records its side towards the broker. The same
 requests went over the client's leg, so its rows are left out unless they are asked for."""

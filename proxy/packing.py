@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from analyzer.offline import BROKER_LEG
+from analyzer.offline import BROKER_LEG, CLIENT_LEG
 from captures.build import MAX_MSS, Composer
 from captures.model import Endpoint
 from captures.tcp import ACK, PSH
@@ -15,7 +15,6 @@ from captures.write import PcapngWriter, around
 
 Part: TypeAlias = bytes | memoryview
 
-CLIENT_LEG: Final = "kafkascope: client leg"
 OPEN: Final = -1
 CLOSE: Final = -2
 

@@ -284,6 +284,10 @@ def test_rules_in_python_are_named(tmp_path: Path) -> None:
     tape.end(None, "fin", bench.now_ns)
     tape.write(path)
     assert found_in(path)[1] == {1: ["rule: our, (rule]"]}
+    part = tmp_path / "part.pcapng"
+    done = CliRunner().invoke(main, ["cut", str(path), "--anonymize", "-o", str(part)])
+    assert done.exit_code == 0
+    assert found_in(part)[1] == {1: ["rule: hidden"]}
 
 
 def test_comments_of_others_are_not_read(tmp_path: Path) -> None:
