@@ -56,6 +56,9 @@ class Evil:
     def comment(self, text: str) -> str:
         return text + self.evil
 
+    def deeds(self, text: str) -> str:
+        return text + self.evil
+
     def _leaf(self, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
         if isinstance(value, str) and slot.name not in KEPT and value and value[:2] != "__":
             return self.before + value + self.evil
