@@ -137,13 +137,6 @@ def test_the_commands_of_the_readme_do(saved: Path, monkeypatch: pytest.MonkeyPa
         assert run(*shlex.split(command)), command
 
 
-def test_links_and_pictures_of_the_readme_are_there() -> None:
-    text = (ROOT / "README.md").read_text()
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
-
-
 def test_the_tour_leads_through_the_screens(saved: Path) -> None:
     opened = open_capture([saved])
     store = Store(opened.source.read, opened.context)

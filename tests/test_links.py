@@ -1,0 +1,95 @@
+"""Links of documents lead somewhere: to files and headings that are there; those of the README also
+from a page that is not in the repository."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tui.cli import main
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("docs", "captures", "tests", "benchmarks", "proxy")
+DOCUMENTS = [ROOT / "README.md", *(p for f in FOLDERS for p in sorted((ROOT / f).rglob("*.md")))]
+LINK = re.compile(r"\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
+REFERENCE = re.compile(r"(?<!\])\[([^\]\[]+)\](?:\[([^\]]+)\])?(?![(\[:])")
+
+
+def links(path: Path) -> list[str]:
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text("utf-8"), flags=re.DOTALL)
+    return [one or other for one, other in LINK.findall(text)]
+
+
+def anchors(path: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    heads = re.findall(r"^#+ +(.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def urls(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = tomllib.loads((folder / "pyproject.toml").read_text())["project"][
+        "urls"
+    ]
+    return found
+
+
+def local(link: str, repository: str) -> str | None:
+    """The path in this repository that an absolute link leads to; None for other places."""
+    raw = repository.replace("https://github.com", "https://raw.githubusercontent.com")
+    for start in (f"{repository}/blob/main/", f"{repository}/tree/main/", f"{raw}/main/"):
+        if link.startswith(start):
+            return link[len(start) :].partition("?")[0]
+    return None
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in links(path):
+        place, _, anchor = link.partition("#")
+        if "://" in place:
+            continue
+        target = path.parent / place if place else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_works_on_an_index_page() -> None:
+    repository = urls(ROOT)["Repository"]
+    found = links(ROOT / "README.md")
+    assert len(found) >= 8
+    for link in found:
+        path = local(link, repository)
+        assert path is not None, f"{link} is dead outside of the repository"
+        assert (ROOT / path).exists(), link
+    pictures = [link for link in found if ".svg" in link]
+    assert len(pictures) == 3
+    # As plain text otherwise, which no page shows.
+    assert all(link.endswith(".svg?sanitize=true") for link in pictures)
+
+
+def test_references_of_the_readme_are_defined() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    defined = set(re.findall(r"^\[([^\]]+)\]: ", text, re.MULTILINE))
+    prose = re.sub(r"^ {4}.*$|`[^`\n]*`", "", text, flags=re.MULTILINE)
+    used = {second or first for first, second in REFERENCE.findall(prose)}
+    assert used == defined
+
+
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "proxy" / "pytest_plugin"], ids=["", "plugin"])
+def test_packages_name_places_that_are_there(folder: Path) -> None:
+    found = urls(folder)
+    assert found["Repository"] == urls(ROOT)["Repository"]
+    paths = [local(url, found["Repository"]) for url in found.values()]
+    assert all((ROOT / path).exists() for path in paths if path)
+    assert len([path for path in paths if path]) >= 1
+
+
+def test_the_version_is_documented_and_told() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    told = CliRunner().invoke(main, ["--version"], prog_name="kafkascope").output
+    assert told == f"kafkascope {version}\n"
+    assert "`kafkascope --version`" in (ROOT / "docs" / "commands.md").read_text()
