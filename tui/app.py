@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.widgets import Input, TextArea
 
 from tui.commands import GoTo, commands
@@ -21,6 +22,7 @@ from tui.parts.telling import Telling
 from tui.themes import register
 from tui.views.lines import Lines
 from tui.views.splitter import Splitter
+from tui.views.typing import Shown
 
 if TYPE_CHECKING:
     from tui.config import Config
@@ -123,6 +125,12 @@ class ScopeApp(Telling, Helping, Noting):
     def commands(self) -> Iterable[SystemCommand]:
         """All that can be done now."""
         yield from commands(self)
+
+    @on(CommandPalette.Opened)
+    def palette_opened(self) -> None:
+        """Its box draws as ours do."""
+        for box in self.screen.query(Input):
+            box.highlighter = Shown(self.glyphs)
 
     # --- what arrives -----------------------------------------------------------------------
 

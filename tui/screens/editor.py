@@ -14,6 +14,7 @@ from textual.widgets import Static, TextArea
 from analyzer.text import json_safe
 from dissectors.jsonform import dumps_indented
 from tui.palette import STYLES, Glyphs
+from tui.views.typing import ShownArea
 
 
 class Editor(ModalScreen[Any]):
@@ -40,11 +41,7 @@ class Editor(ModalScreen[Any]):
         """Title, text, what is wrong with it."""
         with Vertical():
             yield Static(self.glyphs.rich(self.heading, STYLES["header"]), markup=False)
-            yield TextArea(
-                json_safe(dumps_indented(self.body)).decode(),
-                show_line_numbers=True,
-                soft_wrap=True,
-            )
+            yield ShownArea(json_safe(dumps_indented(self.body)).decode(), self.glyphs)
             yield Static(id="editor-state", markup=False)
 
     def on_mount(self) -> None:
