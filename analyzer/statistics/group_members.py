@@ -3,6 +3,7 @@ ended."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from analyzer.statistics.group_model import (
@@ -67,6 +68,17 @@ def members_of(
             if about["assigned"] is not None:
                 member.assigned = about["assigned"]
     return found
+
+
+def fill_silences(member: Member) -> None:
+    """What comes between two signs of life: whoever leaves, joins again or is heard of was a member
+    until then."""
+    found = []
+    for mark, after in pairwise(sorted(member.marks)):
+        if mark.sign in "JS=" and after.sign in "JS=l" and mark.end_ns < after.begin_ns:
+            sign = "." if mark.sign == "J" and after.sign != "=" else "="
+            found.append(Mark(mark.end_ns, after.begin_ns, sign))
+    member.marks += found
 
 
 def _lived(member: Member, first_ns: int, last_ns: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from analyzer.statistics.group_causes import SECOND, Causes
-from analyzer.statistics.group_members import members_of, tell_fates
+from analyzer.statistics.group_members import fill_silences, members_of, tell_fates
 from analyzer.statistics.group_model import Cause, Member, Presence, Rebalance, Story, span_of
 from analyzer.statistics.mergeable import Event
 
@@ -36,6 +36,8 @@ def story_of(
         rebalances += _Epochs(events, members, presences).told()
         rebalances.sort(key=lambda each: each.begin_ns)
     tell_fates(events, members)
+    for member in members.values():
+        fill_silences(member)
     joins = [event.about for event in events if event.kind == "join"]
     assignors = [event.about.get("assignor") for event in events]
     times = [event.time_ns for event in events]

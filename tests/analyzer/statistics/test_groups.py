@@ -10,7 +10,7 @@ import pytest
 from analyzer.context import Context
 from analyzer.rows import row_of
 from analyzer.statistics.groups import Groups
-from analyzer.statistics.timeline import timeline
+from analyzer.statistics.timeline import Scale, lanes_of, timeline
 from dissectors.registry import encode_body
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import MS, START, Wire, request, response, told
@@ -315,3 +315,17 @@ def test_lanes_show_who_was_there_when(group: Members) -> None:
     assert one.split(maxsplit=3)[3].startswith("J===================J===================")
     assert two.split(maxsplit=3)[3].startswith("J========x")
     assert "no heartbeat" in two
+
+
+@pytest.mark.parametrize("name", ["rebalance.pcap", "transactions.pcap", "aiokafka.pcap"])
+def test_lanes_have_no_hole_between_two_signs_of_life(name: str) -> None:
+    pairs, _ = traffic(name)
+    found = counted(Groups(), pairs)
+    lanes = 0
+    for group in found.names():
+        story = found.story(group)
+        assert story is not None
+        for lane in lanes_of(story, Scale(story.first_ns, story.last_ns, 400)):
+            lanes += 1
+            assert " " not in lane.cells.strip(), (group, lane.cells)
+    assert lanes
