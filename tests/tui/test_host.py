@@ -143,6 +143,22 @@ def test_help_of_a_screen_can_be_searched(store: Store) -> None:
     run(store, steps)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 30), (50, 20), (30, 10)], ids=str)
+def test_help_breaks_lines_where_its_box_ends(store: Store, size: tuple[int, int]) -> None:
+    async def steps(app, pilot):
+        for number in "12345678":
+            await pilot.press(number, "question_mark")
+            await pilot.pause(0.05)
+            shown = app.screen.query_one("#help-keys")
+            text = shown.content.plain.splitlines()
+            assert len(text) > 5
+            assert max(map(len, text)) <= shown.region.width
+            assert shown.region.height == len(text)  # none went on in a line of its own
+            await pilot.press("escape")
+
+    run(store, steps, size)
+
+
 async def until(pilot: Any, there: Callable[[], bool]) -> None:
     """Until something is so, or for a minute."""
     for _ in range(3000):

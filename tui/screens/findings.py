@@ -49,6 +49,7 @@ class FindingsBoard(ChartedBoard):
             COLUMNS,
             tones={"shown": lambda value: ROLES.get(str(value)[2:], "")},
             keep=("text", "count"),
+            roomy={"text": 50},
         )
 
     def identity(self, line: Line) -> Any:

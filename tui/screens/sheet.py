@@ -46,14 +46,17 @@ class Sheet:
         alarms: Mapping[str, str] | None = None,
         tones: Mapping[str, Callable[[Any], str]] | None = None,
         keep: Sequence[str] = (),
+        roomy: Mapping[str, int] | None = None,
     ) -> None:
         """`alarms`: columns whose numbers are bad news above 0, with the role these get; `tones`:
         columns whose role depends on the value; `keep`: columns that go last when a terminal is
-        narrow, besides the first one."""
+        narrow, besides the first one; `roomy`: how many columns of the terminal a text has before
+        others may stay."""
         self.columns = tuple(columns)
         self.alarms = alarms or {}
         self.tones = tones or {}
         self.keep = keep
+        self.roomy = roomy or {}
         self.lines: list[Line] = []
         self.times = Times("u")
         self.sort: Column | None = None
@@ -120,7 +123,8 @@ class Sheet:
         widths: list[int] | None = None
         while shown:
             spare = any(column.name not in self.keep for column in shown[1:])
-            widths = self._shared(shown, width, NARROW if spare else NARROWEST)
+            least = NARROW if spare else NARROWEST
+            widths = self._shared(shown, width, least, self.roomy if spare else {})
             if widths is not None or len(shown) == 1:
                 break
             shown.remove(self._least(shown))
@@ -146,7 +150,9 @@ class Sheet:
         kept = sorted(shown[1:], key=lambda column: self.keep.index(column.name))
         return kept[-1]
 
-    def _shared(self, shown: list[Column], width: int, least: int) -> list[int] | None:
+    def _shared(
+        self, shown: list[Column], width: int, least: int, roomy: Mapping[str, int]
+    ) -> list[int] | None:
         """The widths of columns; None when there is no room for all."""
         widths = []
         for index, column in enumerate(shown):
@@ -158,7 +164,12 @@ class Sheet:
         room = width - len(GAP) * (len(shown) - 1)
         over = sum(widths) - room
         floors = [
-            min(size, max(least, LEAST_LAST) if index == len(shown) - 1 else least)
+            min(
+                size,
+                max(
+                    roomy.get(column.name, least), LEAST_LAST if index == len(shown) - 1 else least
+                ),
+            )
             if column.kind in ("list", "text")
             else size
             for index, (column, size) in enumerate(zip(shown, widths, strict=True))

@@ -13,14 +13,16 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from analyzer.text import wrapped
+from analyzer.text import columns_taken, padded, wrapped
 from tui import keys
 from tui.palette import STYLES, Glyphs
 from tui.views.box import Box
 
-WIDTH: Final = 74
+WIDTH: Final = 73
+"""Columns of text where there is room: those of the box without its edges and its scroll bar."""
+EDGES: Final = 5
 MARGIN: Final = 16
-"""Columns for the names of keys."""
+"""Columns for the names of keys, with the blank behind them."""
 LEAVE: Final = frozenset({"q", "question_mark"})
 
 Row = tuple[str, str]
@@ -99,15 +101,21 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(Search).focus()
 
     def _show(self, wanted: str) -> None:
-        text = Text("\n").join(self.glyphs.rich(line) for line in self.lines(wanted))
+        width = min(WIDTH, max(MARGIN + 8, self.size.width - EDGES))
+        text = Text("\n").join(self.glyphs.rich(line) for line in self.lines(wanted, width))
+        text.no_wrap = True
         self.query_one("#help-keys", Static).update(text)
 
-    def lines(self, wanted: str = "") -> list[str]:
-        """What is shown when that is searched for."""
+    def on_resize(self, event: events.Resize) -> None:
+        """Lines are broken where the box ends."""
+        self._show(self.query_one(Search).value)
+
+    def lines(self, wanted: str = "", width: int = WIDTH) -> list[str]:
+        """What is shown when that is searched for, in lines of at most so many columns."""
         words = wanted.lower().split()
         out: list[str] = []
         if not words:
-            out += [*wrapped(self.about, WIDTH, breaks=True), ""] if self.about else []
+            out += [*wrapped(self.about, width, breaks=True), ""] if self.about else []
         for heading, rows in self.sections:
             found = [row for row in rows if all(word in " ".join(row).lower() for word in words)]
             if not found:
@@ -115,14 +123,19 @@ class HelpScreen(ModalScreen[None]):
             if len(self.sections) > 1:
                 out.append(heading)
             for shown, text in found:
-                first, *rest = wrapped(text, WIDTH - MARGIN, breaks=True) or [""]
-                out.append(f"{shown:<{MARGIN}} {first}")
-                out += [f"{'':<{MARGIN}} {line}" for line in rest]
+                told = wrapped(text, width - MARGIN, breaks=True) or [""]
+                if columns_taken(shown) < MARGIN:
+                    told[0] = padded(shown, MARGIN) + told[0]
+                else:
+                    out += wrapped(shown, width, breaks=True)
+                    told[0] = " " * MARGIN + told[0]
+                out += [told[0], *(" " * MARGIN + line for line in told[1:])]
             out.append("")
         if words and not out:
             out = [f'no key is about "{wanted.strip()}"', ""]
         if self.command and not words:
-            out += ["The same as text:", f"  {self.command}"]
+            out.append("The same as text:")
+            out += wrapped(self.command, width, indent="  ", hanging="    ", breaks=True)
         return out
 
     @on(Input.Changed)
