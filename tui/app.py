@@ -157,14 +157,15 @@ class ScopeApp(Telling, Helping, Noting):
                 view.hide(index)
             self.noted()
             self._busy = True
-        if store.session.dropped != dropped or (view.order is not None and grew):
+        moved = store.session.dropped != dropped or (view.order is not None and grew)
+        if view.moved() or moved:
             self._stay_with(here)
         elif len(view) != before:
             if before < self.list.size.height:
                 self.list.changed()
             self.list.grown()
         if self.following and len(view) != before:
-            self.list.move_to(self.list.count() - 1)
+            self.follow(before)
         if self.list.number != self._shown_number:
             self.look()
         self.say()
@@ -174,9 +175,11 @@ class ScopeApp(Telling, Helping, Noting):
     def _stay_with(self, number: int | None) -> None:
         """The cursor stays with its exchange when rows move."""
         index = None if number is None else self.feed.store.session.index_of(number)
+        before = self.list.cursor
         self.list.changed()
         place = 0 if index is None else self.view_.place_of(index)
-        self.list.move_to(place, tell=False)
+        if place != before:
+            self.list.move_to(place, tell=False)
 
     def _ended(self) -> None:
         self._said = True

@@ -1,5 +1,6 @@
 """Which exchanges are shown, and in which order: all, or those that a filter wants, found by
-columns where these tell, else in slices so that the keyboard never waits."""
+columns where these tell, else in slices so that the keyboard never waits. They are shown by number,
+unless another order is wanted."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from analyzer.filter import bind, compile_query
 from analyzer.filter_bind import fields_of
 from analyzer.filter_known import NOTHING, Known
+from tui.numbered import Numbered
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +44,11 @@ class View:
         self.fast = self._query is None or self._query.cost == "fast"
         """Whether no message has to be read for it."""
         self._shown = array("Q")
+        """What the filter wants, in the order in which rows came."""
+        self._numbered: Numbered | None = None
+        """The same by number; made when it is first wanted."""
+        self._placed = 0
+        """How many of them have a place there."""
         self._seen = 0
         self._dropped = store.session.dropped
         self._open: list[int] = []
@@ -67,14 +74,38 @@ class View:
         return compile_query(text, self._known) if text else None
 
     def __len__(self) -> int:
-        if self._sorted is not None:
-            return self._sorted_rows
-        return len(self.store) if self._query is None else len(self._shown)
+        return len(self._by_number) if self._sorted is None else self._sorted_rows
 
     def __getitem__(self, place: int) -> int:
-        if self._sorted is not None:
-            return int(self._sorted[place])
+        return self._by_number[place] if self._sorted is None else int(self._sorted[place])
+
+    @property
+    def arrived(self) -> int:
+        """How many rows came that are wanted."""
+        return len(self.store) if self._query is None else len(self._shown)
+
+    def arrival(self, place: int) -> int:
+        """A row that is wanted, in the order in which they came."""
         return place if self._query is None else self._shown[place]
+
+    @property
+    def _by_number(self) -> Numbered:
+        numbered = self._numbered
+        if numbered is None:
+            numbered, self._placed = Numbered(self.store.session), 0
+            self._numbered = numbered
+        arrived = self.arrived
+        if self._placed < arrived and self._dropped == self.store.session.dropped:
+            new = range(self._placed, arrived)
+            numbered.extend(new if self._query is None else self._shown[self._placed :])
+            self._placed = arrived
+        return numbered
+
+    def moved(self) -> bool:
+        """Whether rows went to other places since this was asked last."""
+        numbered = self._by_number
+        found, numbered.moved = numbered.moved, False
+        return found and self._sorted is None
 
     @property
     def scanned(self) -> float:
@@ -107,12 +138,8 @@ class View:
         return self.indexes() if self._sorted is None else self._sorted.copy()
 
     def indexes(self) -> NDArray[np.int64]:
-        """All that are shown, in the order of the capture. A copy."""
-        import numpy as np
-
-        if self._query is None:
-            return np.arange(len(self.store), dtype=np.int64)
-        return np.array(self._shown, dtype=np.int64)
+        """All that are shown, by number. A copy."""
+        return self._by_number.indexes()
 
     def place_of(self, index: int) -> int:
         """The place of a row, or of the first one behind it."""
@@ -121,7 +148,7 @@ class View:
 
             found = np.flatnonzero(self._sorted == index)
             return int(found[0]) if len(found) else 0
-        return index if self._query is None else bisect_left(self._shown, index)
+        return self._by_number.place_of(index)
 
     def advance(self, seconds: float) -> bool:
         """Filter and sort more rows, for so long at most; whether anything changed."""
@@ -175,6 +202,7 @@ class View:
     def _start_again(self) -> None:
         self._query = self._compiled()
         self._shown, self._seen, self._piece, self._open = array("Q"), 0, None, []
+        self._numbered = None
 
     def noted(self) -> None:
         """Marks or comments changed: what the filter says about them, too."""
@@ -190,9 +218,12 @@ class View:
         else:
             self._query = self._compiled()
             self._piece, self._open = None, []
+            numbered = self._by_number
             at = bisect_left(self._shown, index)
             if self._shown[at : at + 1] == array("Q", [index]):
                 del self._shown[at]
+                numbered.remove(index)
+                self._placed -= 1
         if self._sorted is not None:
             self._sorted = self._sorted[self._sorted != index]
             self._sorted_rows = len(self._sorted)
@@ -203,6 +234,11 @@ class View:
         if not gone:
             return False
         self._dropped += gone
+        # Unless they were dropped before anybody saw them, the first ones of all have places.
+        if self._numbered is not None:
+            self._numbered.drop(gone)
+            lost = gone if self._query is None else bisect_left(self._shown, gone)
+            self._placed = max(0, self._placed - lost)
         kept = self._shown[bisect_left(self._shown, gone) :]
         self._shown = array("Q", [index - gone for index in kept])
         if self._query is not None:

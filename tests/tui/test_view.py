@@ -52,7 +52,11 @@ def test_the_rows_are_those_of_the_filter(text: str, rows: int) -> None:
         while view.behind:
             view.advance(0)
             assert view.scanned <= 1
-        assert [view[place] for place in range(len(view))] == wanted
+        assert [view.arrival(place) for place in range(view.arrived)] == wanted
+        numbers = store.session.numbers
+        shown = [view[place] for place in range(len(view))]
+        assert shown == sorted(wanted, key=numbers.__getitem__)
+        assert [view.place_of(index) for index in shown] == list(range(len(shown)))
         assert view.scanned == 1
         assert not view.behind
 
@@ -85,6 +89,7 @@ def test_filters_and_orders_say_how_far_bodies_were_read(
     for view in (heads, bodies, read):
         view.advance(60)
     fetches = [index for index, each in enumerate(exchanges) if each.api == "Fetch"]
+    fetches.sort(key=store.session.numbers.__getitem__)
     assert list(heads.array()) == fetches
     assert not heads.behind
     assert not heads.partial
@@ -111,6 +116,7 @@ def test_filters_and_orders_say_how_far_bodies_were_read(
         assert not view.behind
     single = compile_filter("topic")
     wanted = [i for i, e in enumerate(exchanges) if single(store.session.row(i), e)]
+    wanted.sort(key=store.session.numbers.__getitem__)
     assert list(bodies.array()) == wanted
     records = store.session.records
     assert records[int(ordered.array()[0])] == max(records)

@@ -139,6 +139,10 @@ class Base(App[None]):
         """What is left to be done before findings are final; empty when they are."""
         raise NotImplementedError
 
+    def cursor_moved(self) -> None:
+        """The user, or the program, put the cursor of the list somewhere."""
+        raise NotImplementedError
+
     def show_filter(self, text: str) -> None:
         """The exchanges that a filter wants."""
         raise NotImplementedError

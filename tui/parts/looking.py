@@ -63,6 +63,7 @@ class Looking(Base):
     def moved(self, event: Lines.Moved) -> None:
         """Another exchange, or another field."""
         if event.lines is self.list:
+            self.cursor_moved()
             if self._rest is not None:
                 self._rest.stop()
             self._rest = self.set_timer(REST, self.look)

@@ -41,7 +41,8 @@ class Moving(Base):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.following = False
+        self.following = self.feed.store.progress.ring
+        """The cursor stays on the newest row."""
         self.found = ""
         self.scope = SCOPES[0]
         self._search = 0
@@ -84,6 +85,30 @@ class Moving(Base):
             wanted = same_connection(self.feed.store, index)
             self.step(by, wanted, "exchange on this connection")
 
+    def endless(self) -> bool:
+        """Whether there is no end to be waited for."""
+        progress = self.feed.store.progress
+        return not progress.done and (progress.following or progress.ring)
+
+    def cursor_moved(self) -> None:
+        """Moving away ends following, moving to the end of what grows begins it."""
+        at_end = self.list.cursor == self.list.count() - 1
+        following = at_end and (self.following or self.endless())
+        if following != self.following:
+            self.following = following
+            self.say()
+
+    def follow(self, before: int) -> None:
+        """To the newest row, unless the wheel went away from it, or a message is being read; there
+        were `before` rows."""
+        exchanges = self.list
+        reading = self.detail.has_focus or self.hex.has_focus
+        shown = exchanges.scroll_offset.y + max(1, exchanges.scrollable_content_region.height)
+        if reading or (shown < before and exchanges.cursor == before - 1):
+            self.following = False
+        else:
+            exchanges.move_to(exchanges.count() - 1)
+
     def action_tail(self) -> None:
         """Stay at the end."""
         self.following = not self.following
@@ -122,6 +147,7 @@ class Moving(Base):
 
     def _order(self, order: Any) -> None:
         index = self.list.index
+        self.following = self.following and order is None
         self.view_.sort(order)
         self.list.cursor = 0 if index is None else self.view_.place_of(index)
         self.list.changed()

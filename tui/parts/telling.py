@@ -41,11 +41,11 @@ class Telling(Mentioning, Filtering, Moving):
         state = self.busy_with or self._reading()
         if self.busy_with:
             state += "  ctrl+c stops"
-        tail = "tail" if self.following else ""
+        tail = "newest row" if self.following else "End: newest" if self.endless() else ""
         screen = SCREENS[self.host.number][0] if self.host.number in SCREENS else ""
         title = f" kafkascope  {self.source_name}   {screen}".rstrip()
         found = self.finding_words()
-        counting = "" if self._endless() else self.host.board_so_far()
+        counting = "" if self.endless() else self.host.board_so_far()
         parts = [count, found, self.clock_words(), tail, counting, state]
         # What matters least goes first when there is no room.
         for least in (2, 1, 0) if counting or state else (2, 1):
@@ -61,11 +61,6 @@ class Telling(Mentioning, Filtering, Moving):
         focused = self.focused.id if self.focused is not None else ""
         which = {"filter": 2, "prompt": 3}.get(focused or "", int(self.host.board is not None))
         self._static("footer", FOOTERS[which], STYLES["dim"])
-
-    def _endless(self) -> bool:
-        """Whether there is no end to be waited for."""
-        progress = self.feed.store.progress
-        return progress.following or (progress.ring and not progress.done)
 
     def _reading(self) -> str:
         store = self.feed.store

@@ -53,8 +53,8 @@ class Activity:
             for column in (self.times, self.latencies, self.waits, self.bad):
                 del column[:]
         before = self._taken
-        for place in range(before, len(view)):
-            index = view[place]
+        for place in range(before, view.arrived):
+            index = view.arrival(place)
             if index >= self.store.whole and not self.store.progress.done:
                 break  # what its bodies tell comes soon
             self.times.append(session.times[index])
@@ -68,7 +68,7 @@ class Activity:
     def behind(self) -> bool:
         """Whether there is more to look at."""
         view = self.view
-        return view is not None and (view.behind or self._taken < len(view))
+        return view is not None and (view.behind or self._taken < view.arrived)
 
     @property
     def span(self) -> tuple[int, int]:

@@ -49,7 +49,7 @@ class Keys:
     def over(self) -> bool:
         """Whether no more is looked at."""
         done = self.store.progress.done and not self.view.behind
-        return self.records >= ENOUGH or (done and self._next >= len(self.view))
+        return self.records >= ENOUGH or (done and self._next >= self.view.arrived)
 
     def advance(self, seconds: float) -> bool:
         """Look at more records, for so long at most; whether there were any."""
@@ -58,8 +58,8 @@ class Keys:
         until = monotonic() + seconds
         self.view.advance(seconds)
         before = self._next
-        while self._next < len(self.view) and self.records < ENOUGH and monotonic() < until:
-            index, self._next = self.view[self._next], self._next + 1
+        while self._next < self.view.arrived and self.records < ENOUGH and monotonic() < until:
+            index, self._next = self.view.arrival(self._next), self._next + 1
             try:
                 exchange = self.store.session.exchange(index)
             except (CaptureError, IndexError):

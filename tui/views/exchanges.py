@@ -31,6 +31,8 @@ EDGE: Final = 2
 GAP: Final = 2
 LEFT_OVER: Final = 400
 """Columns that the last title may take for a click."""
+DROPPED: Final = ("broker", "response.bytes", "request.bytes", "latency", "time", "client")
+"""Columns that go first when a terminal is narrow: who asked matters more than how long it took."""
 SINCE_MARK: Final = "m"
 RELATIVE: Final = ("d", "dd", SINCE_MARK)
 """Time formats that the list counts itself."""
@@ -99,7 +101,7 @@ class ExchangeList(Lines):
             if self.extra:
                 added = columns_of((*self.extra, "result"), times)[:-1]
                 usual[-1:-1] = added
-            self._columns = fitted(usual, room)
+            self._columns = fitted(usual, room, DROPPED)
             self._for = key if len(session) else ()
         return self._columns
 
@@ -226,6 +228,11 @@ class ExchangeList(Lines):
             "!" if wrong else "?" if gone else " "
             for wrong, gone in zip(some_bad, some_lost, strict=True)
         )
+
+    def action_go(self, line: int) -> None:
+        """The first line, or the last one: to be there already is worth a word, too."""
+        super().action_go(line)
+        self.post_message(self.Moved(self))
 
     def on_click(self, event: Click) -> None:
         """The cursor goes there; twice opens; the edge is a map of all rows."""

@@ -1,0 +1,94 @@
+"""Rows of a session in the order of their numbers, though they come in the order in which exchanges
+end: a long poll has a small number and comes late."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from analyzer.session import Session
+
+FEW: Final = 256
+"""Rows that are put in their places one by one; of more the end is sorted anew."""
+MANY: Final = 50_000
+"""Rows from which numpy sorts faster than it loads."""
+
+
+class Numbered:
+    """Indexes of rows, by number."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows = array("I")
+        self.moved = False
+        """Rows took places in front of others; who looks at it sets it back."""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: int) -> int:
+        return self._rows[place]
+
+    def indexes(self) -> NDArray[np.int64]:
+        """All of them. A copy."""
+        import numpy as np
+
+        return np.array(self._rows, dtype=np.int64)
+
+    def place_of(self, index: int) -> int:
+        """The place of a row, or of the first one behind it."""
+        numbers = self._session.numbers
+        if index >= len(numbers):
+            return len(self._rows)
+        return bisect_left(self._rows, numbers[index], key=numbers.__getitem__)
+
+    def extend(self, indexes: Sequence[int]) -> None:
+        """Take in rows."""
+        if not len(indexes):
+            return
+        new, rows, number = self._sorted(indexes), self._rows, self._session.numbers
+        last = number[rows[-1]] if rows else -1
+        late = bisect_left(new, last, key=number.__getitem__)
+        if late:
+            self.moved = True
+            self._insert(new[:late])
+        rows.extend(new[late:])
+
+    def _insert(self, late: array[int]) -> None:
+        rows, numbers = self._rows, self._session.numbers
+        at = bisect_left(rows, numbers[late[0]], key=numbers.__getitem__)
+        if len(late) > FEW or len(rows) - at < FEW:
+            rows[at:] = self._sorted(rows[at:] + late)
+            return
+        for index in late:
+            rows.insert(bisect_left(rows, numbers[index], at, key=numbers.__getitem__), index)
+
+    def _sorted(self, indexes: Sequence[int]) -> array[int]:
+        numbers = self._session.numbers
+        if len(indexes) < MANY:
+            return array("I", sorted(indexes, key=numbers.__getitem__))
+        import numpy as np
+
+        found = np.array(indexes, dtype=np.uint32)
+        order = np.argsort(np.array(numbers)[found], kind="stable")
+        return array("I", found[order].tobytes())
+
+    def remove(self, index: int) -> None:
+        """Take a row out, if it is there."""
+        at = self.place_of(index)
+        if self._rows[at : at + 1] == array("I", [index]):
+            del self._rows[at]
+
+    def drop(self, count: int) -> None:
+        """The session forgot so many of its oldest rows: the others have smaller indexes."""
+        import numpy as np
+
+        rows = np.array(self._rows, dtype=np.uint32)
+        self._rows = array("I", (rows[rows >= count] - np.uint32(count)).tobytes())
