@@ -21,7 +21,7 @@ from tui.app import ScopeApp
 from tui.numbered import Numbered
 from tui.store import Store
 
-DEMO = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap"
+LIBRARIES = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
 
 class Rows(Session):
@@ -94,7 +94,7 @@ class Live:
     """Exchanges come when they are let."""
 
     def __init__(self) -> None:
-        capture = open_capture([DEMO])
+        capture = open_capture([LIBRARIES])
         self.store = Store(capture.source.read, capture.context)
         self.store.progress.ring = True
         self.left: list[Exchange] = list(capture.exchanges())
