@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analyzer.filter_syntax import quoted
 from analyzer.session_rows import ColumnRow
 from captures.errors import CaptureError
 
@@ -144,8 +145,3 @@ def ports(text: str) -> frozenset[int]:
     if not found:
         raise ValueError("no port was given")
     return frozenset(found)
-
-
-def quoted(text: str) -> str:
-    """A string of the filter language."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
