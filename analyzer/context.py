@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from analyzer.detect import KAFKA_PORTS, UNKNOWN
+from analyzer.detect import KAFKA_PORTS, TLS, UNKNOWN
 from analyzer.nodes import NodeAddresses
 from analyzer.phases import STATEFUL
 from analyzer.topics import TopicNames
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
+
+MOST_ENCRYPTED: Final = 1000
+"""Connections with TLS that are remembered, to say whether they are of Kafka."""
 
 _PLACE: Final = struct.Struct(">Q")
 
@@ -48,6 +51,8 @@ class Context:
         """By fingerprint: half of the work is the same for all exchanges of a file."""
         self.opaque: Counter[str] = Counter()
         """Connections that are not Kafka's, by what they look like."""
+        self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
+        """Connections that begin with TLS, the last ones."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
@@ -63,8 +68,10 @@ class Context:
         self.numbers -= 1
         return None
 
-    def not_kafka(self, reason: str) -> None:
+    def not_kafka(self, reason: str, connection: Connection) -> None:
         """Count a connection that is not Kafka's."""
+        if reason.startswith(TLS):
+            self.encrypted.append(connection)
         if reason not in self.opaque and len(self.opaque) >= MAX_REASONS:
             reason = UNKNOWN
         self.opaque[reason] += 1

@@ -82,7 +82,7 @@ class Conversations:
             return []
         if isinstance(decision, str):
             self._open[number] = None
-            self.context.not_kafka(decision)
+            self.context.not_kafka(decision, event.connection)
             if decision.startswith(TLS):
                 handshake = Handshake(event.connection, undecided.first_direction)
                 for held in undecided.events:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from analyzer.terminal import Formatter, indented
 from tests.hostile import EVIL, forged, hostile
+from tests.proxy.served import with_server
 from tui.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -248,3 +252,44 @@ def test_log_records_make_one_line_each() -> None:
 
 def test_a_line_feed_makes_no_line_of_ours() -> None:
     assert indented("a\nkafkascope: b\n\n    ^^") == "a\n  kafkascope: b\n\n    ^^"
+
+
+def test_the_proxy_says_nothing_that_its_traffic_forges() -> None:
+    """Brokers choose the host names in Metadata; a name that nobody can listen for is told."""
+    code = (
+        "import sys, logging; from analyzer.terminal import log_to; from proxy.hub import Hub;"
+        "log_to(sys.stderr, logging.WARNING); name = sys.stdin.read();"
+        "Hub().once(name, f'cannot listen for {name}'); logging.getLogger('x').error('%s', name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=EVIL, capture_output=True, text=True, check=True
+    )
+    assert "cannot listen for" in done.stderr
+    assert not forged(done.stderr)
+
+
+def test_the_proxy_logs_through_the_one_formatter() -> None:
+    called = {
+        ast.unparse(node.func)
+        for node in ast.walk(ast.parse((ROOT / "proxy" / "cli.py").read_text("utf-8")))
+        if isinstance(node, ast.Call)
+    }
+    assert "log_to" in called
+
+
+def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -> None:
+    """Against a broker that has none of the topics."""
+
+    async def replayed(host: str, port: int, told: list[str]) -> None:
+        words = [sys.executable, "-m", "tui.cli", "replay", named, "--to", f"{host}:{port}", "-v"]
+        process = await asyncio.create_subprocess_exec(
+            *words, "--speed", "max", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        out, error = await process.communicate()
+        said.append(out.decode() + error.decode())
+
+    said: list[str] = []
+    asyncio.run(with_server("demo.pcap", replayed))
+    assert "the target has no topic" in said[0]
+    assert "[red]" in said[0]
+    assert not forged(said[0])

@@ -190,6 +190,11 @@ class ScopeApp(Telling, Helping, Noting):
             return
         for text in ([progress.failure] if progress.failure else []) + progress.said:
             self.tell(text, "warning")
+        if len(self.feed.store):
+            self.remark("; ".join(progress.remarks))
+        else:
+            for text in progress.remarks:
+                self.tell(text, "warning")
 
     # --- screens ----------------------------------------------------------------------------
 

@@ -211,7 +211,7 @@ class ProcessFeed:
                 progress.done = progress.indexed = True
                 progress.following = False
                 progress.stopped = message["stopped"]
-                progress.said = message["damage"] + message["remarks"]
+                progress.said, progress.remarks = message["damage"], message["remarks"]
                 if message["damage"]:
                     progress.code = 4
             case "failed":

@@ -105,7 +105,9 @@ class Progress:
     recent: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=30))
     """(when, rows, bytes) of the last batches."""
     said: list[str] = field(default_factory=list)
-    """Damage, and remarks about the capture as a whole."""
+    """Damage."""
+    remarks: list[str] = field(default_factory=list)
+    """What there is to say about the capture as a whole."""
 
     def took(self, rows: int) -> None:
         """A batch has arrived; `rows` came so far."""

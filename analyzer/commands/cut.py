@@ -80,7 +80,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
         if not wish.quiet:
             for line in _said(cutting, others, path):
                 say(line)
-        return reading.finish()
+        return reading.finish(tls=False)
 
 
 def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _profile(wish: Wish, side: Side, sides: tuple[str, ...], api: str) -> tuple[
         for _, exchange in reading.rows():
             if not api or exchange.api == api:
                 profile.add(exchange)
-        return profile, reading.finish()
+        return profile, reading.finish(tls=False)
 
 
 def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) -> None:
@@ -183,7 +183,7 @@ def _told(wish: Wish, side: Side) -> tuple[Told | None, int]:
         for row, exchange in reading.rows():
             if row.number == side.number:
                 return (row, exchange), 0
-        return None, reading.finish()
+        return None, reading.finish(tls=False)
 
 
 def compared(

@@ -86,6 +86,8 @@ class Reading:
         # Live lines are to come at once, and `time.delta` goes by the order of all.
         self._holds = not self.live and asked & {"topic", "summary"} and "time.delta" not in asked
         self.code = 0
+        self._shown = 0
+        """Exchanges that were wanted."""
         self.told = 0
         """Exchanges seen, wanted or not."""
         self.first_ns = 0 if self.stored is None else self.stored.first_ns
@@ -115,12 +117,11 @@ class Reading:
         if self._needs_end():
             pairs = self._within_end(list(pairs))
         count = self.wish.count
-        shown = 0
         try:
             for row, exchange in self._wanted(pairs):
+                self._shown += 1
                 yield row, exchange
-                shown += 1
-                if shown == count:
+                if self._shown == count:
                     return
         except KeyboardInterrupt:
             # A live capture usually ends so: what waits for an answer is told as at any end.
@@ -233,8 +234,9 @@ class Reading:
                 continue
             yield row, exchange
 
-    def finish(self) -> int:
-        """Say on stderr what there is to say about the capture; the exit code."""
+    def finish(self, *, tls: bool = True) -> int:
+        """Say on stderr what there is to say about the capture; the exit code. `tls`: whether
+        exchanges that nobody can decrypt would have been shown."""
         self._progress.clear()
         damage = self.capture.source.statistics.damage
         if self.capture.damage is not None and self.capture.damage not in damage:
@@ -251,7 +253,8 @@ class Reading:
                 say(f"{nothing_found(self.capture)}")
             if len(self._sides) == 1 and self.wish.count is None:
                 say(f"{one_way(*self._sides)}")
-            for line in remarks(self.capture, verbose=self.wish.verbose):
+            tls &= not (self._shown and (self.wish.filter_text or self.wish.count))
+            for line in remarks(self.capture, verbose=self.wish.verbose, tls=tls):
                 say(f"{line}")
         return self.code
 

@@ -4,15 +4,17 @@ missing."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from analyzer.conversations import EMPTY
+from analyzer.detect import TLS
 from analyzer.offline import Capture
 
-TLS_WAYS = (
-    "capture a plain listener, "
-    "or let the client connect through `kafkascope proxy`, which ends TLS on its side; if the "
-    "listener is a plain one, name its port with -d tcp.port==PORT,kafka for `kafkascope check`"
-)
+if TYPE_CHECKING:
+    from analyzer.context import Context
+
+ALERTS: Final = 14
+"""Bytes of two TLS alerts: a side that said no more took no part in a session."""
 
 
 def nothing_found(capture: Capture) -> str:
@@ -20,10 +22,12 @@ def nothing_found(capture: Capture) -> str:
     statistics, opaque = capture.source.statistics, capture.context.opaque
     if not statistics.packets:
         return "no exchanges: the capture has no packets"
-    tls = sum(count for reason, count in opaque.items() if reason.startswith("TLS"))
+    tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
     if tls:
-        noun = "connection carries" if tls == 1 else "connections carry"
-        return f"no exchanges: {tls} {noun} TLS, and nothing else was found; {TLS_WAYS}"
+        return (
+            f"no exchanges, only {_connections(tls)}: use a plain listener, or kafkascope proxy "
+            "(if it is plain: -d tcp.port==PORT,kafka)"
+        )
     if not statistics.segments:
         return f"no exchanges: none of {statistics.packets} packets carries TCP{_why(capture)}"
     if statistics.cut_packets:
@@ -43,6 +47,10 @@ def nothing_found(capture: Capture) -> str:
         f"no exchanges: nothing like Kafka {where}{reason}; if the capture holds both directions, "
         "name the broker's port with -d tcp.port==PORT,kafka"
     )
+
+
+def _connections(count: int) -> str:
+    return f"{count} TLS connection{'s' * (count != 1)}"
 
 
 def _why(capture: Capture) -> str:
@@ -69,8 +77,20 @@ def one_way(side: str) -> str:
     )
 
 
-def remarks(capture: Capture, *, verbose: bool) -> Iterator[str]:
-    """What makes the results less than whole; with `verbose` also what was read."""
+def unread(context: Context) -> int:
+    """How many TLS sessions may be of Kafka: with hosts that spoke it, or on its ports. A hello
+    that nobody answered hides nothing."""
+    hosts = {broker.host for broker in context.brokers}
+    return sum(
+        any(end.host in hosts or context.is_broker(end) for end in (each.a, each.b))
+        for each in context.encrypted
+        if min(each.bytes) > ALERTS and (each.tls is None or each.tls.outcome == "established")
+    )
+
+
+def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
+    """What makes the results less than whole; with `verbose` also what was read. `tls`: whether
+    what cannot be read would have been a part of them."""
     statistics, context = capture.source.statistics, capture.context
     if statistics.dropped:
         yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
@@ -81,9 +101,11 @@ def remarks(capture: Capture, *, verbose: bool) -> Iterator[str]:
         yield f"{fragments} IP fragments were left out"
     if context.skipped_bytes:
         yield f"{context.skipped_bytes} bytes were skipped in search of a message"
-    tls = sum(count for reason, count in context.opaque.items() if reason.startswith("TLS"))
-    if tls and context.numbers:
-        yield f"{tls} {'connection carries' if tls == 1 else 'connections carry'} TLS: {TLS_WAYS}"
+    if tls and context.numbers and (count := unread(context)):
+        yield (
+            f"{_connections(count)} of brokers cannot be read: "
+            "use a plain listener, or kafkascope proxy"
+        )
     if not verbose:
         return
     yield (

@@ -80,7 +80,7 @@ def report(wish: Wish, release: str, redact: str) -> int:
             file.write(text.encode("utf-8", "replace"))
         if not wish.quiet:
             say(f"{facts.exchanges:,} exchanges, report in {path}")
-        return reading.finish()
+        return reading.finish(tls=False)
 
 
 def _target(wish: Wish) -> Path:

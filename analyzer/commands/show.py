@@ -66,7 +66,7 @@ def show(wish: Wish, show_hex: bool, tree: bool, packets: bool) -> int:
             some = ", ".join(map(str, sorted(missing)[:5])) + (", ..." if len(missing) > 5 else "")
             told = reading.told
             say(f"there is no exchange {some} ({told} in all)")
-        code = reading.finish()
+        code = reading.finish(tls=False)
         return code or (2 if missing and first else 0)
 
 

@@ -177,7 +177,7 @@ def _replay(wish: Wish, options: Options) -> int:
         plan = Plan(permit)
         for row, exchange in reading.rows():
             plan.add(exchange, session.add(exchange, row))
-        damaged = reading.finish()
+        damaged = reading.finish(tls=False)
         try:
             outcome = asyncio.run(_run(reading, session, plan, options, reach, wish, output))
         except PeerError as error:

@@ -163,7 +163,7 @@ def _read_and_serve(wish: Wish, options: Options) -> int:
             index = session.add(exchange, row)
             model.add(exchange)
             library.add(exchange, index)
-        damaged = reading.finish()
+        damaged = reading.finish(tls=False)
         model.finish()
         if not model.asked:
             say("there is nothing to serve")

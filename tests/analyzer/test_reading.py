@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from analyzer.commands.remarks import unread
+from analyzer.context import Context
+from captures.model import Connection, Endpoint, HandshakeResult
 from dissectors.values import Uuid
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.test_rows import example_partition
@@ -15,6 +18,8 @@ from tests.analyzer.wire import beat, heartbeat, request, response
 from tui.cli import main
 
 ID = Uuid(range(1, 17))
+CAPTURES = Path(__file__).parent / "captures"
+SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
 
 def run(*arguments: object) -> Result:
@@ -162,3 +167,69 @@ def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
     for command in (["stats", "partitions", path], ["cluster", path], ["check", path]):
         assert run(*command).exit_code in (0, 1)
     assert run("report", path, "-o", report).exit_code == 0
+
+
+TLS = CAPTURES / "tls-only.pcap"
+DEMO = SAMPLES / "demo.pcap"
+SHOP = SAMPLES / "shop.pcap.zst"
+
+
+def remarks_of(*words: str) -> list[str]:
+    """What is said of TLS."""
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code in (0, 1), done.output
+    return [line for line in done.stderr.splitlines() if "TLS" in line]
+
+
+@pytest.mark.parametrize("command", [("ls",), ("records",), ("stats", "apis"), ("clients",)])
+def test_tls_sessions_of_brokers_are_told_once_and_shortly(command: tuple[str, ...]) -> None:
+    (line,) = remarks_of(*command, str(DEMO), str(TLS))
+    assert len(line.removeprefix("kafkascope: ")) <= 100
+    assert "proxy" in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ls", "-Y", "api == Fetch"),
+        ("ls", "-c", "3"),
+        ("show", "12"),
+        ("check", "--rule", "tls-opaque"),
+    ],
+)
+def test_where_tls_hides_nothing_that_was_asked_for_it_is_not_told(words: tuple[str, ...]) -> None:
+    command, *more = words
+    numbers = [more.pop()] if command == "show" else []
+    assert remarks_of(command, str(DEMO), str(TLS), *numbers, *more) == []
+
+
+def test_what_is_not_found_may_be_in_tls() -> None:
+    assert len(remarks_of("ls", str(DEMO), str(TLS), "-Y", "api == Vote")) == 1
+
+
+def test_a_hello_that_no_broker_answered_hides_nothing() -> None:
+    assert remarks_of("ls", str(SHOP)) == []
+
+
+def test_tls_between_others_is_none_of_kafka() -> None:
+    context = Context()
+    broker, other = Endpoint("10.0.0.1", 9092), Endpoint("10.0.0.2", 443)
+    client = Endpoint("10.0.0.9", 40_000)
+    context.brokers.add(broker)
+    for server, sizes in ((other, [900, 4000]), (Endpoint("10.0.0.1", 9999), [900, 4000])):
+        connection = Connection(1, client, server, 0)
+        connection.bytes[:] = sizes
+        context.not_kafka("TLS: ...", connection)
+    failed = Connection(3, client, broker, 0, tls=HandshakeResult("alert"))
+    failed.bytes[:] = [900, 4000]
+    context.not_kafka("TLS: ...", failed)
+    refused = Connection(2, client, broker, 0)
+    refused.bytes[:] = [200, 7]
+    context.not_kafka("TLS: ...", refused)
+    assert unread(context) == 1
+
+
+def test_a_report_tells_of_tls_itself(tmp_path: Path) -> None:
+    target = tmp_path / "r.md"
+    assert remarks_of("report", str(DEMO), str(TLS), "-o", str(target)) == []
+    assert "TLS connection" in target.read_text()

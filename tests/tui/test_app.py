@@ -276,3 +276,21 @@ def test_bytes_of_traffic_never_reach_the_terminal_raw(store: Store) -> None:
         await idle(app, pilot)
 
     run(store, steps)
+
+
+def test_a_remark_about_the_capture_covers_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "12 TLS connections of brokers cannot be read"
+    monkeypatch.setattr(store.progress, "remarks", [said])
+
+    async def steps(app, pilot):
+        lines = text_of(app).splitlines()
+        assert said in lines[-1]
+        assert [line for line in lines[:-1] if said[:12] in line] == []
+        await pilot.press("enter")
+        await idle(app, pilot)
+        app.remark("")
+        assert said not in text_of(app)
+
+    run(store, steps)

@@ -26,8 +26,14 @@ TITLE: Final = 30
 """Columns of the header for what is shown."""
 
 
+REMARK_S: Final = 30.0
+"""Seconds that a remark about the capture stays."""
+
+
 class Telling(Mentioning, Filtering, Moving):
     """What is said all the time."""
+
+    _remark = ""
 
     def say(self) -> None:
         """Header, heading, tabs, filter state, footer."""
@@ -60,7 +66,18 @@ class Telling(Mentioning, Filtering, Moving):
         self._say_filter()
         focused = self.focused.id if self.focused is not None else ""
         which = {"filter": 2, "prompt": 3}.get(focused or "", int(self.host.board is not None))
-        self._static("footer", FOOTERS[which], STYLES["dim"])
+        if self._remark and which == 0:
+            self._static("footer", f" {self._remark}   {FOOTERS[0]}", STYLES["?"])
+        else:
+            self._static("footer", FOOTERS[which], STYLES["dim"])
+
+    def remark(self, text: str) -> None:
+        """Say something in the place of the hints for a while: a notification would cover the
+        detail."""
+        self._remark = text
+        self.say()
+        if text:
+            self.set_timer(REMARK_S, lambda: self.remark(""))
 
     def _reading(self) -> str:
         store = self.feed.store
