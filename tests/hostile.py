@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from analyzer.cut import TOKEN, Cutting
+from analyzer.cut import Cutting
+from analyzer.cut_rewrites import TOKEN
 from analyzer.offline import open_capture
 from captures.model import Endpoint
 from captures.spool import Spool
@@ -31,8 +32,8 @@ def forged(text: str) -> bool:
 
 
 class Evil:
-    """See `analyzer.cut.Rewrite`: texts get something behind and before them, keys, values and
-    headers of records too."""
+    """See `analyzer.cut_rewrites.Rewrite`: texts get something behind and before them, keys,
+    values and headers of records too."""
 
     def __init__(self, evil: str = EVIL, before: str = "") -> None:
         self.evil = evil
@@ -49,6 +50,9 @@ class Evil:
         body = changed(decoded.layout, decoded.body, self._leaf)
         written = write_layout(decoded.header_layout, header)
         return written + write_layout(decoded.layout, body) + payload[decoded.end :]
+
+    def other(self, head: bytes) -> bytes:
+        return head
 
     def endpoint(self, endpoint: Endpoint) -> Endpoint:
         return endpoint
@@ -89,7 +93,7 @@ def hostile(source: Path, target: Path, evil: str = EVIL, before: str = "") -> P
     """The capture with `evil` behind its texts, and `before` in front of them."""
     cutting = Cutting()
     with open_capture([str(source)], spool=Spool()) as capture, target.open("wb") as file:
-        capture.watch = cutting.watch
+        capture.listener = cutting
         for exchange in capture.exchanges():
             cutting.add(exchange)
         cutting.write(file, capture.source.read, rewrite=Evil(evil, before))
