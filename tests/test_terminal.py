@@ -289,7 +289,7 @@ def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -
         said.append(out.decode() + error.decode())
 
     said: list[str] = []
-    asyncio.run(with_server("demo.pcap", replayed))
+    asyncio.run(with_server("libraries.pcap", replayed))
     assert "the target has no topic" in said[0]
     assert "[red]" in said[0]
     assert not forged(said[0])

@@ -170,8 +170,8 @@ def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
 
 
 TLS = CAPTURES / "tls-only.pcap"
-DEMO = SAMPLES / "demo.pcap"
-SHOP = SAMPLES / "shop.pcap.zst"
+DEMO = SAMPLES / "libraries.pcap"
+SHOP = SAMPLES / "demo.pcap.zst"
 
 
 def remarks_of(*words: str) -> list[str]:
