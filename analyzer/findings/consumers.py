@@ -10,8 +10,7 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, duration, listed, plural
-from analyzer.statistics.delivery_audit import Audit
+from analyzer.findings.view import View, all_of, among, audit_of, duration, listed, plural
 from analyzer.statistics.delivery_model import Happening, Partition
 from analyzer.text import safe
 
@@ -65,13 +64,6 @@ class Consumers(Detector):
             "everything again.",
         ),
         Rule(
-            "consumer-at-stable",
-            "warning",
-            "readers wait at the last stable offset",
-            "An open transaction holds back everything behind it from read_committed readers: find "
-            "its producer (`kafkascope producers --transactions`, kafka-transactions.sh).",
-        ),
-        Rule(
             "owned-twice",
             "error",
             "partitions are assigned to two members at once",
@@ -90,14 +82,13 @@ class Consumers(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """From one audit of all groups."""
-        audit = Audit(view.base.delivery, view.base.groups, view.base.cluster, view.names)
+        audit = audit_of(view)
         by_group: dict[str, list[Partition]] = {}
         for partition in audit.found:
             by_group.setdefault(partition.group, []).append(partition)
         for group, partitions in sorted(by_group.items()):
             yield from self._behind(group, partitions, view)
             yield from self._uncommitted(group, partitions, view)
-            yield from self._at_stable(group, partitions, view)
         found: dict[tuple[str, str], list[Happening]] = {}
         for each in audit.happenings():
             found.setdefault((each.group, each.kind), []).append(each)
@@ -207,23 +198,3 @@ class Consumers(Detector):
             last_ns=max(each.last_ns or 0 for each in idle),
             about=[("group", safe(group))],
         )
-
-    def _at_stable(self, group: str, partitions: list[Partition], view: View) -> Iterator[Finding]:
-        for each in partitions:
-            since = each.waits_since_ns
-            if since is None or each.end is None or each.stable is None:
-                continue
-            stuck = (each.last_ns or since) - since
-            if stuck < limit("consumer.lso"):
-                continue
-            place = f"{each.topic}-{each.number}"
-            yield view.finding(
-                self.rule("consumer-at-stable"),
-                f"group {safe(group)} waits at the stable offset {each.stable:,} of {safe(place)} "
-                f"for {duration(stuck)}, with {plural(each.end - each.stable, 'record')} behind it",
-                f"api == Fetch and topic == {quoted(each.topic)}",
-                count=each.at_stable,
-                first_ns=since,
-                last_ns=each.last_ns,
-                about=[("group", safe(group)), ("partition", safe(place))],
-            )

@@ -26,6 +26,7 @@ from analyzer.findings.skew import Skew
 from analyzer.findings.slow import Slowness
 from analyzer.findings.tampered import Tampered
 from analyzer.findings.tls import TlsFailures
+from analyzer.findings.transactions import Transactions
 from analyzer.findings.unanswered import Unanswered
 from analyzer.findings.versions import Versions
 
@@ -47,6 +48,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Lives,
     Outages,
     Sequences,
+    Transactions,
     Batches,
     Retries,
     Skew,

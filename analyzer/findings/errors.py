@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
 
 ELSEWHERE: Final = frozenset(
-    {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 53, 58, 59, 65, 66, 74, 75, 76, 89, 90}
+    {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 49}
+    | {53, 58, 59, 65, 66, 74, 75, 76, 89, 90}
 )
 """Codes that detectors of their own tell about."""
 EXPECTED: Final = frozenset(

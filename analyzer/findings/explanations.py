@@ -166,6 +166,20 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "each rebalance stops the group, and records that were not committed are read again",
     ),
     Explanation(
+        ("transaction-hangs",),
+        ("transaction-blocks",),
+        ("txn",),
+        "what is behind an open transaction is held back from read_committed readers",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("producer-unknown", "producer-fenced"),
+        ("transaction-aborted", "error-seen", "error-storm"),
+        ("client",),
+        "a producer whose id is not accepted any more cannot end its transaction",
+        after_ns=PATIENT,
+    ),
+    Explanation(
         ("sequence-refused",),
         ("sequence-gap", "sequence-repeated", "transaction-aborted", "error-seen", "error-storm"),
         ("client",),

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.producer_story import OUT_OF_ORDER
 from analyzer.text import safe
@@ -25,10 +23,12 @@ MENDED: Final = (
     "producer; CONCURRENT_TRANSACTIONS is usual at the begin of a transaction), so those behind it "
     "were out of order; the producer sent them all again, in order."
 )
+FORGOTTEN: Final = ": the broker has forgotten it, as it does when it expired"
 RULE_OF: Final = {
     45: "sequence-refused",
     46: "sequence-repeated",
     47: "producer-fenced",
+    49: "producer-unknown",
     59: "producer-unknown",
     90: "producer-fenced",
 }
@@ -74,26 +74,12 @@ class Sequences(Detector):
         Rule(
             "producer-unknown",
             "warning",
-            "a broker has forgotten a producer id",
-            "Its records expired (producer.id.expiration.ms, retention), or the topic was made "
-            "anew; producers from 2.5 on recover by themselves.",
+            "a broker has forgotten a producer or its transactional id",
+            "Its records or its id expired (producer.id.expiration.ms, retention; for transactions "
+            "transactional.id.expiration.ms, 7 days), or the topic was made anew. Producers from "
+            "2.5 on recover by themselves; a transactional one has to be made anew "
+            "(initTransactions).",
             "UNKNOWN_PRODUCER_ID",
-        ),
-        Rule(
-            "transaction-hanging",
-            "warning",
-            "a transaction is open for too long",
-            "Readers with read_committed stop at its first record. A living producer must commit "
-            "or abort; `kafka-transactions.sh find-hanging` and `abort` end those of dead ones.",
-            "INVALID_TXN_STATE",
-        ),
-        Rule(
-            "transaction-aborted",
-            "note",
-            "transactions were aborted",
-            "Usual when a producer fails or restarts; often, it is wasted work: see what came "
-            "before each abort.",
-            brief="{n} transaction aborted|{n} transactions aborted",
         ),
     )
     KEYS = frozenset({0, 22, 24, 25, 26, 28})
@@ -131,6 +117,7 @@ class Sequences(Detector):
             yield view.finding(
                 rule,
                 f"{plural(seen.count, f'{api} request')} of {who}{txn} got {told}"
+                + (FORGOTTEN if rule.name == "producer-unknown" else "")
                 + (", and all batches were taken when they were sent again" if mended else ""),
                 all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
                 seen,
@@ -140,7 +127,6 @@ class Sequences(Detector):
                 about=[("client", who), ("error", told)],
             )
         yield from self._lanes(lanes, view)
-        yield from self._transactions(view)
 
     def _lanes(self, lanes: list[Line], view: View) -> Iterator[Finding]:
         whole = not any(line["gap_bytes"] for line in view.lines())
@@ -184,44 +170,6 @@ class Sequences(Detector):
             severity="chat" if retried == count else None,
             about=[("producer", str(producer)), *(("partition", place) for place in places[:4])],
         )
-
-    def _transactions(self, view: View) -> Iterator[Finding]:
-        aborted: dict[str, list[dict[str, object]]] = {}
-        for each in view.base.producers.transactions(view.names):
-            named = safe(str(each["transactional_id"]))
-            if each["outcome"] == "aborted":
-                aborted.setdefault(str(each["transactional_id"]), []).append(each)
-            open_ = each["outcome"] == "open"
-            age = each["duration"]
-            if open_:
-                age = (view.last_ns or each["begin"]) - each["begin"]
-            if age is None or age < limit("transaction.open"):
-                continue
-            until = "" if open_ else f" until it was {each['outcome']}"
-            yield view.finding(
-                self.rule("transaction-hanging"),
-                f"a transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
-                f"{'is' if open_ else 'was'} open for {duration(age)} on "
-                f"{listed(each['partitions'], 2)}{until}",
-                f"txn == {quoted(str(each['transactional_id']))} and number >= {each['number']}",
-                first_ns=each["begin"],
-                last_ns=each["begin"] + age,
-                number=each["number"],
-                about=[("txn", named)],
-            )
-        for name, found in aborted.items():
-            yield view.finding(
-                self.rule("transaction-aborted"),
-                f"{plural(len(found), 'transaction')} of {safe(name)} "
-                f"{'was' if len(found) == 1 else 'were'} aborted, with "
-                f"{plural(sum(int(str(each['records'])) for each in found), 'record')}",
-                f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
-                count=len(found),
-                first_ns=int(str(found[0]["begin"])),
-                last_ns=int(str(found[-1]["begin"])),
-                number=int(str(found[0]["number"])),
-                about=[("txn", safe(name))],
-            )
 
 
 def _place(lane: Line) -> str:

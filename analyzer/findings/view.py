@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analyzer.statistics.cluster import Cluster
     from analyzer.statistics.connections import Connections
     from analyzer.statistics.delivery import Delivery
+    from analyzer.statistics.delivery_audit import Audit
     from analyzer.statistics.groups import Groups
     from analyzer.statistics.latency import Latency
     from analyzer.statistics.model import Line
@@ -205,6 +206,19 @@ def _brief(rule: Rule, entities: Iterable[tuple[str, str]]) -> str:
         names = [name for each, name in entities if each == kind]
         text = text.replace(f"{{{kind}}}", listed(names, 2) if names else "")
     return text
+
+
+def audit_of(view: View) -> Audit:
+    """The delivery audit of all groups, made once for all detectors."""
+
+    def make() -> Audit:
+        from analyzer.statistics.delivery_audit import Audit
+
+        base = view.base
+        return Audit(base.delivery, base.groups, base.cluster, view.names)
+
+    audit: Audit = view.kept("audit", make)
+    return audit
 
 
 def all_of(*parts: str) -> str:

@@ -52,6 +52,8 @@ KEYS: Final = SIGNS_OF_LIFE | {
     SYNC_GROUP,
     TXN_COMMIT,
 }
+READ_COMMITTED: Final = 1
+"""Isolation level of a Fetch."""
 MAX_READS: Final = 5_000
 MAX_COMMITS: Final = 5_000
 MAX_MEMBERS: Final = 5_000
@@ -265,6 +267,7 @@ class Delivery:
             for each in topic["partitions"]
         }
         records = {(each.topic, each.partition): each.records for each in moved(exchange)}
+        committed = asked.get("isolation_level") == READ_COMMITTED
         part = 0
         times = row.time_ns, row.time_ns + (row.latency_ns or 0)
         for topic in answer["responses"]:
@@ -277,7 +280,8 @@ class Delivery:
                     reads.leave(times[1])
                     if each["error_code"]:
                         continue
-                self._read(reads, asked_for, each, records.get((named, number), b""), row, part)
+                blob = records.get((named, number), b"")
+                self._read(reads, asked_for, each, blob, row, part, committed=committed)
                 part += 1
         if not answer.get("error_code"):
             # Within a session, partitions without news are left out of the answer.
@@ -292,7 +296,10 @@ class Delivery:
         blob: bytes,
         row: Row,
         part: int,
+        *,
+        committed: bool,
     ) -> None:
+        """`committed`: the reader asked for read_committed."""
         time_ns = row.time_ns + (row.latency_ns or 0)
         reads.answers += 1
         reads.see(row.time_ns, time_ns)
@@ -301,11 +308,13 @@ class Delivery:
         if reads.end is None or here > reads.end:
             reads.end = here
         found = whole_batches(blob) if blob else ()
+        position = found[-1].last_offset + 1 if found else asked_for
+        if committed and 0 <= stable < high and position == stable:
+            # Within a session nothing more is told of the partition until something changes.
+            reads.at_stable += not found
+            stuck = stable, -time_ns
+            reads.stuck = stuck if reads.stuck is None else max(reads.stuck, stuck)
         if not found:
-            if asked_for is not None and 0 <= stable < high and asked_for == stable:
-                reads.at_stable += 1
-                stuck = stable, -time_ns
-                reads.stuck = stuck if reads.stuck is None else max(reads.stuck, stuck)
             if asked_for is not None and each.get("preferred_read_replica", -1) < 0:
                 reads.stand(asked_for, row.time_ns, time_ns)
             return

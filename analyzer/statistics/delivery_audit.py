@@ -87,8 +87,12 @@ class Audit:
             place.records += reads.records
             place.dropped += reads.events.dropped
             place.at_stable += reads.at_stable
-            if reads.stuck is not None:
-                place.stuck = max(place.stuck or reads.stuck, reads.stuck)
+            if reads.stuck is not None and (place.stuck is None or reads.stuck > place.stuck):
+                place.stuck = reads.stuck
+                # Partitions without news are left out of a session's answers: it waits as long as
+                # its reader fetches.
+                polls = self.delivery.polls.get((client_id, host))
+                place.waits_until_ns = None if polls is None else polls.periods.last_ns
             if reads.end is not None and reads.end[0] >= (place.end_ns or 0):
                 place.end_ns, place.end, place.stable = reads.end[:3]
             place.first_ns = min(place.first_ns or reads.first_ns, reads.first_ns)

@@ -118,7 +118,9 @@ class Partition:
     failed: int = 0
     at_stable: int = 0
     stuck: tuple[int, int] | None = None
-    """(the last stable offset that a reader met with more behind it, minus the time)"""
+    """(the last stable offset that a reader came to with more behind it, minus the time)"""
+    waits_until_ns: int | None = None
+    """When that reader fetched last."""
     records: int = 0
     none: bool = False
     """The group had no committed offset when it asked."""
@@ -141,7 +143,8 @@ class Partition:
         """Since when it waits at the last stable offset; None when that has moved on."""
         if self.stuck is None or self.end is None or self.stable is None:
             return None
-        return -self.stuck[1] if self.stuck[0] == self.stable < self.end else None
+        there = self.fetched is None or self.fetched <= self.stable
+        return -self.stuck[1] if there and self.stuck[0] == self.stable < self.end else None
 
     def lags(self) -> list[tuple[int, int]]:
         """(time, lag) over time."""

@@ -122,15 +122,19 @@ class Transaction:
     groups: set[str] = field(default_factory=set)
     records: int = 0
     text: str = ""
+    timeout_ms: int | None = None
+    """transaction.timeout.ms of its producer, where its InitProducerId was seen."""
 
 
 def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
     """The transactions of an id; events in order."""
     out: list[Transaction] = []
     current: Transaction | None = None
+    timeout_ms: int | None = None
     for event in events:
         about = event.about
         if event.kind == "init":
+            timeout_ms = about.get("timeout_ms") if about["error"] == 0 else timeout_ms
             if current is not None and about["error"] == 0:
                 _end(current, "superseded", event, "a producer with its id started anew")
                 current = None
@@ -148,6 +152,7 @@ def transactions_of(name: str, events: Sequence[Event]) -> list[Transaction]:
             if current is not None:
                 _end(current, "superseded", event, "another epoch goes on")
             current = _begin(name, event)
+            current.timeout_ms = timeout_ms
             out.append(current)
         _goes_on(current, event)
         if about["error"] in FENCING:

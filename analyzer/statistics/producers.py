@@ -278,6 +278,7 @@ class Producers:
                 "groups": sorted(each.groups),
                 "number": each.number,
                 "text": each.text,
+                "timeout_ms": each.timeout_ms,
             }
             for each in found
         ]

@@ -379,4 +379,25 @@ def test_a_transaction_that_nobody_ends() -> None:
     wire.time_ns += 90 * SECOND
     wire.client(request("Metadata", 12, 2))
     wire.broker(response("Metadata", 12, 2, **metadata((1, "10.0.1.2", 9092))))
-    assert "is open for 90 s" in found([wire])["transaction-hanging"].text
+    assert "is open for 90 s" in found([wire])["transaction-hangs"].text
+
+
+@pytest.mark.parametrize(("timeout_ms", "hangs"), [(89_000, True), (91_000, False)])
+def test_a_transaction_hangs_when_it_is_older_than_its_timeout(
+    timeout_ms: int, hangs: bool
+) -> None:
+    wire = Wire()
+    asked = {"transactional_id": "x", "transaction_timeout_ms": timeout_ms}
+    wire.client(request("InitProducerId", 4, 1, **asked))
+    wire.broker(response("InitProducerId", 4, 1, producer_id=7, producer_epoch=0))
+    old = {f"v3_and_below_{n}": v for n, v in PRODUCER.items()}
+    topics = [{"name": "t", "partitions": [0]}]
+    wire.client(request("AddPartitionsToTxn", 3, 2, **old, v3_and_below_topics=topics))
+    wire.broker(response("AddPartitionsToTxn", 3, 2))
+    wire.time_ns += 90 * SECOND
+    wire.client(request("Metadata", 12, 3))
+    wire.broker(response("Metadata", 12, 3, **metadata((1, "10.0.1.2", 9092))))
+    assert ("transaction-hangs" in found([wire])) == hangs
+
+
+PRODUCER = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}

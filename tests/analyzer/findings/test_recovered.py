@@ -146,7 +146,7 @@ def at_stable(*ends: tuple[float, int, int]) -> list[Wire]:
         data |= {"last_stable_offset": stable, "log_start_offset": 0, "aborted_transactions": None}
         data |= {"preferred_read_replica": -1}
         topics = [{"topic": "t", "partitions": [part]}]
-        wire.client(request("Fetch", 11, number, topics=topics))
+        wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
         answer = [{"topic": "t", "partitions": [data]}]
         wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
         body = {"group_id": "g", "member_id": "m", "generation_id": 1}
@@ -157,11 +157,11 @@ def at_stable(*ends: tuple[float, int, int]) -> list[Wire]:
 
 def test_one_transaction_after_the_other_holds_nobody_back() -> None:
     moving = at_stable((0, 10, 20), (8, 20, 30), (16, 30, 40), (24, 40, 50))
-    assert "consumer-at-stable" not in found(moving)
+    assert "transaction-blocks" not in found(moving)
 
 
 def test_a_transaction_that_stays_open_holds_readers_back() -> None:
-    finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["consumer-at-stable"]
+    finding = found(at_stable((0, 10, 20), (4, 20, 30), (24, 20, 50)))["transaction-blocks"]
     assert "stable offset 20 of t-0 for 20 s, with 30 records behind it" in finding.text
 
 
@@ -285,7 +285,7 @@ def test_a_reader_that_may_not_reset_its_position_stops(reads_on: bool) -> None:
         data |= {"log_start_offset": -1, "aborted_transactions": None}
         data |= {"preferred_read_replica": -1}
         topics = [{"topic": "t", "partitions": [part]}]
-        wire.client(request("Fetch", 11, number, topics=topics))
+        wire.client(request("Fetch", 11, number, isolation_level=1, topics=topics))
         answer = [{"topic": "t", "partitions": [data]}]
         wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
         wire.time_ns += 2 * SECOND

@@ -13,7 +13,7 @@ from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, captur
 SAMPLED = {
     "batch-old-format": "java-old",
     "breaks-on-upgrade": "java-old",
-    "error-broken": "shop",
+    "error-broken": "demo",
     "offset-none": "healthy",
     "sasl-failed": "sasl",
     "surplus": "librdkafka",
@@ -32,6 +32,7 @@ MADE = {
     "network-loss": handmade.test_segments_that_were_sent_again,
     "owned-twice": handmade.test_partitions_that_two_members_hold,
     "sequence-gap": handmade.test_sequences_that_are_missing,
+    "transaction-hangs": handmade.test_a_transaction_that_nobody_ends,
 }
 """Rule -> the test that makes its trouble by hand: one machine with healthy brokers has no such
 network, and no broker that gives partitions away twice."""
@@ -39,9 +40,9 @@ network, and no broker that gives partitions away twice."""
 CALM = {
     "address-loopback": "healthy",
     "address-never-used": "unknown-topic",
-    "address-private": "shop",
+    "address-private": "demo",
     "address-unreachable": "cluster",
-    "address-unspecified": "shop",
+    "address-unspecified": "demo",
     "answer-to-nothing": "lost-answers",
     "batch-codec": "java-codecs",
     "batch-damaged": "java-codecs",
@@ -56,7 +57,7 @@ CALM = {
     "commit-back": "commit-storm",
     "commit-beyond": "commit-storm",
     "commit-storm": "odd-commits",
-    "consumer-at-stable": "transactions",
+    "transaction-blocks": "transactions",
     "consumer-behind": "commit-storm",
     "consumer-silent": "slow-rebalance",
     "consumer-uncommitted": "assignors",
@@ -112,7 +113,7 @@ CALM = {
     "tls-opaque": "security",
     "tls-to-plain": "tls-only",
     "transaction-aborted": "forgotten-producer",
-    "transaction-hanging": "fenced-producer",
+    "transaction-hangs": "fenced-producer",
     "unanswered": "assignors",
     "two-applications": "left-alone",
     "undecodable": "wrong-checksum",

@@ -1,0 +1,154 @@
+"""Transactions that stay open, hold back readers, or are aborted (question 17)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, audit_of, duration, listed, plural
+from analyzer.text import safe
+
+if TYPE_CHECKING:
+    from analyzer.statistics.delivery_model import Partition
+    from analyzer.statistics.model import Line
+
+MS: Final = 1_000_000
+
+
+class Transactions(Detector):
+    """From the statistics of producers and of delivery."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "transaction-hangs",
+            "warning",
+            "a transaction is open for longer than its timeout",
+            "Readers with read_committed stop at its first record. A living producer must commit "
+            "or abort; `kafka-transactions.sh find-hanging` and `abort` end those of dead ones.",
+            "INVALID_TXN_STATE",
+            subject=("txn",),
+        ),
+        Rule(
+            "transaction-blocks",
+            "warning",
+            "readers with read_committed wait behind an open transaction",
+            "Everything behind the first record of an open transaction is held back from "
+            "read_committed readers. Its producer must commit or abort; until then the broker "
+            "waits for transaction.timeout.ms (`kafkascope producers --transactions`, "
+            "kafka-transactions.sh).",
+            "INVALID_TXN_STATE",
+            brief="group {group} waits behind it",
+            subject=("group", "topic"),
+        ),
+        Rule(
+            "transaction-aborted",
+            "note",
+            "transactions were aborted",
+            "Usual when a producer fails or restarts; often, it is wasted work: see what came "
+            "before each abort.",
+            brief="{n} transaction aborted|{n} transactions aborted",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By transaction; by group; by transactional id."""
+        found = view.base.producers.transactions(view.names)
+        clients = {
+            line["producer"]: [safe(str(each)) for each in line["clients"]]
+            for line in view.base.producers.rows(view.names)
+        }
+        for each in found:
+            yield from self._hangs(each, clients.get(each["producer"], []), view)
+        yield from self._blocks(found, clients, view)
+        yield from self._aborted(found, view)
+
+    def _hangs(self, each: Line, clients: list[str], view: View) -> Iterator[Finding]:
+        named = safe(str(each["transactional_id"]))
+        open_ = each["outcome"] == "open"
+        age = (view.last_ns or each["begin"]) - each["begin"] if open_ else each["duration"]
+        timeout = each["timeout_ms"]
+        allowed = limit("transaction.open") if timeout is None else timeout * MS
+        if age is None or age < allowed:
+            return
+        until = "" if open_ else f" until it was {each['outcome']}"
+        limits = "" if timeout is None else f"; its timeout is {duration(allowed)}"
+        yield view.finding(
+            self.rule("transaction-hangs"),
+            f"a transaction of {named} (producer {each['producer']}, epoch {each['epoch']}) "
+            f"{'is' if open_ else 'was'} open for {duration(age)} on "
+            f"{listed(each['partitions'], 2)}{until}{limits}",
+            f"txn == {quoted(str(each['transactional_id']))} and number >= {each['number']}",
+            first_ns=each["begin"],
+            last_ns=each["begin"] + age,
+            number=each["number"],
+            about=[("txn", named), *(("client", who) for who in clients)],
+        )
+
+    def _blocks(
+        self, found: list[Line], clients: dict[int, list[str]], view: View
+    ) -> Iterator[Finding]:
+        waiting: dict[tuple[str, str], list[tuple[Partition, int, int]]] = defaultdict(list)
+        for each in audit_of(view).found:
+            since = each.waits_since_ns
+            if since is not None and each.end is not None and each.stable is not None:
+                until = max(each.last_ns or since, each.waits_until_ns or since)
+                stuck = until - since
+                if stuck >= limit("consumer.lso"):
+                    waiting[(each.group, each.topic)].append((each, since, stuck))
+        for (group, topic), here in sorted(waiting.items()):
+            places = {f"{topic}-{each.number}" for each, _, _ in here}
+            last = max(since + stuck for _, since, stuck in here)
+            holding = [
+                line
+                for line in found
+                if places & set(line["partitions"])
+                and (line["duration"] is None or line["begin"] + line["duration"] >= last)
+            ]
+            names = sorted({safe(str(line["transactional_id"])) for line in holding})
+            who = sorted({each for line in holding for each in clients.get(line["producer"], [])})
+            by = f", behind an open transaction of {listed(names)}" if names else ""
+            by += f" ({listed(who)})" if who else ""
+            first, _, stuck = max(here, key=lambda one: one[2])
+            behind = sum((each.end or 0) - (each.stable or 0) for each, _, _ in here)
+            rest = f" and {plural(len(here) - 1, 'more partition')}" if len(here) > 1 else ""
+            yield view.finding(
+                self.rule("transaction-blocks"),
+                f"read_committed readers of group {safe(group)} wait at the last stable offset "
+                f"{first.stable:,} of {safe(topic)}-{first.number}{rest} for {duration(stuck)}, "
+                f"with {plural(behind, 'record')} behind it{by}",
+                f"api == Fetch and topic == {quoted(topic)}",
+                count=sum(max(each.at_stable, 1) for each, _, _ in here),
+                first_ns=min(one[1] for one in here),
+                last_ns=last,
+                about=[
+                    ("group", safe(group)),
+                    ("topic", safe(topic)),
+                    *(("partition", safe(each)) for each in sorted(places)),
+                    *(("txn", each) for each in names),
+                    *(("client", each) for each in who),
+                ],
+            )
+
+    def _aborted(self, found: list[Line], view: View) -> Iterator[Finding]:
+        aborted: dict[str, list[Line]] = defaultdict(list)
+        for each in found:
+            if each["outcome"] == "aborted":
+                aborted[str(each["transactional_id"])].append(each)
+        for name, here in aborted.items():
+            yield view.finding(
+                self.rule("transaction-aborted"),
+                f"{plural(len(here), 'transaction')} of {safe(name)} "
+                f"{'was' if len(here) == 1 else 'were'} aborted, with "
+                f"{plural(sum(each['records'] for each in here), 'record')}",
+                f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
+                count=len(here),
+                first_ns=here[0]["begin"],
+                last_ns=here[-1]["begin"],
+                number=here[0]["number"],
+                about=[("txn", safe(name))],
+            )
