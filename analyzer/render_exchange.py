@@ -42,12 +42,14 @@ def exchange_lines(
     nodes: NodeAddresses | None = None,
     *,
     show_hex: bool,
+    ranges: bool = False,
 ) -> Iterator[str]:
-    """All lines; secrets are masked. Topics and nodes by what is known of their ids.
+    """All lines; secrets are masked. Topics and nodes by what is known of their ids. `ranges`: one
+    line for each API of an ApiVersions answer.
 
     Names come from traffic: what a terminal would obey is taken out.
     """
-    yield from map(safe, _lines(row, exchange, names, nodes, show_hex=show_hex))
+    yield from map(safe, _lines(row, exchange, names, nodes, show_hex=show_hex, ranges=ranges))
 
 
 def _lines(
@@ -57,6 +59,7 @@ def _lines(
     nodes: NodeAddresses | None,
     *,
     show_hex: bool,
+    ranges: bool,
 ) -> Iterator[str]:
     labels = Labels(names, nodes)
     yield from _title(row)
@@ -66,7 +69,7 @@ def _lines(
             continue
         yield ""
         yield _side_title(name, side.frame)
-        yield from _side(exchange, side, names, labels, show_hex=show_hex)
+        yield from _side(exchange, side, names, labels, show_hex=show_hex, ranges=ranges)
 
 
 def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
@@ -157,6 +160,7 @@ def _side(
     labels: Labels,
     *,
     show_hex: bool,
+    ranges: bool,
 ) -> Iterator[str]:
     payload = side.frame.payload
     if exchange.api == SASL_TOKEN:
@@ -167,7 +171,9 @@ def _side(
         return
     inside = _inside(exchange, side, names, labels)
     payload = _without_secrets(exchange, payload, names)
-    text = TreeText(payload, show_hex=show_hex, mask=True, inside=inside, labels=labels)
+    text = TreeText(
+        payload, show_hex=show_hex, mask=True, inside=inside, labels=labels, ranges=ranges
+    )
     decoded = side.decoded
     if decoded is not None:
         if decoded.note:

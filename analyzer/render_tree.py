@@ -20,6 +20,8 @@ HEX_COLUMN: Final = 8
 DUMP_WIDTH: Final = 16
 _DOTS: Final = bytes(byte if 32 <= byte < 127 else ord(".") for byte in range(256))
 """What stands for each byte in a dump."""
+RANGE: Final = ["min_version", "max_version"]
+"""Fields of a range of versions, behind the one that says of what."""
 SHORT_TEXT: Final = 200
 """Characters of a text in a tree on a terminal."""
 
@@ -60,12 +62,15 @@ class TreeText:
         mask: bool = False,
         inside: Callable[[Node, str], Iterator[str]] | None = None,
         labels: Labels = PLAIN,
+        ranges: bool = False,
     ) -> None:
+        """`ranges`: structs of a name with the range of its versions take one line."""
         self.data = data
         self.show_hex = show_hex
         self.mask = mask
         self.inside = inside
         self.labels = labels
+        self.ranges = ranges and not show_hex
         self.end = 0
         """Offset behind the message that was printed last."""
 
@@ -95,6 +100,9 @@ class TreeText:
         if is_list(node):
             count = "null" if node.value is None else len(node.value)
             yield from self._line(node, depth, f"{node.name}: {count}", leaf=not node.children)
+        elif self.ranges and is_range(node):
+            yield f"{'  ' * depth}{self._range(node)}"
+            return
         elif is_struct(node):
             yield from self._line(node, depth, node.name, leaf=False)
         else:
@@ -117,6 +125,15 @@ class TreeText:
                 inner = node.value if isinstance(node.value, dict) else beside
                 of = slot if child.name.startswith("[") else None
                 yield from self._node(child, depth + 1, path, inner, of)
+
+    def _range(self, node: Node) -> str:
+        """A name with the range of its versions: `Fetch 4-17`."""
+        named, low, high = (child for child in node.children if child.slot is not None)
+        assert named.slot is not None
+        label = self.labels.of(named.slot.field, named.value, node.value)
+        name = label or (escaped(named.value) if isinstance(named.value, str) else named.value)
+        versions = low.value if low.value == high.value else f"{low.value}-{high.value}"
+        return f"{name} {versions}"
 
     def _blank(self) -> str:
         return " " * (12 + 3 * HEX_COLUMN) if self.show_hex else ""
@@ -168,6 +185,12 @@ def is_list(node: Node) -> bool:
 def is_struct(node: Node) -> bool:
     """Whether the node has fields of its own, or is the section of its tags."""
     return isinstance(node.value, dict) or (node.value is None and node.name == "_tagged_fields")
+
+
+def is_range(node: Node) -> bool:
+    """Whether a struct is something with the range of its versions, and nothing else."""
+    fields = [child.name for child in node.children if not is_noise(child)]
+    return isinstance(node.value, dict) and len(fields) == 3 and fields[1:] == RANGE
 
 
 def _has_fields(node: Node) -> bool:

@@ -25,8 +25,9 @@ MAX_NUMBERS: Final = 1_000_000
 @reading_options("output", "form", "as_json")
 @click.option("--hex", "show_hex", is_flag=True, help="The tree with the bytes of each field.")
 @click.option("--tree", is_flag=True, help="The tree alone (the default).")
+@click.option("--all", "whole", is_flag=True, help="Also what else takes one line (ApiVersions).")
 @click.option("--packets", is_flag=True, help="The packets that carried it, dissected down to TCP.")
-def show(wish: Wish, show_hex: bool, tree: bool, packets: bool) -> int:
+def show(wish: Wish, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
     """Decode exchanges: INPUT, then their numbers (N, N,M or N-M), or all that -Y finds.
 
     \b
@@ -58,7 +59,12 @@ def show(wish: Wish, show_hex: bool, tree: bool, packets: bool) -> int:
             if wish.form in ("json", "jsonl"):
                 _print_json(pair, reading, output)
             else:
-                _print_text(pair, reading, output, show_hex, packets, first)
+                if not first:
+                    output.line("")
+                _print_text(pair, reading, output, show_hex, whole)
+                if packets:
+                    output.line("")
+                    _print_packets(pair, reading, output)
             first = False
             if numbers and not missing:
                 break
@@ -93,20 +99,14 @@ def _print_json(pair: Told, reading: Reading, output: Output) -> None:
     output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
 
 
-def _print_text(
-    pair: Told, reading: Reading, output: Output, show_hex: bool, packets: bool, first: bool
-) -> None:
+def _print_text(pair: Told, reading: Reading, output: Output, show_hex: bool, whole: bool) -> None:
     from analyzer.render_exchange import exchange_lines
 
     row, exchange = pair
-    if not first:
-        output.line("")
     context = reading.capture.context
-    for line in exchange_lines(row, exchange, context.names, context.nodes, show_hex=show_hex):
+    names, nodes = context.names, context.nodes
+    for line in exchange_lines(row, exchange, names, nodes, show_hex=show_hex, ranges=not whole):
         output.line(line)
-    if packets:
-        output.line("")
-        _print_packets(pair, reading, output)
 
 
 def _print_packets(pair: Told, reading: Reading, output: Output) -> None:
