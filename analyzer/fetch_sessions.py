@@ -31,6 +31,10 @@ MAX_SESSIONS: Final = 64
 MAX_PARTITIONS: Final = 100_000
 """Per session: more are not remembered, and the session counts as unknown."""
 
+LISTED: Final = 2_000
+"""Partitions of a session that are listed with each of its requests: of larger ones only the number
+is told, for a session and its requests would make a text of their product."""
+
 Partition: TypeAlias = tuple[str | bytes, int]
 """Topic, by name or id, and number."""
 

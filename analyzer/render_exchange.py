@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer import render_cells
 from analyzer.contained import embedded_of, may_hide, token_of
-from analyzer.fetch_sessions import by_topic
+from analyzer.fetch_sessions import LISTED, by_topic
 from analyzer.labels import Labels
 from analyzer.model import Exchange, Request, Response
 from analyzer.records import fields_of, shareable
@@ -81,6 +81,9 @@ def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
     title = f"  session{number} epoch {session.epoch}"
     if session.partitions is None:
         yield f"{title}: began before the capture, so its other partitions are unknown"
+        return
+    if len(session.partitions) > LISTED:
+        yield f"{title}: {len(session.partitions):,} partitions, not listed"
         return
     topics = by_topic(session.partitions, names)
     shown = [f"{topic} {_ranges(numbers)}" for topic, numbers in topics.items()]

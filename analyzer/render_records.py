@@ -16,6 +16,10 @@ from dissectors.internal import decode, without_secrets
 from dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
 from dissectors.tree import Node
 
+BYTES_SHOWN: Final = 1 << 20
+"""Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred
+megabytes is copied several times until it is printed."""
+HEADERS_SHOWN: Final = 10_000
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -75,7 +79,10 @@ def _record(record: Record) -> str:
     parts.append(f"key {_framed(record.key)}")
     parts.append(f"value {_framed(record.value)}")
     if record.headers:
-        shown = (f"{name!r}: {octets(value)}" for name, value in record.headers)
+        some = record.headers[:HEADERS_SHOWN]
+        shown = [f"{name!r}: {_begun(value)}" for name, value in some]
+        if len(record.headers) > HEADERS_SHOWN:
+            shown.append(f"... {len(record.headers) - HEADERS_SHOWN:,} more")
         parts.append("headers {" + ", ".join(shown) + "}")
     return " ".join(part for part in parts if part)
 
@@ -84,8 +91,21 @@ def _framed(value: bytes | None) -> str:
     """A key or value; behind the number of its schema where Schema Registry's framing is."""
     schema = None if value is None else schema_id_of(value)
     if value is None or schema is None:
+        return _begun(value)
+    return f"(schema {schema}) {_begun(value[5:])}"
+
+
+def _begun(value: bytes | None) -> str:
+    """A key, value or header; of a very large one its beginning."""
+    if value is None or len(value) <= BYTES_SHOWN:
         return octets(value)
-    return f"(schema {schema}) {octets(value[5:])}"
+    head = value[:BYTES_SHOWN]
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start >= len(head) - 3:  # the cut falls into a character
+            head = head[: error.start]
+    return f"{octets(head)}... {len(value) - len(head):,} bytes more (records --json has all)"
 
 
 def milliseconds(time_ms: int | None) -> str:

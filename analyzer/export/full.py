@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from analyzer.contained import embedded_of
-from analyzer.fetch_sessions import by_topic
+from analyzer.fetch_sessions import LISTED, by_topic
 from analyzer.records import (
     FETCH,
     FETCH_SNAPSHOT,
@@ -73,12 +73,17 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
 
 def _session(session: FetchSession, names: TopicNames) -> dict[str, Any]:
     implied = session.partitions
-    return {
+    told: dict[str, Any] = {
         "id": session.id,
         "epoch": session.epoch,
         "incremental": session.incremental,
-        "partitions": None if implied is None else by_topic(implied, names),
+        "partitions": None,
     }
+    if implied is not None and len(implied) > LISTED:
+        told["partition_count"] = len(implied)
+    elif implied is not None:
+        told["partitions"] = by_topic(implied, names)
+    return told
 
 
 def _embedded(exchange: Exchange) -> list[dict[str, Any]]:

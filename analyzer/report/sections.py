@@ -158,7 +158,7 @@ def _over_time(facts: Facts, times: Times, where: str) -> Section:
 
 def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
     lines = judged(facts.findings.base.clients, release)
-    broken = [line["client"] for line in lines if line["verdict"] == "breaks"]
+    broken = [line["client"] for line in lines if line.get("verdict") == "breaks"]
     names = list(dict.fromkeys(str(name) for name in broken))
     says = f"Who talks to the brokers, with what, and would it work with Kafka {release}?"
     if names:
