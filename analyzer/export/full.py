@@ -20,17 +20,26 @@ from analyzer.records import (
     field_objects,
     fields_of,
     shareable,
+    topic_text,
 )
 from analyzer.rows import to_json
+from dissectors.errors import DissectError
 from dissectors.jsonform import plain, without_non_finite
 from dissectors.masking import masked
-from dissectors.records import crc_ok
+from dissectors.records import Partial, crc_ok
 
 if TYPE_CHECKING:
     from analyzer.fetch_sessions import FetchSession
     from analyzer.model import Exchange, Request, Response
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
+
+RECORDS_LIMIT: Final = 128 << 20
+"""Bytes of JSON for the records of one exchange: a line is made in one piece. Clients fetch 50 MB
+at once unless told otherwise; kilobytes of compressed batches could make gigabytes."""
+LEFT_OUT: Final = (
+    f"records are left out: those of the exchange take more than {RECORDS_LIMIT >> 20} MB"
+)
 
 ARRAYS: Final = {
     PRODUCE: ("request", "topic_data", "partition_data", "records"),
@@ -55,16 +64,16 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
         return out
     side, outer, inner, name = place
     fields = fields_of(exchange, names)
+    room = [RECORDS_LIMIT]
+
+    def spelled(data: bytes | None) -> dict[str, Any] | None:
+        return _spelled(exchange.number, data, fields, problems, room)
+
     body = out[side]
     out[side] = body | {
         outer: [
             topic
-            | {
-                inner: [
-                    partition | {name: _spelled(exchange.number, partition[name], fields, problems)}
-                    for partition in topic[inner]
-                ]
-            }
+            | {inner: [partition | {name: spelled(partition[name])} for partition in topic[inner]]}
             for topic in body[outer]
         ]
     }
@@ -102,17 +111,29 @@ def _clean(side: Request | Response | None) -> Any:
 
 
 def _spelled(
-    number: int, data: bytes | None, fields: Any, problems: list[Problem]
+    number: int, data: bytes | None, fields: Any, problems: list[Problem], room: list[int]
 ) -> dict[str, Any] | None:
     """What stands for a records field; `fields` gives those that hold anything, in the same
-    order."""
+    order. `room`: what is left of the exchange's limit."""
     if data is None:
         return None
     if not data:
         return {"base64": "", "batches": []}
     field: Field = next(fields)
-    batches = []
-    for batch, objects in field_objects(number, field, problems, b","):
+    batches: list[dict[str, Any]] = []
+    left_out = {}
+    objects_of = field_objects(number, field, problems, b",")
+    while True:
+        if room[0] <= 0 and _holds_more(field, len(batches)):
+            # The generator would expand the next batch.
+            left_out = {"left_out": LEFT_OUT}
+            problems.append(Problem(number, topic_text(field), field.partition, LEFT_OUT))
+            break
+        found = next(objects_of, None)
+        if found is None:
+            break
+        batch, objects = found
+        room[0] -= len(objects)
         batches.append(
             {
                 "at": batch.at,
@@ -136,7 +157,15 @@ def _spelled(
         )
     clean = shareable(field)
     shown = None if clean is None else orjson.Fragment(b'"' + b64encode(clean) + b'"')
-    return {"base64": shown, "batches": batches}
+    return {"base64": shown, "batches": batches, **left_out}
+
+
+def _holds_more(field: Field, spelled: int) -> bool:
+    """Whether the field has whole batches behind those that are spelled out; expands nothing."""
+    try:
+        return sum(not isinstance(each, Partial) for each in field.batches()) > spelled
+    except DissectError:
+        return True
 
 
 def line_of(value: dict[str, Any]) -> bytes:

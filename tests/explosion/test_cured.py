@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer import records
+from analyzer.export import full
 from analyzer.fetch_sessions import LISTED
 from analyzer.offline import open_capture
 from analyzer.records import fields_of, shareable
@@ -19,6 +20,7 @@ from dissectors.records import Batch, Header, Record, batches
 from dissectors.tree import Node
 from tests.explosion.inputs import (
     batch_of,
+    fetch,
     record,
     scram_records,
     sessions,
@@ -104,3 +106,19 @@ def test_very_many_secrets_are_not_searched_for_one_by_one(
     assert clean != field.data
     monkeypatch.setattr(records, "SEARCHED", 10 * len(field.data))
     assert shareable(field) is None
+
+
+def test_records_of_an_exchange_beyond_the_limit_are_left_out_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(full, "RECORDS_LIMIT", 5 << 20)
+    path, out = tmp_path / "a.pcapng", tmp_path / "a.jsonl"
+    value = batch_of(4, 1, record(b"\0\0\0\x01" + varint(2 << 20) + b"x" * (2 << 20) + b"\0"))
+    write_capture(path, iter([fetch(1, *[value] * 5)]))
+    result = CliRunner().invoke(main, ["export", str(path), "--full", "-o", str(out)])
+    assert "records are left out" in result.output
+    (line,) = map(json.loads, out.read_text().splitlines())
+    parts = [each["records"] for each in line["response"]["responses"][0]["partitions"]]
+    assert [len(each["batches"]) for each in parts] == [1, 1, 1, 0, 0]
+    assert ["left_out" in each for each in parts] == [False] * 3 + [True] * 2
+    assert all(each["base64"] for each in parts)
