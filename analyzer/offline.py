@@ -20,7 +20,8 @@ from analyzer.model import Exchange
 from analyzer.rows import row_of
 from analyzer.session import Session
 from captures import CutShort, Source, Spool, open_inputs, streams
-from captures.model import Closed, Opened, StreamEvent
+from captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
+from captures.resolved import in_chunk
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
@@ -62,6 +63,8 @@ class Capture:
         self.legs = legs
         self.watch: Callable[[Opened | Closed], None] | None = None
         """Told of beginnings and ends of connections, whatever they carry."""
+        self.named: Callable[[Resolved], None] | None = None
+        """Told of host names and the addresses that they stand for."""
         self.listener: Listener | None = None
         self.damage: CutShort | None = None
         """What cut the input short, once that is known."""
@@ -91,11 +94,14 @@ class Capture:
         both = self.legs == "both"
         listener = self.listener
         try:
-            for event in streams(self.source):
+            for event in streams(self.source, named=self.named):
                 if not both and event.connection.interface_comment == BROKER_LEG:
                     continue
                 if self.watch is not None and isinstance(event, Opened | Closed):
                     self.watch(event)
+                if self.named is not None and type(event) is Chunk and not event.offset:
+                    for each in in_chunk(event):
+                        self.named(each)
                 if listener is not None:
                     listener.event(event)
                 for exchange in feed(event):

@@ -7,7 +7,7 @@ from struct import unpack_from
 from typing import Final, NamedTuple
 
 from captures.link import SHORT, Data
-from captures.tunnels import CARRIERS, inner_ip
+from captures.tunnels import CARRIERS, UDP, inner_ip
 
 TCP: Final = 6
 
@@ -56,6 +56,41 @@ class Fragment(NamedTuple):
     """How many there are, on the wire."""
     field: int
     """Offset in the record of the 16 bits that make it a fragment."""
+
+
+class Datagram(NamedTuple):
+    """The payload of a UDP packet."""
+
+    source: int
+    """Port that sent it."""
+    at: int
+    """Offset of the payload in the record."""
+    size: int
+    """Bytes of it that were captured."""
+
+
+def udp_of(data: Data, at: int) -> Datagram | None:
+    """The UDP part of the IP packet at `at`; None for fragments, tunnels and everything else."""
+    captured = len(data)
+    if at + 28 > captured:
+        return None
+    version = data[at] >> 4
+    if version == 4:
+        header = (data[at] & 0x0F) << 2
+        if data[at + 9] != UDP or unpack_from(">H", data, at + 6)[0] & 0x3FFF or header < 20:
+            return None
+    elif version == 6:
+        header = 40
+        if data[at + 6] != UDP:
+            return None
+    else:
+        return None
+    at += header
+    if at + 8 > captured:
+        return None
+    source, _, length = unpack_from(">HHH", data, at)
+    size = min(length - 8, captured - at - 8)
+    return Datagram(source, at + 8, size) if size > 0 else None
 
 
 def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fragment | str:

@@ -174,5 +174,16 @@ class Closed:
     are counted before a reader of whole blocks hears of this."""
 
 
+class Resolved(NamedTuple):
+    """A host name with addresses that it was resolved to, as a capture or a person tells."""
+
+    name: str
+    """In lower case, without the dot at its end."""
+    hosts: tuple[str, ...]
+    """As in `Endpoint`, sorted."""
+    source: str
+    """dns, block (of a pcapng file), hosts (a file), sni (of a TLS hello)."""
+
+
 StreamEvent = Opened | Chunk | Gap | Closed
 """What reassembly tells, in the order of the packets that caused it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from captures.model import Resolved
 from captures.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
 from captures.remarks import Remark
 
@@ -57,6 +58,7 @@ class Pcap:
         # anyway.
         self.interfaces = [Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)]
         self.secrets: list[Secrets] = []
+        self.names: list[Resolved] = []
         self.drops: dict[int, int] = {}
         self.remarks: list[Remark] = []
         self.damage = ""

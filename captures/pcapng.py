@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from struct import Struct, unpack_from
 from typing import Final, Literal
 
+from captures.model import Resolved
 from captures.records import MAX_RECORD, Found, Interface, Record, Secrets
 from captures.remarks import OURS, Remark, remark
+from captures.tcp import host_text
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
 OLD_PACKET: Final = 2
 SIMPLE_PACKET: Final = 3
+NAMES: Final = 4
 STATISTICS: Final = 5
 ENHANCED_PACKET: Final = 6
 SECRETS: Final = 10
@@ -30,6 +33,8 @@ IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
 ISB_IFDROP: Final = 5
 ISB_OSDROP: Final = 7
+NRB_IPV4: Final = 1
+NRB_IPV6: Final = 2
 
 MAX_INTERFACES: Final = 65_536
 """More are malice: each costs memory."""
@@ -37,7 +42,9 @@ MAX_SECRETS: Final = 64 << 20
 """Bytes of secrets kept."""
 PLAIN_SIZE: Final = 35
 """Bytes of a packet block around its data, padding included; with options there are more."""
-_LARGE: Final = frozenset((4, 9, SECRETS, 0x0BAD, 0x40000BAD))
+MAX_NAMES: Final = 10_000
+"""Addresses with names that are kept until somebody asks for them."""
+_LARGE: Final = frozenset((NAMES, 9, SECRETS, 0x0BAD, 0x40000BAD))
 """Names, journal entries, secrets, custom blocks: of any size, for they are passed over."""
 
 
@@ -49,6 +56,8 @@ class Pcapng:
         self.header = 0
         self.interfaces: list[Interface] = []
         self.secrets: list[Secrets] = []
+        self.names: list[Resolved] = []
+        """Of name resolution blocks; whoever reads the packets takes them out."""
         self.drops: dict[int, int] = {}
         self.remarks: list[Remark] = []
         self._ours = False
@@ -211,6 +220,8 @@ class Pcapng:
                 self._secret_bytes += length
                 data = bytes(buffer[body + 8 : body + 8 + length])
                 self.secrets.append(Secrets(self.file, secret, data))
+        elif kind == NAMES:
+            self._names(buffer, body, end)
         elif kind == STATISTICS and end - body >= 12:
             interface = self._one(buffer, body)[0]
             dropped = sum(
@@ -237,6 +248,24 @@ class Pcapng:
         elif kind == ENHANCED_PACKET:
             self.damage = f"a packet block of {size} bytes"
         return False
+
+    def _names(self, buffer: bytearray, at: int, end: int) -> None:
+        """A name resolution block: records of an address with its names, up to an empty one."""
+        two = Struct(self.order + "HH").unpack_from
+        while at + 4 <= end and len(self.names) < MAX_NAMES:
+            kind, length = two(buffer, at)
+            at += 4
+            if not kind or at + length > end:
+                return
+            size = {NRB_IPV4: 4, NRB_IPV6: 16}.get(kind, 0)
+            if size and length > size:
+                host = host_text(bytes(buffer[at : at + size]))
+                for name in bytes(buffer[at + size : at + length]).split(b"\0"):
+                    if name and len(self.names) < MAX_NAMES:
+                        self.names.append(
+                            Resolved(_text(name).rstrip(".").lower(), (host,), "block")
+                        )
+            at += length + 3 & ~3
 
     def _interface(self, buffer: bytearray, body: int, end: int) -> None:
         if end - body < 8:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from captures.remarks import Remark
 
+from captures.model import Resolved
+
 MAX_RECORD: Final = 16 << 20
 """No captured packet is larger (BIG TCP: 512 KB); a length above it is damage or malice."""
 WINDOW: Final = 1 << 20
@@ -79,6 +81,8 @@ class Format(Protocol):
     """Bytes in front of the first record."""
     interfaces: list[Interface]
     secrets: list[Secrets]
+    names: list[Resolved]
+    """What the file tells of host names; whoever reads the packets takes them out."""
     drops: dict[int, int]
     """Interface -> packets that the capturing program says it lost."""
     remarks: list[Remark]

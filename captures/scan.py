@@ -17,9 +17,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from captures.half import Half
-from captures.ip import FRAGMENT
-from captures.model import Chunk, Packet, Piece, StreamEvent
+from captures.ip import FRAGMENT, NOT_TCP
+from captures.model import Chunk, Packet, Piece, Resolved, StreamEvent
 from captures.reassembly import Reassembler
+from captures.resolved import in_packet
 from captures.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
 
 if TYPE_CHECKING:
@@ -55,7 +56,10 @@ class Packets(NamedTuple):
 
 
 def scan(
-    block: Block, reassembler: Reassembler, statistics: Statistics
+    block: Block,
+    reassembler: Reassembler,
+    statistics: Statistics,
+    named: Callable[[Resolved], None] | None = None,
 ) -> list[StreamEvent] | None:
     """The events of a block, or None (and nothing done) when it should go packet by packet."""
     from captures.columns import columns_of
@@ -75,6 +79,9 @@ def scan(
         return None  # TCP behind headers that `columns` does not follow, or in parts: rare
     for index, reason in zip(other, reasons, strict=True):
         statistics.skip(str(reason), packets[index].link_type)
+        if named is not None and reason == NOT_TCP:
+            for each in in_packet(packets[index]):
+                named(each)
     _count(columns, statistics)
     block.format.last_ns = int(columns.time_ns[-1])
     tcp = columns.tcp.nonzero()[0]

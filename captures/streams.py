@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from captures.errors import CutShort
 from captures.files import Block, Source
-from captures.ip import FRAGMENT
-from captures.model import Packet, StreamEvent
+from captures.ip import FRAGMENT, NOT_TCP
+from captures.model import Packet, Resolved, StreamEvent
 from captures.reassembly import Reassembler
+from captures.records import Format
+from captures.resolved import in_packet
 from captures.tcp import segment_of
+
+Named = Callable[[Resolved], None]
 
 MIN_PACKETS: Final = 48
 """Blocks with fewer packets are faster one by one: numpy's fixed cost is about 0.3 ms a block."""
@@ -19,36 +23,55 @@ NUMPY_PACKETS: Final = 10_000
 """Loading numpy takes 0.1 to 0.2 s, as long as this many packets one by one."""
 
 
-def streams(source: Source, *, bulk: bool | None = None) -> Iterator[StreamEvent]:
+def streams(
+    source: Source, *, bulk: bool | None = None, named: Named | None = None
+) -> Iterator[StreamEvent]:
     """All events of a source, in the order of its packets, each as soon as its packets are read.
 
     Damage costs only what is damaged: everything whole is delivered, connections are closed, then
     the
     first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path on
-    or off.
+    or off. `named` is told of host names that DNS answers over UDP, or the files, resolve.
     """
     reassembler = Reassembler(source.comment_of)
     damage: CutShort | None = None
+    formats: list[Format] = []
     try:
         for block in source.blocks():
+            if named is not None:
+                if not formats or formats[-1] is not block.format:
+                    formats.append(block.format)
+                _tell(formats[-1:], named)
             events = None
             if _in_bulk(block, source) if bulk is None else bulk:
                 from captures.scan import scan
 
-                events = scan(block, reassembler, source.statistics)
-            yield from one_by_one(block, reassembler, source) if events is None else events
+                events = scan(block, reassembler, source.statistics, named)
+            yield from one_by_one(block, reassembler, source, named) if events is None else events
             _sum_up(reassembler, source)
     except CutShort as error:
         damage = error
     for reason in reassembler.fragments.finish():
         source.statistics.skip(reason, 0)
     yield from reassembler.finish()
+    if named is not None:
+        # Names stand behind the packets as well, where a program adds them when it ends.
+        _tell(formats, named)
     _sum_up(reassembler, source)
     if damage is not None:
         raise damage
 
 
-def one_by_one(block: Block, reassembler: Reassembler, source: Source) -> Iterator[StreamEvent]:
+def _tell(formats: list[Format], named: Named) -> None:
+    for format_ in formats:
+        for each in format_.names:
+            named(each)
+        format_.names.clear()
+
+
+def one_by_one(
+    block: Block, reassembler: Reassembler, source: Source, named: Named | None = None
+) -> Iterator[StreamEvent]:
     """The events of a block, packet by packet."""
     statistics = source.statistics
     for packet in block.packets():
@@ -59,6 +82,9 @@ def one_by_one(block: Block, reassembler: Reassembler, source: Source) -> Iterat
                 yield from _fragment(packet, reassembler, source)
             else:
                 statistics.skip(segment, packet.link_type)
+                if named is not None and segment == NOT_TCP:
+                    for each in in_packet(packet):
+                        named(each)
             continue
         statistics.segments += 1
         if len(segment.payload) < segment.length:

@@ -96,12 +96,13 @@ def endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
     half = len(flow) - 4 >> 1
     source_port, destination_port = unpack_from(">HH", flow, 2 * half)
     return (
-        Endpoint(_host(flow[:half]), source_port),
-        Endpoint(_host(flow[half : 2 * half]), destination_port),
+        Endpoint(host_text(flow[:half]), source_port),
+        Endpoint(host_text(flow[half : 2 * half]), destination_port),
     )
 
 
-def _host(address: bytes) -> str:
+def host_text(address: bytes) -> str:
+    """4 or 16 bytes of an address, spelled as in `Endpoint`."""
     if len(address) == 4:
         return ".".join(map(str, address))
     from ipaddress import IPv6Address  # only captures with IPv6 pay for it
