@@ -49,6 +49,7 @@ def count(options: dict[str, Any], results: int) -> None:
                 watcher(event)
 
         capture.watch = watch
+    capture.named = counted["cluster"].named
     adds = [each.add for each in counted.values()]
     names = capture.context.names
     states = States(results, counted, capture, _followed(capture))

@@ -6,12 +6,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from analyzer.commands.counting import count
 from analyzer.commands.grid import print_lines
+from analyzer.commands.hosts import hosts_option
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
@@ -21,6 +22,9 @@ from analyzer.findings.view import plural
 from analyzer.render_times import Times
 from analyzer.terminal import row, say
 from analyzer.text import packed, safe, wrapped
+
+if TYPE_CHECKING:
+    from captures.model import Resolved
 
 FOUND: Final = 1
 NEVER: Final = "never"
@@ -72,8 +76,16 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 @click.option(
     "--all", "unfolded", is_flag=True, help="Consequences and chats in full, each on its own."
 )
+@hosts_option
 @input_options
-def check(wish: Wish, fail_on: str, only: set[str], ignore: set[str], unfolded: bool) -> int:
+def check(
+    wish: Wish,
+    fail_on: str,
+    only: set[str],
+    ignore: set[str],
+    unfolded: bool,
+    hosts: tuple[Resolved, ...],
+) -> int:
     """Causes, the worst and earliest first: what is wrong, how often, since when, what to do about
     it, and what followed from it.
 
@@ -87,7 +99,7 @@ def check(wish: Wish, fail_on: str, only: set[str], ignore: set[str], unfolded: 
     """
     with Reading(wish) as reading:
         findings = Findings(only or None, ignore)
-        count(reading, findings, watch=not wish.filter_text)
+        count(reading, findings, watch=not wish.filter_text, hosts=hosts)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
         causes = findings.causes(reading.capture.context.names)

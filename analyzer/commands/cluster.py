@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from analyzer.commands.counting import count
 from analyzer.commands.grid import print_lines
+from analyzer.commands.hosts import hosts_option
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
@@ -13,19 +16,24 @@ from analyzer.render_times import Times
 from analyzer.statistics.cluster import Cluster
 from analyzer.text import safe
 
+if TYPE_CHECKING:
+    from captures.model import Resolved
+
 PARTS = ("nodes", "coordinators", "leaders")
 
 
 @click.command()
 @click.option("--only", type=click.Choice(PARTS), help="One of the three tables.")
+@hosts_option
 @input_options
-def cluster(wish: Wish, only: str | None) -> int:
-    """The cluster as clients were told: nodes with their addresses, and whether anybody reached
-    them; coordinators of groups and transactions; leaders of partitions.
+def cluster(wish: Wish, only: str | None, hosts: tuple[Resolved, ...]) -> int:
+    """The cluster as clients were told: nodes with their addresses, and whether those who were
+    told reached them; coordinators of groups and transactions; leaders of partitions.
 
     \b
       kafkascope cluster prod.pcapng
       kafkascope cluster prod.pcapng --only nodes --json | jq -r 'select(.contacted=="no")'
+      kafkascope cluster prod.pcapng --hosts names.txt
       kafkascope cluster prod.pcapng --only leaders --sort errors -n 10
     """
     if wish.form in ("csv", "tsv", "json") or wish.columns or wish.sort:
@@ -33,7 +41,7 @@ def cluster(wish: Wish, only: str | None) -> int:
         only = only or "nodes"
     with Reading(wish) as reading:
         found = Cluster()
-        count(reading, found, watch=not wish.filter_text)
+        count(reading, found, watch=not wish.filter_text, hosts=hosts)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
         names = reading.capture.context.names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from analyzer.commands.reading import Reading, Told
@@ -10,7 +10,7 @@ from analyzer.commands.reading import Reading, Told
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
-    from captures.model import Closed, Opened
+    from captures.model import Closed, Opened, Resolved
 
 
 class Through(Protocol):
@@ -24,10 +24,24 @@ class Through(Protocol):
 
 
 def count(
-    reading: Reading, *statistics: Any, watch: bool = False, through: Through | None = None
+    reading: Reading,
+    *statistics: Any,
+    watch: bool = False,
+    through: Through | None = None,
+    hosts: Iterable[Resolved] = (),
 ) -> None:
     """Add all wanted exchanges; with `watch`, also tell `saw` of beginnings and ends of
-    connections, filter or not. All of them as they come out of `through`."""
+    connections, filter or not. All of them as they come out of `through`. `hosts`: what the user
+    says that names stand for; neither these nor the names of the capture are counted where
+    `through` gives other names."""
+    nameds = [each.named for each in statistics if hasattr(each, "named")]
+
+    def named(event: Resolved) -> None:
+        for each in nameds:
+            each(event)
+
+    for host in hosts if through is None else ():
+        named(host)
     if reading.stored is not None:
         for each in statistics:
             reading.stored.merge_into(each)
@@ -36,6 +50,8 @@ def count(
     if watch:
         saws = [each.saw for each in statistics if hasattr(each, "saw")]
         reading.capture.watch = _all(saws, through)
+    if through is None:
+        reading.capture.named = named
     adds = [each.add for each in statistics]
     for row, exchange in reading.rows():
         if through is not None:

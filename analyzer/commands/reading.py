@@ -298,6 +298,7 @@ def _found(wish: Wish) -> Evidence:
     legs: Legs = "both" if wish.both_legs else "client"
     with open_capture(wish.inputs, decode_as=wish.ports, legs=legs) as capture:
         capture.watch = findings.saw
+        capture.named = findings.named
         names = capture.context.names
         for exchange in capture.exchanges():
             findings.add(rows.row_of(exchange, names), exchange)

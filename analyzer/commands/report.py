@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from analyzer.commands.hosts import hosts_option
 from analyzer.commands.options import Wish, reading_options
 from analyzer.commands.reading import Reading
 from analyzer.commands.targets import refuse_inputs
 from analyzer.terminal import say
 from dissectors.releases import release_key
+
+if TYPE_CHECKING:
+    from captures.model import Resolved
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
 REDACTED: Final = {
@@ -48,8 +52,9 @@ def _release(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     show_default=True,
     help="What is hidden; `all` gives clients, topics, groups and addresses other names.",
 )
+@hosts_option
 @reading_options("output")
-def report(wish: Wish, release: str, redact: str) -> int:
+def report(wish: Wish, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
     """A report in one file: findings, clients and what breaks, latency, errors, groups, topics.
 
     -o FILE.html is a page without scripts and without anything from the network; -o FILE.md is
@@ -70,7 +75,8 @@ def report(wish: Wish, release: str, redact: str) -> int:
         if redact == "all" and reading.stored is not None:
             raise click.UsageError("--redact all needs captures: stored sums hold names already")
         hides = redact == "all"
-        facts = collect(reading, Disguise(reading.capture.context.names) if hides else None)
+        disguise = Disguise(reading.capture.context.names) if hides else None
+        facts = collect(reading, disguise, hosts)
         parts = sections(facts, release)
         if path.suffix.lower() in (".md", ".markdown"):
             text = markdown(facts, parts, REDACTED[redact])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.findings.detector import Detector
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, listed, plural
-from analyzer.identity import host_of
+from analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
+from analyzer.statistics.addresses import address_text, is_address, is_loopback
 from analyzer.text import safe
 
 if TYPE_CHECKING:
@@ -19,18 +20,6 @@ ADVERTISED: Final = (
     "listener for each."
 )
 TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
-ONLY_LOOKS: Final = frozenset(
-    {
-        "ApiVersions",
-        "Metadata",
-        "SaslHandshake",
-        "SaslAuthenticate",
-        "FindCoordinator",
-        "InitProducerId",
-        "GetTelemetrySubscriptions",
-    }
-)
-"""What clients ask a broker that they were started with; all else goes to those they are told."""
 
 
 class Addresses(Detector):
@@ -64,11 +53,11 @@ class Addresses(Detector):
             ADVERTISED,
         ),
         Rule(
-            "address-never-used",
-            "warning",
-            "a client asks for metadata again and again, and contacts no address it was told",
-            f"{ADVERTISED} See which address the client tries, and whether its name resolves "
-            "there; the capture has no connection to it.",
+            "address-unresolved",
+            "error",
+            "a client was told addresses, connected to none of them, and asks again and again",
+            "The names do not resolve for this client, or lie in a network that it has no route "
+            f"to: look one up on its machine. {ADVERTISED}",
             "BROKER_NOT_AVAILABLE",
             brief="{client} connected to no address that it was told",
         ),
@@ -122,48 +111,36 @@ class Addresses(Detector):
         )
 
     def _stuck(self, view: View) -> Iterator[Finding]:
-        """Clients whose Metadata told addresses, and who never went there."""
-        reached: dict[str, set[tuple[str, str]]] = {}
-        for line in view.lines():
-            host, _, port = line["broker_address"].rpartition(":")
-            place = reached.setdefault(host_of(line["client_address"]), set())
-            place.add((host.strip("[]"), port))
-        for usage in view.base.clients.usages():
-            asked = sum(usage.versions.get("Metadata", {}).values())
-            looks = asked + sum(usage.versions.get("FindCoordinator", {}).values())
-            if not asked or looks < MANY_LOOKS or not usage.versions.keys() <= ONLY_LOOKS:
+        """Clients that go on asking those who told them addresses, and never go there."""
+        for stuck in view.base.cluster.judged(view.names).stuck():
+            client_id, host = stuck.client
+            # What is wrong with these is told of the address itself.
+            missed = [each for each in stuck.missed if not _is_wrong(each[2], host)]
+            if not missed:
                 continue
-            identity = usage.identity
-            addresses = _told_to(identity.client_id, identity.host, view)
-            mine = reached.get(identity.host, set())
-            ports = {port for _, port in mine}
-            missed = sorted(
-                f"{host}:{port}"
-                for host, port in addresses
-                if (host, port) not in mine and port not in ports
-            )
-            if not missed or len(missed) < len(addresses):
-                continue
-            who = view.client(identity.client_id, identity.host)
+            who = view.client(client_id, host)
+            nodes = list(dict.fromkeys(str(number) for _, number, _, _ in missed))
+            addresses = list(dict.fromkeys(address_text(*each[2:]) for each in missed))
+            asked = [address_text(*each) for each in stuck.asked]
             yield view.finding(
-                self.rule("address-never-used"),
-                f"{who} asked for metadata {asked} times, was told {listed(missed)}, and connected "
-                "to none of them",
-                all_of(view.of_client(identity.client_id, identity.host), "api == Metadata"),
-                count=asked,
-                first_ns=usage.total.first_ns,
-                last_ns=usage.total.last_ns,
-                about=[("client", who), *(("broker", each) for each in missed[:4])],
+                self.rule("address-unresolved"),
+                f"{who} was told that {'node' if len(nodes) == 1 else 'nodes'} {listed(nodes)} "
+                f"{'is' if len(nodes) == 1 else 'are'} at {listed(addresses)}, never connected "
+                f"there, and asked {listed(asked, 2)} {stuck.looks} times",
+                all_of(view.of_client(client_id, host), TELLING),
+                count=stuck.looks,
+                first_ns=stuck.first_ns,
+                last_ns=stuck.last_ns,
+                about=[
+                    ("client", who),
+                    *(("broker", safe(each)) for each in addresses[:MOST_NAMED]),
+                    *(("node", each) for each in nodes[:MOST_NAMED]),
+                ],
             )
 
 
-MANY_LOOKS: Final = 3
-"""A tool that lists metadata asks once or twice."""
-
-
-def _told_to(client_id: Any, host: str, view: View) -> set[tuple[str, str]]:
-    return {
-        (str(told_host), str(port))
-        for (told_host, port), clients in view.base.cluster.told_to().items()
-        if (client_id or "", host) in clients
-    }
+def _is_wrong(told: str, client_host: str) -> bool:
+    """Whether an address can be nobody's but the client's own."""
+    if is_loopback(told):
+        return not is_loopback(client_host)
+    return is_address(told) and ip_address(told.partition("%")[0]).is_unspecified

@@ -29,7 +29,6 @@ class Explanation(NamedTuple):
 
 LOST: Final = ("unanswered", "no-answer-yet", "late-answer")
 AGAIN: Final = (
-    "address-never-used",
     "apiversions-loop",
     "connection-churn",
     "lookup-storm",
@@ -47,9 +46,16 @@ GROUP: Final = (
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     Explanation(
         ("address-unreachable", "address-loopback", "address-private", "address-unspecified"),
-        AGAIN,
+        ("address-unresolved", *AGAIN),
         ("client",),
         "a client that cannot reach a node asks for metadata again and gives up its requests",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("address-unresolved",),
+        AGAIN,
+        ("client",),
+        "a client that has nowhere to go asks again, and gives up what it wanted to send",
         after_ns=PATIENT,
     ),
     Explanation(

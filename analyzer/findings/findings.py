@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
     from analyzer.statistics.model import Statistic
     from analyzer.topics import TopicNames
-    from captures.model import Closed, Opened
+    from captures.model import Closed, Opened, Resolved
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule in kind.RULES}
 
@@ -96,6 +96,11 @@ class Findings:
         """Take in the beginning or end of a connection."""
         for saw in self._watchers:
             saw(event)
+
+    def named(self, event: Resolved) -> None:
+        """Take in a host name with its addresses."""
+        if not self.beside:
+            self.base.cluster.named(event)
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has; the statistics only where both count their own."""

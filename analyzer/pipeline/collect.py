@@ -16,7 +16,7 @@ from analyzer.pipeline.numbers import exchange_place
 from analyzer.pipeline.schemas import COLLECTED, FACTS
 from analyzer.rows import row_of
 from analyzer.statistics.histogram import bounds_of, bucket_of
-from captures.model import Closed, Opened
+from captures.model import Closed, Opened, Resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +79,9 @@ class Collector:
         self.facts = Facts()
         self._adds = [each.add for each in self.facts.statistics.values()]
         self._saws = [each.saw for each in self.facts.statistics.values() if hasattr(each, "saw")]
+        self._nameds = [
+            each.named for each in self.facts.statistics.values() if hasattr(each, "named")
+        ]
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLLECTED}
         self._bytes = 0
         self._seen: dict[Connection, Seen] = {}
@@ -93,6 +96,11 @@ class Collector:
             seen.closed = here if seen.closed is None else min(seen.closed, here)
         for saw in self._saws:
             saw(event)
+
+    def named(self, event: Resolved) -> None:
+        """A host name was resolved."""
+        for named in self._nameds:
+            named(event)
 
     def _connection(self, connection: Connection) -> Seen:
         seen = self._seen.get(connection)

@@ -21,12 +21,13 @@ from analyzer.pipeline.job import Job, Keep
 from analyzer.pipeline.numbers import connection_place
 from analyzer.pipeline.runs import Runs
 from analyzer.pipeline.schemas import CARRY, FACTS
+from analyzer.pipeline.segments import NAMES, Row, name_of, packets_of, rows_in, segments_of
 from analyzer.pipeline.segments import SCHEMA as SEGMENTS
-from analyzer.pipeline.segments import Row, packets_of, rows_in, segments_of
 from analyzer.pipeline.spread import NEEDED, Pairs
 from captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
 from captures.reassembly import Reassembler
 from captures.remarks import Remark, Remarks
+from captures.resolved import in_chunk
 from captures.scan import MAX_ODD, run
 from captures.tcp import ACK, QUIET_MASK, Segment
 
@@ -122,6 +123,9 @@ class Flows:
         reassembler, conversations = self._begin()
         for batch in batches:
             for row in rows_in(batch):
+                if row.first == NAMES:
+                    self._collector.named(name_of(row))
+                    continue
                 if row.flow_id != current:
                     if current is not None:
                         self._end(current, reassembler, conversations)
@@ -256,6 +260,9 @@ class Flows:
             return
         if isinstance(event, Opened | Closed):
             self._collector.saw(event)
+        if type(event) is Chunk and not event.offset:
+            for each in in_chunk(event):
+                self._collector.named(each)
         for exchange in conversations.feed(event):
             self._add(exchange)
 

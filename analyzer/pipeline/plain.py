@@ -159,6 +159,7 @@ def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
 def _told(capture: Capture, job: Job) -> Iterator[Told]:
     collector = Collector(capture.context, job.options)
     capture.watch = collector.saw
+    capture.named = collector.named
     for number, exchange in enumerate(capture.exchanges()):
         collector.add(exchange)
         if not number % 256:

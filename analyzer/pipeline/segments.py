@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import compress, repeat
+from json import dumps, loads
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +24,8 @@ from captures.columns import Columns, columns_of
 from captures.errors import CutShort
 from captures.files import Block
 from captures.fragments import Fragments
-from captures.model import Packet
+from captures.model import Packet, Resolved
+from captures.resolved import in_packet
 from captures.scan import Packets
 from captures.split import Split, read_split
 from captures.tcp import Segment, endpoints, reverse, segment_of
@@ -62,6 +64,8 @@ COMMON: Final = ("interface", "length", "seq", "ack", "flags")
 """Fields that `Columns` has, too."""
 BLOCK_BYTES: Final = 4 << 20
 """Of a file, taken together: the more, the fewer rows."""
+NAMES: Final = -2
+"""In the place of the first packet: the payload is a host name with its addresses, as JSON."""
 KNOWN_FLOWS: Final = 200_000
 """Whose keys are remembered."""
 
@@ -87,8 +91,36 @@ def segments(
         try:
             for block in source.blocks():
                 yield from _of_block(block, keys, fragments)
+                yield from _names(block)
         except CutShort:
             return
+
+
+def _names(block: Block) -> Iterator[pa.RecordBatch]:
+    """Rows of the host names that a block, or its file, resolves."""
+    columns = columns_of(block) if len(block.positions) > 1 else None
+    if columns is None or not columns.tcp.all():
+        tcp = repeat(False) if columns is None else columns.tcp.tolist()
+        packets = compress(block.packets(), (not known for known in tcp))
+        found = [each for packet in packets for each in in_packet(packet)]
+    else:
+        found = []
+    found += block.format.names
+    block.format.names.clear()
+    if found:
+        rows = [(_name_key(each), NAMES, b"", b"", dumps(each).encode()) for each in found]
+        yield record_batch(rows, SCHEMA)
+
+
+def _name_key(each: Resolved) -> int:
+    digest = blake2b(each.name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def name_of(row: Row) -> Resolved:
+    """The host name in a row of `NAMES`."""
+    name, hosts, source = loads(bytes(row.payload))
+    return Resolved(name, tuple(hosts), source)
 
 
 def _of_block(block: Block, keys: Keys, fragments: Fragments) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from dissectors.jsonform import loads
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.session import Session
-    from captures.model import Closed, Opened
+    from captures.model import Closed, Opened, Resolved
 
 
 class OnlyTables(CaptureError):
@@ -37,6 +37,7 @@ class Stored:
         self.context = Context()
         self.source = Source([])
         self.watch: Callable[[Opened | Closed], None] | None = None
+        self.named: Callable[[Resolved], None] | None = None
         self.damage: CutShort | None = None
         self.first_ns = min((m["first_ns"] for m in self._manifests if m["first_ns"]), default=0)
         self.exchanges_told = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from analyzer.commands.reading import Reading
     from analyzer.report.disguise import Disguise
     from analyzer.topics import TopicNames
+    from captures.model import Resolved
 
 SLICES: Final = 120
 """Of the chart over time, at most."""
@@ -70,11 +72,15 @@ def _nameless(text: str) -> str:
     return "a file " + (found[1] if found is not None else "is damaged")
 
 
-def collect(reading: Reading, disguise: Disguise | None = None) -> Facts:
-    """Read it all and count; with a disguise what is told has other names throughout."""
+def collect(
+    reading: Reading, disguise: Disguise | None = None, hosts: Iterable[Resolved] = ()
+) -> Facts:
+    """Read it all and count; with a disguise what is told has other names throughout. `hosts`:
+    what names of brokers stand for."""
     findings, errors, rates = Findings(), Errors(), Rates(SECOND, SLICES)
     wish = reading.wish
-    count(reading, findings, errors, rates, watch=not wish.filter_text, through=disguise)
+    watch = not wish.filter_text
+    count(reading, findings, errors, rates, watch=watch, through=disguise, hosts=hosts)
     source = reading.capture.source.statistics
     names = reading.capture.context.names
     inputs = tuple("stdin" if name == "-" else PurePath(name).name or name for name in wish.inputs)

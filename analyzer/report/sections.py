@@ -201,7 +201,7 @@ def _brokers(facts: Facts, times: Times, where: str) -> Section:
     return Section(
         "brokers",
         "Brokers, as the clients were told",
-        "Addresses that brokers handed out, and whether anybody reached them.",
+        "Addresses that brokers handed out, and whether those who were told reached them.",
         f"kafkascope cluster {where}",
         [],
         _tables(

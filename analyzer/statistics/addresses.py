@@ -58,15 +58,13 @@ def is_loopback(host: str) -> bool:
     )
 
 
-def same_host(told: str, reached: str) -> bool:
-    """Whether a told host may be the one of a connection."""
-    if told == "localhost":
-        return is_loopback(reached)
-    if not is_address(told):
-        return True
-    return is_address(reached) and ip_address(told.partition("%")[0]) == ip_address(
-        reached.partition("%")[0]
-    )
+def plain(host: str) -> str:
+    """An address as it is compared: without a zone, in its usual spelling, IPv4 out of IPv6."""
+    try:
+        found = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return str(getattr(found, "ipv4_mapped", None) or found)
 
 
 def address_text(host: str, port: int) -> str:

@@ -2,16 +2,14 @@
 these addresses anybody reached.
 
 Brokers hand out addresses in Metadata, DescribeCluster and FindCoordinator, and beside errors of
-Produce and Fetch (KIP-951). A name cannot be compared with the addresses of packets: then the port
-has to do, and the answer is `likely`.
+Produce and Fetch (KIP-951). Who reached them is counted and judged by `reach`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.identity import host_of, labels
 from analyzer.statistics.addresses import (
@@ -22,19 +20,22 @@ from analyzer.statistics.addresses import (
     Given,
     address_text,
     given,
-    is_address,
     is_loopback,
-    same_host,
+    plain,
 )
-from analyzer.statistics.cluster_model import Coordinator, Leader, Node, Reached, Whole
+from analyzer.statistics.cluster_contact import contact_of
+from analyzer.statistics.cluster_model import Coordinator, Leader, Node, Whole
 from analyzer.statistics.mergeable import Keyed
 from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
-from captures.model import Closed, Opened
+from analyzer.statistics.reach import Reach, Sums
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
+    from analyzer.statistics.reach_judged import Judged
+    from analyzer.statistics.reach_model import Served
     from analyzer.topics import TopicNames
+    from captures.model import Closed, Opened, Resolved
 
 KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
 LOST_LEADER: Final = frozenset({5, 6, 74, 75})
@@ -46,7 +47,7 @@ class Cluster:
     """Nodes, leaders, coordinators."""
 
     NAME: ClassVar[str] = "cluster"
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "Node", "count"),
         Column("address", "Address"),
@@ -94,8 +95,7 @@ class Cluster:
         self.whole = Whole()
         self._nodes: Keyed[Node] = Keyed(Node, limit)
         """By role, node, host and port."""
-        self._reached: Keyed[Reached] = Keyed(Reached, limit)
-        """By host and port."""
+        self.reach = Reach(limit)
         self._leaders: Keyed[Leader] = Keyed(Leader, limit)
         """By topic and partition."""
         self._coordinators: Keyed[Coordinator] = Keyed(Coordinator, limit)
@@ -104,30 +104,16 @@ class Cluster:
     # --- taking in
 
     def saw(self, event: Opened | Closed) -> None:
-        """Take note of the beginning or end of a connection: who was called, and did not answer."""
-        connection = event.connection
-        if not connection.handshake:
-            # Which side was called is not known.
-            return
-        reached = self._reached[(connection.b.host, connection.b.port)]
-        if isinstance(event, Opened):
-            reached.attempts += 1
-            _seen(reached, connection.first_ns)
-            return
-        if event.used:
-            return
-        if event.how == "rst":
-            reached.refused += 1
-        elif event.direction is None:
-            reached.silent += 1
+        """Take note of the beginning or end of a connection."""
+        self.reach.saw(event)
+
+    def named(self, event: Resolved) -> None:
+        """Take note of what a host name stands for."""
+        self.reach.named(event)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
-        broker = exchange.broker
-        reached = self._reached[(broker.host, broker.port)]
-        reached.exchanges += 1
-        reached.answered += row.state == "answered"
-        _seen(reached, row.time_ns)
+        self.reach.add(row, exchange)
         key = row.api_key
         for error in row.errors:
             if error.code in LOST_LEADER and error.partition is not None and not error.top:
@@ -153,7 +139,9 @@ class Cluster:
         node = self._nodes[(told.role, told.node, told.host, told.port)]
         node.told += 1
         node.sources.add(row.api)
-        node.clients.add((row.client_id or "", host_of(row.client_address)))
+        client = row.client_id or "", host_of(row.client_address)
+        node.clients.add(client)
+        self.reach.tell(told, client, row.time_ns)
         node.rack = max(node.rack or "", told.rack or "") or None
         _seen(node, row.time_ns)
         here = (row.time_ns, row.number)
@@ -231,15 +219,14 @@ class Cluster:
         """The nodes, then addresses that were used and never told."""
         told = self._nodes.items()
         titles = labels(client for _, node in told for client in node.clients)
-        by_port: dict[Any, list[tuple[str, Reached]]] = {}
-        for (host, port), reached in self._reached.items():
-            by_port.setdefault(port, []).append((str(host), reached))
+        judged, sums = self.judged(names), self.reach.sums()
         addresses: dict[tuple[Any, Any], set[tuple[Any, Any]]] = {}
         for (role, number, host, port), _ in told:
             addresses.setdefault((role, number), set()).add((host, port))
         lines = []
         for (role, number, host, port), node in told:
-            contact = _contact(str(host), node, by_port.get(port, []))
+            key = str(role), int(str(number)), str(host), int(str(port))
+            contact = contact_of(key, node, judged, sums)
             several = len(addresses[role, number]) > 1
             lines.append(
                 {
@@ -261,27 +248,46 @@ class Cluster:
                     "remarks": [*contact.remarks, *(["several addresses"] if several else [])],
                 }
             )
-        known = {each for found in addresses.values() for each in found}
-        return lines + list(self._untold(known))
+        return lines + list(self._untold(judged, sums))
 
-    def told_to(self) -> dict[tuple[str, int], set[tuple[str, str]]]:
-        """(host, port) as told -> (client id, host) of those who were told it."""
-        found: dict[tuple[str, int], set[tuple[str, str]]] = {}
-        for (_, _, host, port), node in self._nodes.items():
-            found.setdefault((str(host), int(str(port))), set()).update(node.clients)
-        return found
+    def judged(self, names: TopicNames | None = None) -> Judged:
+        """Whether those who were told the addresses reached them."""
+        leaders: dict[tuple[Any, Any], set[Any]] = {}
+        for (topic, partition), found in self._leaders.items():
+            place = topic_label(topic, names), partition
+            leaders.setdefault(place, set()).update(leader for _, leader in found.leaders)
 
-    def _untold(self, known: set[tuple[Any, Any]]) -> Iterator[Line]:
+        def node_of(served: Served) -> int | None:
+            """The node that can have answered it, where that was one all the time."""
+            nodes: set[int] = set()
+            for place in (served.least_partition, served.most_partition):
+                if place is not None:
+                    led = leaders.get((topic_label(place[0], names), place[1]), set())
+                    nodes |= led if len(led) == 1 else set()
+            for group in (served.least_group, served.most_group):
+                coordinator = self._coordinators.get(("group", group))
+                if coordinator is not None and len(coordinator.nodes) == 1:
+                    nodes |= set(coordinator.nodes)
+            return nodes.pop() if len(nodes) == 1 else None
+
+        return self.reach.judged(node_of, one_cluster=len(self.whole.ids) < 2)
+
+    def _untold(self, judged: Judged, sums: Sums) -> Iterator[Line]:
         """Addresses with Kafka on them that no answer named: what clients bootstrapped from."""
-        ports = {port for host, port in known if not is_address(host) and host != "localhost"}
-        for (host, port), reached in self._reached.items():
-            if (host, port) in known or not reached.exchanges or port in ports:
+        known = {
+            (plain(host), port)
+            for node in judged.told
+            for host, port in ({node[2:]} | judged.places(node))
+            if judged.best(node) not in ("no", "unknown") or host == node[2]
+        }
+        for (host, port), (contact, attempts) in sorted(sums.items()):
+            if (plain(host), port) in known or not contact.exchanges:
                 continue
-            if is_loopback(str(host)) and ("localhost", port) in known:
+            if is_loopback(host) and ("localhost", port) in known:
                 continue
             yield {
                 "node": None,
-                "address": address_text(str(host), int(str(port))),
+                "address": address_text(host, port),
                 "role": "",
                 "rack": None,
                 "controller": None,
@@ -289,10 +295,10 @@ class Cluster:
                 "sources": [],
                 "clients": [],
                 "contacted": "yes",
-                "attempts": reached.attempts or None,
-                "exchanges": reached.exchanges,
-                "first": reached.first_ns,
-                "last": reached.last_ns,
+                "attempts": attempts.count or None,
+                "exchanges": contact.exchanges,
+                "first": contact.first_ns,
+                "last": contact.last_ns,
                 "number": None,
                 "remarks": ["never told: a bootstrap address, or a listener of others"],
             }
@@ -351,78 +357,34 @@ class Cluster:
     # --- parts
 
     def _tables(self) -> list[Keyed[Any]]:
-        return [self._nodes, self._reached, self._leaders, self._coordinators]
+        return [self._nodes, self._leaders, self._coordinators]
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
         self.whole.merge(other.whole)
+        self.reach.merge(other.reach)
         for mine, its in zip(self._tables(), other._tables(), strict=True):
             mine.merge(its)
 
     def dump(self) -> dict[str, Any]:
         """The state as JSON, with its version."""
-        return stated(self, [self.whole.dump(), *(table.dump() for table in self._tables())])
+        tables = [table.dump() for table in self._tables()]
+        return stated(self, [self.whole.dump(), self.reach.dump(), *tables])
 
     @classmethod
     def load(cls, state: dict[str, Any]) -> Self:
         """The accumulator of a state; `WrongState`."""
-        whole, nodes, reached, leaders, coordinators = checked(cls, state)
+        whole, reach, nodes, leaders, coordinators = checked(cls, state)
         new = cls()
         new.whole = Whole.load(whole)
         new._nodes = Keyed.load(Node, nodes, new.limit)
-        new._reached = Keyed.load(Reached, reached, new.limit)
+        new.reach.restore(reach)
         new._leaders = Keyed.load(Leader, leaders, new.limit)
         new._coordinators = Keyed.load(Coordinator, coordinators, new.limit)
         return new
 
 
-class _Contact(NamedTuple):
-    """Whether an address was reached."""
-
-    word: str
-    attempts: int | None
-    exchanges: int | None
-    remarks: list[str]
-
-
-def _contact(host: str, node: Node, there: list[tuple[str, Reached]]) -> _Contact:
-    """Whether anybody reached a node; `there` are the addresses of its port."""
-    found = [reached for other, reached in there if same_host(host, other)]
-    remarks = _remarks(host, node)
-    if not found:
-        return _Contact("no", None, None, [*remarks, "never contacted"])
-    sum_ = Reached()
-    for each in found:
-        sum_.merge(Reached.load(each.dump()))
-    sure = is_address(host) or host == "localhost"
-    if sum_.answered:
-        word = "yes" if sure else "likely"
-    elif sum_.refused or sum_.silent:
-        word = "failed"
-        remarks.append("refused" if sum_.refused else "no answer to SYN")
-    elif sum_.exchanges or sum_.attempts:
-        word = "unanswered"
-    else:
-        word = "no"
-    if not sure:
-        remarks.append("a name: compared by port")
-    return _Contact(word, sum_.attempts or None, sum_.exchanges, remarks)
-
-
-def _seen(measures: Node | Reached, time_ns: int) -> None:
+def _seen(measures: Node, time_ns: int) -> None:
     first, last = measures.first_ns, measures.last_ns
     measures.first_ns = time_ns if first is None else min(first, time_ns)
     measures.last_ns = time_ns if last is None else max(last, time_ns)
-
-
-def _remarks(host: str, node: Node) -> list[str]:
-    """What may be wrong with an address for those who were told it."""
-    strangers = sorted({place for _, place in node.clients if not is_loopback(place)})
-    if is_loopback(host) and strangers:
-        return [f"loopback, told to {strangers[0]}"]
-    if is_address(host) and ip_address(host).is_unspecified:
-        return ["no address that can be reached"]
-    public = [place for place in strangers if is_address(place) and ip_address(place).is_global]
-    if is_address(host) and ip_address(host).is_private and public:
-        return [f"private, told to {public[0]}"]
-    return []

@@ -25,20 +25,6 @@ class Node(Measures):
 
 
 @dataclass(slots=True)
-class Reached(Measures):
-    """An address that somebody connected to."""
-
-    attempts: int = total()
-    refused: int = total()
-    silent: int = total()
-    """Attempts without any answer."""
-    exchanges: int = total()
-    answered: int = total()
-    first_ns: int | None = least()
-    last_ns: int | None = most()
-
-
-@dataclass(slots=True)
 class Leader(Measures):
     """The leader of a partition."""
 

@@ -41,7 +41,7 @@ def found(wires: Iterable[Wire]) -> dict[str, Finding]:
 def asking(*nodes: tuple[int, str, int], times: int = 1) -> Wire:
     wire = Wire()
     for number in range(1, times + 1):
-        wire.client(request("Metadata", 12, number))
+        wire.client(request("Metadata", 12, number, topics=[{"topic_id": bytes(16), "name": "t"}]))
         wire.broker(response("Metadata", 12, number, **metadata(*nodes)))
     return wire
 
@@ -68,18 +68,21 @@ def test_a_private_address_for_a_public_client() -> None:
 
 
 def test_addresses_that_a_client_never_used() -> None:
-    finding = found([asking((1, "kafka-1", 9192), times=4)])["address-never-used"]
-    assert "asked for metadata 4 times, was told kafka-1:9192" in finding.text
+    finding = found([asking((1, "kafka-1", 9192), times=4)])["address-unresolved"]
+    assert finding.text == (
+        "app was told that node 1 is at kafka-1:9192, never connected there, and asked "
+        "10.0.1.2:9092 4 times"
+    )
 
 
 def test_a_producer_that_only_reaches_the_address_it_was_started_with() -> None:
     """It gets its producer id there, and no further."""
     wire = asking((1, "kafka-1", 9192), times=3)
     wire.client(request("InitProducerId", 4, 9)).broker(response("InitProducerId", 4, 9))
-    assert "address-never-used" in found([wire])
+    assert "address-unresolved" in found([wire])
     wire.client(request("Produce", 7, 10, topic_data=[]))
     wire.broker(response("Produce", 7, 10, responses=[]))
-    assert "address-never-used" not in found([wire])
+    assert "address-unresolved" not in found([wire])
 
 
 def test_good_addresses_are_no_finding() -> None:

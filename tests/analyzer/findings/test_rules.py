@@ -23,7 +23,6 @@ SAMPLED = {
 
 MADE = {
     "address-loopback": handmade.test_a_loopback_address_for_a_client_elsewhere,
-    "address-never-used": handmade.test_addresses_that_a_client_never_used,
     "address-private": handmade.test_a_private_address_for_a_public_client,
     "address-unspecified": handmade.test_no_address_at_all,
     "capture-gaps": handmade.test_bytes_that_the_capture_lacks,
@@ -39,9 +38,9 @@ network, and no broker that gives partitions away twice."""
 
 CALM = {
     "address-loopback": "healthy",
-    "address-never-used": "unknown-topic",
     "address-private": "demo",
     "address-unreachable": "cluster",
+    "address-unresolved": "unknown-topic",
     "address-unspecified": "demo",
     "answer-to-nothing": "lost-answers",
     "batch-codec": "java-codecs",

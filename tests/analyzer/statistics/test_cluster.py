@@ -67,13 +67,6 @@ def test_loopback_is_no_address_for_a_client_elsewhere() -> None:
     assert found["10.0.1.2:9092"]["node"] is None
 
 
-def test_names_are_compared_by_port() -> None:
-    found = nodes(cluster(metadata((1, "kafka-1", 9092), (2, "kafka-2", 9192))))
-    assert found["kafka-1:9092"]["contacted"] == "likely"
-    assert found["kafka-2:9192"]["contacted"] == "no"
-    assert len(found) == 2
-
-
 def test_attempts_without_an_answer() -> None:
     found = cluster(metadata((2, "10.0.1.3", 9092), (3, "10.0.1.4", 9092)))
     for number, host in ((7, "10.0.1.3"), (8, "10.0.1.4")):

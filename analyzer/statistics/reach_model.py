@@ -1,0 +1,70 @@
+"""What is measured of who was told which address, and who went where. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+
+
+@dataclass(slots=True)
+class Told(Measures):
+    """An address of a node, as one client was told."""
+
+    count: int = total()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Contact(Measures):
+    """A client's exchanges with one broker address."""
+
+    exchanges: int = total()
+    answered: int = total()
+    looks: int = total()
+    """Answers without an error to who leads the topics, or coordinates the group, that a client
+    names."""
+    first_look_ns: int | None = least()
+    last_look_ns: int | None = most()
+    work: int = total()
+    """Requests that a client sends only to brokers that it was told of, answered or not."""
+    answered_work_ns: int | None = most()
+    """The last answered one."""
+    opened_ns: int | None = most()
+    """When the last of these connections began whose beginning was seen."""
+    midstream: int = total()
+    """Exchanges on connections that began before the capture."""
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Attempts(Measures):
+    """Connections of a host to an address, whatever they carried."""
+
+    count: int = total()
+    refused: int = total()
+    silent: int = total()
+    """Without any answer."""
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@dataclass(slots=True)
+class Resolution(Measures):
+    """What a host name stands for."""
+
+    hosts: Names = field(default_factory=Names, metadata=NAMES)
+    sources: Names = field(default_factory=Names, metadata=NAMES)
+
+
+@dataclass(slots=True)
+class Served(Measures):
+    """What only one node can have answered at an address: the smallest and the largest of the
+    partitions and groups, which is enough to know the node by."""
+
+    least_partition: tuple[str, int] | None = least()
+    most_partition: tuple[str, int] | None = most()
+    least_group: str | None = least()
+    most_group: str | None = most()
