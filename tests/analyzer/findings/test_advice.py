@@ -17,7 +17,7 @@ def of(rule: str, name: str) -> list[Finding]:
 
 
 def test_denials_are_errors_and_say_what_to_grant() -> None:
-    found = {finding.link: finding for finding in of("denied", "denied-producer")}
+    found = {finding.link: finding for finding in of("denied", "acl-denied-java")}
     assert {finding.severity for finding in found.values()} == {"error"}
     cluster = found["CLUSTER_AUTHORIZATION_FAILED"]
     assert cluster.text.startswith("19 InitProducerId requests of acl-producer")
@@ -28,7 +28,7 @@ def test_denials_are_errors_and_say_what_to_grant() -> None:
 
 
 def test_all_fenced_members_are_counted_and_those_who_took_over_are_named() -> None:
-    (finding,) = of("rebalance-fenced", "shared-instance")
+    (finding,) = of("rebalance-fenced", "static-conflict-java")
     assert finding.count == 2
     assert finding.text == (
         "2 members of group stat were fenced by others with the same instance id: stat-1 (instance "

@@ -30,8 +30,8 @@ def without(pairs: Pairs, *numbers: int) -> Pairs:
 @pytest.mark.parametrize(
     "name",
     [
-        "refused-producer",  # the broker closed the connection: it takes no Produce v2
-        "expired-session",  # it closed the connection when the SASL session had expired
+        "client-too-old-producer-kafkapython",  # it takes no Produce v2, and closed
+        "sasl-expired-aiokafka",  # it closed the connection when the SASL session had expired
         "moved-producer",  # NOT_LEADER_OR_FOLLOWER, then nothing until the capture ends
     ],
 )
@@ -48,7 +48,7 @@ def test_what_a_broker_refused_is_not_there_twice(name: str) -> None:
 
 
 def test_offsets_without_a_hole_prove_that_there_is_one_copy() -> None:
-    _, pairs = judged(capture_of("expired-session"))
+    _, pairs = judged(capture_of("sasl-expired-aiokafka"))
     unknown = [(row, exchange) for row, exchange in pairs if row.api_key != AUTHENTICATE]
     assert not rules(unknown)
     # Of each partition, the answer before the batch that was sent again.
@@ -60,7 +60,7 @@ def test_offsets_without_a_hole_prove_that_there_is_one_copy() -> None:
 def test_a_hole_before_the_second_copy_leaves_it_open() -> None:
     """Number 17 was given offset 85, and number 23, a second try, 86: without the answer to the one
     nobody knows what is at 85."""
-    _, pairs = judged(capture_of("expired-session"))
+    _, pairs = judged(capture_of("sasl-expired-aiokafka"))
     produced = [(row, exchange) for row, exchange in pairs if row.api_key == PRODUCE]
     (lost,) = (row for row, _ in produced if row.number == 18)
     assert lost.state == "lost"
@@ -70,7 +70,7 @@ def test_a_hole_before_the_second_copy_leaves_it_open() -> None:
 
 
 def test_the_order_and_the_division_of_a_capture_do_not_matter() -> None:
-    _, pairs = judged(capture_of("expired-session"))
+    _, pairs = judged(capture_of("sasl-expired-aiokafka"))
     parts = [pairs[::2], pairs[1::2]]
     whole = Findings(["batch-twice"])
     for part in reversed(parts):

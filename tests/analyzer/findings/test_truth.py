@@ -20,8 +20,6 @@ from tests.analyzer.findings.test_captures import HERE, judged
 TRUTH = HERE / "causes"
 BAD = ("error", "warning")
 MISSED: Final = {
-    "advertised-host-java",
-    "advertised-host-librdkafka",
     "advertised-port-java",
     "client-too-old-librdkafka",
     "codec-zstd-java11",

@@ -16,7 +16,7 @@ from analyzer.statistics.cluster import Cluster
 from tests.analyzer.pipeline.kit import Apart, made
 from tui.cli import main
 
-CAPTURE = Path(__file__).parents[1] / "captures" / "unknown-name.pcap"
+CAPTURE = Path(__file__).parents[1] / "captures" / "causes" / "advertised-host-java.pcap.gz"
 NAME = "kafka-1.prod.internal"
 
 
