@@ -26,6 +26,7 @@ from analyzer.statistics.rates import SECOND, Rates
 from analyzer.statistics.sizes import SizesOf
 from analyzer.statistics.throughput import Throughput
 from analyzer.statistics.topics import Topics
+from analyzer.terminal import say
 
 
 @click.group(context_settings={"max_content_width": 100})
@@ -64,8 +65,9 @@ def shown(
     name: str,
     columns: tuple[Column, ...],
     lines: Callable[[Any], list[dict[str, Any]]],
+    remarks: Callable[[], list[str]] = list,
 ) -> int:
-    """Count, print the lines, and end as reading ended."""
+    """Count, print the lines, say what there is to remark on them, and end as reading ended."""
     with Reading(wish) as reading:
         count(reading, statistic, watch=hasattr(statistic, "saw") and not wish.filter_text)
         times = Times(wish.time_format)
@@ -73,7 +75,11 @@ def shown(
         with Output(wish) as output:
             found = lines(reading.capture.context.names)
             print_lines(found, columns, f"{name}/1", wish, output, times)
-        return reading.finish()
+        code = reading.finish()
+        if not wish.quiet:
+            for remark in remarks():
+                say(remark)
+        return code
 
 
 @stats.command()
@@ -91,7 +97,10 @@ def apis(wish: Wish, by: tuple[str, ...]) -> int:
 def latency(wish: Wish, by: tuple[str, ...]) -> int:
     """Latency and excess: excess is latency without the wait that the client asked for."""
     columns = (*(latencies.BY[part] for part in by), *Latency.COLUMNS)
-    return _show(wish, Latency(), "latency", columns, by=by)
+    found = Latency()
+    return shown(
+        wish, found, "latency", columns, lambda names: found.rows(names, by=by), found.remarks
+    )
 
 
 @stats.command()

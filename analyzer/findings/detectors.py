@@ -6,6 +6,7 @@ from typing import Final
 
 from analyzer.findings.addresses import Addresses
 from analyzer.findings.batches import Batches
+from analyzer.findings.batching import Batching
 from analyzer.findings.connections import Lives
 from analyzer.findings.consumers import Consumers
 from analyzer.findings.denied import Denials
@@ -43,6 +44,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     TlsFailures,
     Consumers,
     Sizes,
+    Batching,
     Lookups,
     Resets,
     Lives,

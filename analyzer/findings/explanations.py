@@ -101,7 +101,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
             "error-seen",
             "error-storm",
             "leader-moved",
-            "leader-stale-metadata",
+            "stale-leader",
             "sequence-repeated",
             "slow-answers",
             "transaction-aborted",

@@ -23,6 +23,9 @@ METADATA: Final = 3
 LEADER: Final = frozenset({6, 74, 75})
 """NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
 CODES: Final = "error in {5, 6, 74, 75}"
+MOST_NAMED: Final = 100
+MOST_IN_FILTER: Final = 20
+"""Clients; of more, the errors alone select what happened."""
 
 
 @dataclass(slots=True)
@@ -49,7 +52,7 @@ class Leaders(Detector):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "leader-stale-metadata",
+            "stale-leader",
             "warning",
             "a client repeats requests to a broker that is not the leader, without asking for "
             "metadata",
@@ -66,6 +69,7 @@ class Leaders(Detector):
             "within a second or two.",
             "NOT_LEADER_OR_FOLLOWER",
             brief="{n} request to leaders that had moved|{n} requests to leaders that had moved",
+            subject=("topic",),
         ),
     )
     KEYS = frozenset({0, 1, 2, 3, 23, 78, 79})
@@ -96,52 +100,89 @@ class Leaders(Detector):
             asking.events.add(Event(row.time_ns, row.id, part, row.number, "refused", about))
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and broker."""
+        """Clients that do not follow by broker; those that do, together."""
+        moved: dict[tuple[str, str], list[Run]] = {}
+        places: list[tuple[Any, Any]] = []
         for (client_id, host), asking in self.clients.items():
             if view.is_broker(client_id, host):
                 # Replicas and voters learn of leaders from the controller, not from Metadata.
                 continue
-            worst = _runs(asking.events)
             stale: dict[Any, list[tuple[tuple[Any, ...], Run]]] = {}
-            calm: list[tuple[tuple[Any, ...], Run]] = []
-            for key, run in worst.items():
+            for key, run in _runs(asking.events).items():
                 if len(run.numbers) >= limit("leader.retries"):
                     stale.setdefault(key[0], []).append((key, run))
                 else:
-                    calm.append((key, run))
-            who = view.client(client_id, host)
-            mine = view.of_client(client_id, host)
+                    who = str(client_id or ""), str(host)
+                    moved.setdefault(who, []).append(run)
+                    places.append(key[1:])
             for broker, runs in stale.items():
-                # One request may be for many partitions.
-                count = len(set().union(*(run.numbers for _, run in runs)))
-                places = listed(f"{view.topic(key[1])}-{key[2]}" for key, _ in runs)
-                yield view.finding(
-                    self.rule("leader-stale-metadata"),
-                    f"{who} repeated {plural(count, 'request')} for {places} at {broker}, which "
-                    "said that it is not the leader, without a Metadata request in between",
-                    all_of(mine, f"broker == {quoted(str(broker))}", CODES),
-                    count=count,
-                    first_ns=min(run.first.time_ns for _, run in runs),
-                    last_ns=max(run.last.time_ns for _, run in runs),
-                    number=min(run.first.number for _, run in runs),
-                    about=[("client", who), ("broker", str(broker))],
-                )
-            if calm:
-                first = min(run.first.time_ns for _, run in calm)
-                last = max(run.last.about["end_ns"] for _, run in calm)
-                places = listed(dict.fromkeys(f"{view.topic(key[1])}-{key[2]}" for key, _ in calm))
-                count = len(set().union(*(run.refused for _, run in calm)))
-                yield view.finding(
-                    self.rule("leader-moved"),
-                    f"{plural(count, 'request')} of {who} met leaders that had moved, of {places}, "
-                    f"within {duration(last - first)}",
-                    all_of(mine, CODES),
-                    count=count,
-                    first_ns=first,
-                    last_ns=last,
-                    number=min(run.first.number for _, run in calm),
-                    about=[("client", who)],
-                )
+                yield self._stale(client_id, host, broker, runs, view)
+        if moved:
+            yield self._moved(moved, places, view)
+
+    def _stale(
+        self,
+        client_id: Any,
+        host: Any,
+        broker: Any,
+        runs: list[tuple[tuple[Any, ...], Run]],
+        view: View,
+    ) -> Finding:
+        who = view.client(client_id, host)
+        # One request may be for many partitions.
+        count = len(set().union(*(run.numbers for _, run in runs)))
+        places = listed(f"{view.topic(key[1])}-{key[2]}" for key, _ in runs)
+        topics = sorted({view.topic(key[1]) for key, _ in runs})[:MOST_NAMED]
+        return view.finding(
+            self.rule("stale-leader"),
+            f"{who} repeated {plural(count, 'request')} for {places} at {broker}, which "
+            "said that it is not the leader, without a Metadata request in between",
+            all_of(view.of_client(client_id, host), f"broker == {quoted(str(broker))}", CODES),
+            count=count,
+            first_ns=min(run.first.time_ns for _, run in runs),
+            last_ns=max(run.last.time_ns for _, run in runs),
+            number=min(run.first.number for _, run in runs),
+            about=[
+                ("client", who),
+                ("broker", str(broker)),
+                *(("topic", topic) for topic in topics),
+            ],
+        )
+
+    def _moved(
+        self,
+        moved: dict[tuple[str, str], list[Run]],
+        places: list[tuple[Any, Any]],
+        view: View,
+    ) -> Finding:
+        """One finding for all clients: what moved leaders moved them for all."""
+        runs = [run for each in moved.values() for run in each]
+        first = min(run.first.time_ns for run in runs)
+        last = max(run.last.about["end_ns"] for run in runs)
+        named = sorted({f"{view.topic(topic)}-{partition}" for topic, partition in places})
+        clients = sorted(view.client(*each) for each in moved)
+        count = len(set().union(*(run.refused for run in runs)))
+        topics = sorted({view.topic(topic) for topic, _ in places})[:MOST_NAMED]
+        many = len(moved) > MOST_IN_FILTER
+        mine = " or ".join(f"({view.of_client(*each)})" for each in sorted(moved))
+        return view.finding(
+            self.rule("leader-moved"),
+            f"{plural(count, 'request')} of {listed(clients)} met leaders that had moved, of "
+            f"{listed(named)}, within {duration(last - first)}",
+            all_of(view.of_client(*next(iter(moved))), CODES)
+            if len(moved) == 1
+            else CODES
+            if many
+            else all_of(f"({mine})", CODES),
+            count=count,
+            first_ns=first,
+            last_ns=last,
+            number=min(run.first.number for run in runs),
+            about=[
+                *(("client", who) for who in clients[:MOST_NAMED]),
+                *(("topic", topic) for topic in topics),
+            ],
+        )
 
 
 def _runs(events: Events) -> dict[tuple[Any, ...], Run]:

@@ -25,9 +25,6 @@ LIMITS: Final[dict[str, Limit]] = {
         SECOND, "ns", "most requests take milliseconds; a second beyond what was asked is felt"
     ),
     "slow.count": Limit(3, "count", "one slow answer may be a pause of the broker's JVM"),
-    "slow.wait-share": Limit(
-        80, "percent", "latency that is mostly wait is taken for slowness most often"
-    ),
     "lost.age": Limit(
         SECOND, "ns", "who closes sooner with a request in flight was stopped, and did not give up"
     ),
@@ -61,8 +58,14 @@ LIMITS: Final[dict[str, Limit]] = {
     "metadata.count": Limit(20, "count", "starting clients ask a few times"),
     "unknown-topic.count": Limit(5, "count", "a topic that is being created answers so at first"),
     "batches.least": Limit(200, "count", "fewer batches say nothing about a habit"),
-    "batches.rate": Limit(
-        50, "per second", "below, single records are all that there is to send, and cost little"
+    "batches.busy": Limit(
+        20, "count", "requests in a second; below, single records are all that there is to send"
+    ),
+    "batches.right-after": Limit(
+        4_000_000, "ns", "who waits for a response sends the next request so soon after it"
+    ),
+    "batches.waiting": Limit(
+        60, "percent", "of the requests of busy seconds; of healthy producers it is a third at most"
     ),
     "fetches.rate": Limit(50, "per second", "on one connection: a long poll asks twice a second"),
     "fetches.least": Limit(300, "count", "fewer say nothing about a habit"),

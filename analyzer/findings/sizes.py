@@ -1,4 +1,4 @@
-"""Messages that are too large (question 11), batches that are too small (question 12)."""
+"""Messages that are too large (question 11), fetches that bring nothing (question 12)."""
 
 from __future__ import annotations
 
@@ -79,13 +79,6 @@ class Sizes(Detector):
             brief="{n} large batch|{n} large batches",
         ),
         Rule(
-            "tiny-batches",
-            "warning",
-            "many batches of a single record",
-            "Raise linger.ms (5 to 20 ms) and batch.size, and do not flush after each record: "
-            "brokers pay per request and batch, and compression needs neighbours.",
-        ),
-        Rule(
             "eager-fetches",
             "warning",
             "many fetches that bring nothing",
@@ -126,7 +119,7 @@ class Sizes(Detector):
         large.bytes = max(large.bytes or 0, row.request_bytes or 0)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """Refused, nearly refused, tiny, empty."""
+        """Refused, nearly refused, empty."""
         for (client_id, host, api, code, topic), large in self.large.items():
             who = view.client(client_id, host)
             mine = all_of(view.of_client(client_id, host), view.of_api(api))
@@ -153,7 +146,6 @@ class Sizes(Detector):
                     about=[("client", who)],
                 )
         yield from self._near(view)
-        yield from self._tiny(view)
         yield from self._eager(view)
 
     def _near(self, view: View) -> Iterator[Finding]:
@@ -171,30 +163,6 @@ class Sizes(Detector):
                     count=1,
                     number=-sizes.largest[1],
                     about=[("client", who), ("topic", view.topic(key["topic"]))],
-                )
-
-    def _tiny(self, view: View) -> Iterator[Finding]:
-        rates = _rates(view, "Produce")
-        for key, sizes in view.base.sizes.grouped(("what", "api", "client_id", "host")):
-            if key["what"] != "batch" or key["api"] != "Produce":
-                continue
-            count, median = sizes.records.count, sizes.records.percentile(0.5)
-            rate = rates.get((key["client_id"], key["host"]), 0)
-            if count < limit("batches.least") or (median or 2) > 1:
-                continue
-            if rate >= limit("batches.rate"):
-                who = view.client(key["client_id"], key["host"])
-                mine = all_of(view.of_client(key["client_id"], key["host"]), "api == Produce")
-                yield view.finding(
-                    self.rule("tiny-batches"),
-                    f"the median batch of {who} holds 1 record, at {rate:.0f} Produce requests per "
-                    f"second ({plural(count, 'batch', 'batches')} of "
-                    f"{size(sizes.bytes.total // count)} on average)",
-                    all_of(mine, "records <= 1"),
-                    count=count,
-                    first_ns=view.first_ns,
-                    last_ns=view.last_ns,
-                    about=[("client", who)],
                 )
 
     def _eager(self, view: View) -> Iterator[Finding]:
@@ -222,11 +190,3 @@ class Sizes(Detector):
                     advice=UNDER_WAY if broker else "",
                     about=[("client", who), ("broker", str(key["broker"]))],
                 )
-
-
-def _rates(view: View, api: str) -> dict[tuple[object, object], float]:
-    return {
-        (key["client_id"], key["host"]): per_second(each.count, each.first_ns, each.last_ns) or 0
-        for key, each in view.base.apis.grouped(("api", "client_id", "host"))
-        if key["api"] == api
-    }

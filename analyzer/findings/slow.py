@@ -1,4 +1,4 @@
-"""What is slow, and what was only told to wait (question 4)."""
+"""What is slow beyond what clients asked to wait for (question 4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
-from analyzer.findings.limits import SECOND, limit
+from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, plural
 from analyzer.identity import host_of
@@ -25,11 +25,6 @@ GROUPS: Final = frozenset({11, 14})
 IN_FLIGHT: Final = 8
 """Long polls that may be under way on a connection: clients have one."""
 MS: Final = 1_000_000
-LONG_POLL: Final = 400_000_000
-FORMING: Final = (
-    "Nothing: the broker answers when all members of the group have joined. How long groups stand "
-    "still is told by `kafkascope groups --rebalances`."
-)
 FAR: Final = 20_000_000
 """A handshake of 20 ms is another site."""
 
@@ -64,13 +59,6 @@ class Slowness(Detector):
             "`kafkascope stats latency --by api,broker`.",
             "REQUEST_TIMED_OUT",
             brief="{n} slow response|{n} slow responses",
-        ),
-        Rule(
-            "waits-not-slow",
-            "chat",
-            "high latencies that are long polls",
-            "Nothing: fetch.max.wait.ms lets the broker wait for data. Judge by excess, not by "
-            "latency.",
         ),
         Rule(
             "network-far",
@@ -153,27 +141,7 @@ class Slowness(Detector):
                 severity="note" if few or view.is_broker(client_id, host) else None,
                 about=[("client", who), ("api", str(api)), ("broker", str(broker))],
             )
-        yield from self._waits(view)
         yield from self._far(view)
-
-    def _waits(self, view: View) -> Iterator[Finding]:
-        for key, times in view.base.latency.grouped(("api",)):
-            p95, excess = times.latency.percentile(0.95), times.excess.percentile(0.95)
-            if p95 is None or excess is None or p95 < LONG_POLL or not times.latency.total:
-                continue
-            part = 100 * times.wait // times.latency.total
-            if part >= limit("slow.wait-share") and excess < SECOND // 10:
-                yield view.finding(
-                    self.rule("waits-not-slow"),
-                    f"{key['api']} takes {duration(p95)} at the 95th percentile, of which clients "
-                    f"asked to wait nearly all: {duration(excess)} is excess",
-                    f"api == {key['api']} and wait",
-                    count=times.waited,
-                    first_ns=view.first_ns,
-                    last_ns=view.last_ns,
-                    advice=FORMING if key["api"] in ("JoinGroup", "SyncGroup") else "",
-                    about=[("api", str(key["api"]))],
-                )
 
     def _far(self, view: View) -> Iterator[Finding]:
         for key, times in view.base.latency.grouped(("client_id", "host", "broker")):

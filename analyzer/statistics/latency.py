@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.identity import host_of
+from analyzer.render_cells import duration
 from analyzer.statistics.histogram import Histogram
 from analyzer.statistics.mergeable import HISTOGRAM, Measures, most, total
 from analyzer.statistics.model import Column, Line, share
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
+
+LONG_POLL: Final = 400_000_000
+"""A latency (ns) that is taken for trouble."""
+FELT: Final = 100_000_000
+"""Excess (ns) that is not nothing."""
+MOSTLY_WAIT: Final = 80
+"""Percent of the latency."""
 
 
 @dataclass(slots=True)
@@ -93,6 +101,20 @@ class Latency(ByKey[Times]):
         found = self.grouped(by, names)
         found.sort(key=lambda item: -(item[1].excess.percentile(0.95) or 0))
         return [{**key, **_line(times)} for key, times in found]
+
+    def remarks(self) -> list[str]:
+        """APIs whose latency looks high and is a wait that clients asked for, in sentences."""
+        found = []
+        for key, times in self.grouped(("api",)):
+            p95, excess = times.latency.percentile(0.95), times.excess.percentile(0.95)
+            if p95 is None or excess is None or p95 < LONG_POLL or excess >= FELT:
+                continue
+            if 100 * times.wait >= MOSTLY_WAIT * times.latency.total:
+                found.append(
+                    f"{key['api']} takes {duration(p95)} at the 95th percentile, of which clients "
+                    f"asked to wait nearly all: {duration(excess)} is excess"
+                )
+        return found
 
 
 def _line(times: Times) -> Line:

@@ -252,3 +252,10 @@ def test_the_doctor_names_what_is_there() -> None:
     assert found["Python"]["state"] == "ok"
     assert {"terminal", "clipboard", "capture rights", "extra proxy"} <= found.keys()
     assert {line["state"] for line in found.values()} <= {"ok", "note", "missing"}
+
+
+def test_waits_that_look_slow_are_a_remark() -> None:
+    polls = str(next((Path(__file__).parent / "captures").glob("commit-storm.pcap*")))
+    assert "asked to wait nearly all" in run("stats", "latency", polls).stderr
+    assert "asked to wait" not in run("stats", "latency", polls, "-q").stderr
+    assert "asked to wait" not in run("stats", "latency", polls, "-Y", "api != Fetch").stderr

@@ -109,7 +109,7 @@ def test_every_big_question_has_its_trouble(saved: Path) -> None:
         "breaks-on-upgrade",
         "denied",
         "http-to-kafka",
-        "leader-stale-metadata",
+        "stale-leader",
         "message-too-large",
         "offset-out-of-range",
         "producer-fenced",

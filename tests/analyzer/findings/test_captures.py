@@ -70,7 +70,7 @@ TROUBLE = {
     "silent-consumer": {"rebalance-poll", "redelivered"},
     "slow-reads": {"slow-answers"},
     "slow-rebalance": {"rebalance-slow"},
-    "stale-leader": {"leader-stale-metadata"},
+    "stale-leader": {"stale-leader"},
     "stopped-broker": {"late-answer", "slow-answers"},
     "throttled": {"throttled"},
     "tiny-batches": {"tiny-batches"},

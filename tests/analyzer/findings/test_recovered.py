@@ -124,12 +124,12 @@ def fetching(refresh: float) -> Wire:
 
 def test_a_client_may_back_off_before_it_asks_for_metadata() -> None:
     names = found([fetching(1)])
-    assert "leader-stale-metadata" not in names
+    assert "stale-leader" not in names
     assert names["leader-moved"].text.startswith("5 requests of app met leaders that had moved")
 
 
 def test_a_client_that_does_not_refresh_its_metadata() -> None:
-    assert found([fetching(5)])["leader-stale-metadata"].count == 4
+    assert found([fetching(5)])["stale-leader"].count == 4
 
 
 # --- open transactions ----------------------------------------------------------------------------

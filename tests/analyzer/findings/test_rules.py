@@ -17,7 +17,6 @@ SAMPLED = {
     "offset-none": "healthy",
     "sasl-failed": "sasl",
     "surplus": "librdkafka",
-    "waits-not-slow": "commit-storm",
 }
 """Rule -> a capture that shows it, among much else."""
 
@@ -72,7 +71,7 @@ CALM = {
     "large-batches": "too-large",
     "late-answer": "lost-answers",
     "leader-moved": "cluster",
-    "leader-stale-metadata": "leader-moved",
+    "stale-leader": "leader-moved",
     "lookup-storm": "short-connections",
     "message-too-large": "large-batches",
     "network-far": "stopped-broker",
@@ -119,7 +118,6 @@ CALM = {
     "unknown-api": "wrong-answers",
     "unknown-topic": "denied",
     "version-refused": "java-old",
-    "waits-not-slow": "stopped-broker",
 }
 """Rule -> a capture with what it looks at, but without the trouble."""
 

@@ -1,0 +1,132 @@
+"""Producers that send single records although more are waiting (question 12).
+
+A trickle of single records is healthy: there is nothing to batch. Batching helps a producer that is
+busy, and whose requests wait for each other: several are in flight at once, or each is sent as soon
+as the one before is answered (`send().get()`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import SECOND, limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, plural, size
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import FEW_EVENTS, Event, Events, Measures, few_events
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+PRODUCE: Final = 0
+MAX_CLIENTS: Final = 100
+
+
+@dataclass(slots=True)
+class Singles(Measures):
+    """Answered Produce requests of at most one record."""
+
+    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
+
+
+class Pace(NamedTuple):
+    """Of the seconds in which a producer is busy."""
+
+    requests: int
+    most: int
+    """In one second."""
+    waiting: int
+    """Requests that were sent while another one was in flight, or right after its response."""
+    first_ns: int
+    last_ns: int
+
+
+class Batching(Detector):
+    """Batch sizes from the statistic; how requests follow each other."""
+
+    TOUCHABLE = False
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "tiny-batches",
+            "warning",
+            "a busy producer sends batches of a single record, and its requests wait for each "
+            "other",
+            "Raise linger.ms (5 to 20 ms) and batch.size, and do not flush or wait after each "
+            "record: brokers pay per request and batch, and compression needs neighbours.",
+        ),
+    )
+    KEYS = frozenset({PRODUCE})
+
+    def prepare(self) -> None:
+        """By client."""
+        self.singles = self.table(Singles, MAX_CLIENTS)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """When a single record was sent, and answered."""
+        if row.records == 1 and row.latency_ns is not None:
+            about = {
+                "end_ns": row.time_ns + row.latency_ns,
+                "connection": [row.client_address, row.broker_address],
+            }
+            singles = self.singles[(row.client_id, host_of(row.client_address))]
+            singles.events.add(Event(row.time_ns, row.id, 0, row.number, "single", about))
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client."""
+        for key, sizes in view.base.sizes.grouped(("what", "api", "client_id", "host")):
+            if key["what"] != "batch" or key["api"] != "Produce":
+                continue
+            count, median = sizes.records.count, sizes.records.percentile(0.5)
+            singles = self.singles.get((key["client_id"], key["host"]))
+            if singles is None or count < limit("batches.least") or (median or 2) > 1:
+                continue
+            pace = max(map(_pace, _sequences(singles.events)), key=lambda each: each.requests)
+            waiting = 100 * pace.waiting // max(1, pace.requests)
+            if pace.requests < limit("batches.least") or waiting < limit("batches.waiting"):
+                continue
+            who = view.client(key["client_id"], key["host"])
+            yield view.finding(
+                self.rule("tiny-batches"),
+                f"the median batch of {who} holds 1 record, at up to "
+                f"{pace.most} Produce requests per second, of which {waiting} % "
+                f"wait for the one before "
+                f"({plural(count, 'batch', 'batches')} of "
+                f"{size(sizes.bytes.total // count)} on average)",
+                all_of(
+                    view.of_client(key["client_id"], key["host"]), "api == Produce", "records <= 1"
+                ),
+                count=count,
+                first_ns=pace.first_ns,
+                last_ns=pace.last_ns,
+                about=[("client", who)],
+            )
+
+
+def _sequences(events: Events) -> list[list[Event]]:
+    """The requests of each producer. One with a connection to each broker waits for any of them; of
+    several with one client id, which have several connections to a broker, each connection is
+    judged alone."""
+    connections: dict[tuple[Any, ...], list[Event]] = {}
+    for event in events:
+        connections.setdefault(tuple(event.about["connection"]), []).append(event)
+    brokers = {broker for _, broker in connections}
+    return [list(events)] if len(brokers) == len(connections) else list(connections.values())
+
+
+def _pace(events: list[Event]) -> Pace:
+    """How requests follow each other in the busy seconds of a sequence."""
+    each_second = Counter(event.time_ns // SECOND for event in events)
+    busy = {when for when, count in each_second.items() if count >= limit("batches.busy")}
+    end = waiting = 0
+    for event in events:
+        follows = event.time_ns - end <= limit("batches.right-after")
+        waiting += follows and event.time_ns // SECOND in busy
+        end = max(end, event.about["end_ns"])
+    requests = sum(each_second[when] for when in busy)
+    most = max(each_second.values())
+    return Pace(requests, most, waiting, events[0].time_ns, events[-1].time_ns)
