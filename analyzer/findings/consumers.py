@@ -20,7 +20,7 @@ class Consumers(Detector):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "commit-beyond",
+            "commit-ahead",
             "error",
             "a group committed offsets that it had not fetched",
             "Records between are skipped: commit what was processed (last offset + 1), never a "
@@ -39,10 +39,10 @@ class Consumers(Detector):
             "records were fetched again",
             "After a rebalance or restart reading goes on at the last commit: commit before "
             "partitions are revoked, and make processing idempotent.",
-            brief="{n} record read again|{n} records read again",
+            brief="records of group {group} read again",
         ),
         Rule(
-            "consumer-behind",
+            "lag",
             "warning",
             "a group falls behind the end of its partitions",
             "It reads more slowly than others write: add members (up to one per partition), make "
@@ -57,7 +57,7 @@ class Consumers(Detector):
             brief="a member of group {group} stood still",
         ),
         Rule(
-            "consumer-uncommitted",
+            "commits-lost",
             "warning",
             "a group fetches and does not commit",
             "Enable auto commit or commit after processing; until then each restart reads "
@@ -99,7 +99,7 @@ class Consumers(Detector):
         self, group: str, kind: str, here: list[Happening], view: View
     ) -> Iterator[Finding]:
         name, where = {
-            "beyond": ("commit-beyond", "api in {OffsetCommit, TxnOffsetCommit}"),
+            "beyond": ("commit-ahead", "api in {OffsetCommit, TxnOffsetCommit}"),
             "back": ("commit-back", "api in {OffsetCommit, TxnOffsetCommit}"),
             "again": ("redelivered", "api == Fetch"),
             "twice": ("owned-twice", ""),
@@ -164,7 +164,7 @@ class Consumers(Detector):
         named = [quoted(topic) for topic in sorted({each.topic for each, _, _ in growing})]
         topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
         yield view.finding(
-            self.rule("consumer-behind"),
+            self.rule("lag"),
             f"group {safe(group)} fell behind from {before:,} to {plural(now, 'record')} within "
             f"{duration(end - begin)} on {places}",
             f"group == {quoted(group)} or (api == Fetch and {topics})",
@@ -189,7 +189,7 @@ class Consumers(Detector):
         records = sum(each.records for each in idle)
         span = max(each.last_ns or 0 for each in idle) - min(each.first_ns or 0 for each in idle)
         yield view.finding(
-            self.rule("consumer-uncommitted"),
+            self.rule("commits-lost"),
             f"group {safe(group)} fetched {plural(records, 'record')} of "
             f"{plural(len(idle), 'partition')} within {duration(span)} and committed nothing",
             f"group == {quoted(group)}",

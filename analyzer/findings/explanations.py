@@ -9,6 +9,8 @@ SOON: Final = 30 * SECOND
 """Clients and groups feel a trouble for that long after it is over: request.timeout.ms."""
 PATIENT: Final = 120 * SECOND
 """delivery.timeout.ms: a producer's batches fail that long after their trouble began."""
+POLL: Final = 600 * SECOND
+"""Twice the usual max.poll.interval.ms: a pause begins so long before the member has to leave."""
 
 
 class Explanation(NamedTuple):
@@ -140,7 +142,14 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("rebalance-poll",),
-        ("consumer-silent", *GROUP),
+        ("consumer-silent",),
+        ("group",),
+        "the member stood still before it had to leave",
+        before_ns=POLL,
+    ),
+    Explanation(
+        ("rebalance-poll",),
+        GROUP,
         ("group",),
         "a member whose application does not poll leaves its group; the others take over, and "
         "what it had not committed is read again",

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, listed, plural
+from analyzer.findings.view import View, all_of, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import EVENTS, NAMES, Event, Events, Measures, Names, most
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, most
 from analyzer.statistics.model import topic_key
-from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
-OFFSET_FETCH: Final = 9
 OUT_OF_RANGE: Final = 1
 SOON: Final = 1_000_000_000
 """Within this time (ns) a client that resets its position reads on."""
@@ -43,13 +40,6 @@ class Listed(Measures):
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
-@dataclass(slots=True)
-class Without(Seen):
-    """Partitions without a committed offset."""
-
-    places: Names = field(default_factory=Names, metadata=NAMES)
-
-
 class Resets(Detector):
     """By client and partition."""
 
@@ -62,21 +52,13 @@ class Resets(Detector):
             "raise retention or consume faster; auto.offset.reset decides what is read next.",
             "OFFSET_OUT_OF_RANGE",
         ),
-        Rule(
-            "offset-none",
-            "chat",
-            "groups without a committed offset",
-            "auto.offset.reset decides where they start: latest skips what is there, earliest "
-            "reads everything. Offsets expire after offsets.retention.minutes (7 days).",
-        ),
     )
-    KEYS = frozenset({FETCH, LIST_OFFSETS, OFFSET_FETCH})
+    KEYS = frozenset({FETCH, LIST_OFFSETS})
 
     def prepare(self) -> None:
-        """By client and partition; by group."""
+        """By client and partition."""
         self.outside = self.table(Outside, 2_000)
         self.listed = self.table(Listed, 500)
-        self.without = self.table(Without, 1_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Refused fetches, offsets that were looked up."""
@@ -88,10 +70,8 @@ class Resets(Detector):
         if row.api_key == FETCH:
             if any(error.code == OUT_OF_RANGE for error in row.errors):
                 self._refused(who, asked, answer, row)
-        elif row.api_key == LIST_OFFSETS:
-            self._looked_up(who, asked, answer, row)
         else:
-            self._committed(answer, asked, row)
+            self._looked_up(who, asked, answer, row)
 
     def _refused(
         self, who: tuple[str | None, str], asked: dict[str, Any], answer: dict[str, Any], row: Row
@@ -137,19 +117,8 @@ class Resets(Detector):
                 event = Event(row.time_ns, row.id, part, row.number, "listed", about)
                 self.listed[(*who, topic["name"], number)].events.add(event)
 
-    def _committed(self, answer: dict[str, Any], asked: dict[str, Any], row: Row) -> None:
-        groups = answer.get("groups") or [{**answer, "group_id": asked.get("group_id", "")}]
-        for group in groups:
-            for topic in group.get("topics") or ():
-                named = topic_key(topic.get("name"), topic.get("topic_id"))
-                for each in topic["partitions"]:
-                    if each["committed_offset"] < 0 and not each["error_code"]:
-                        without = self.without[(group["group_id"], named)]
-                        without.see(row)
-                        without.places.add(each["partition_index"])
-
     def told(self, view: View) -> Iterator[Finding]:
-        """By partition; by group and topic."""
+        """By client and partition."""
         for (client_id, host, topic, number), outside in self.outside.items():
             assert outside.asked is not None
             time_ns, offset, start, high = outside.asked
@@ -181,18 +150,6 @@ class Resets(Detector):
                 ),
                 outside,
                 about=[("client", who), ("topic", view.topic(topic)), ("partition", place)],
-            )
-        for (group, topic), without in self.without.items():
-            numbers = listed(without.places)
-            yield view.finding(
-                self.rule("offset-none"),
-                f"group {safe(str(group))} had no committed offset for {view.topic(topic)} "
-                f"(partitions {numbers})",
-                all_of(
-                    f"api == OffsetFetch and group == {quoted(str(group))}", view.of_topic(topic)
-                ),
-                without,
-                about=[("group", safe(str(group))), ("topic", view.topic(topic))],
             )
 
     def _stopped(self, key: tuple[Any, ...], time_ns: int, view: View) -> bool:

@@ -386,8 +386,10 @@ def _between_lives(
 def _remarks(place: Partition) -> Iterator[str]:
     if place.start is None and place.commits and place.fetched is None:
         yield "nothing fetched" if place.readers else "no fetch seen"
-    if place.start is None and place.fetched is not None:
-        yield "had no committed offset" if place.none else "unknown before start"
+    if place.none:
+        yield "had no committed offset"
+    elif place.start is None and place.fetched is not None:
+        yield "unknown before start"
     if place.fetched is not None and not place.commits:
         yield "no commit"
     if place.waits_since_ns is not None:

@@ -30,7 +30,7 @@ TROUBLE = {
     "eager-fetches": {"eager-fetches"},
     "consumer-protocol": {"rebalance-expired", "redelivered"},
     "expired-member": {"rebalance-expired"},
-    "falling-behind": {"consumer-behind"},
+    "falling-behind": {"lag"},
     "far-racks": {"reads-across-racks"},
     "fenced-member": {"rebalance-fenced"},
     "firewall-idle-drop-librdkafka": {"silent-drop"},
@@ -42,10 +42,10 @@ TROUBLE = {
     "large-batches": {"large-batches"},
     "leader-moved": {"leader-moved"},
     "left-alone": {"owned-by-none"},
-    "long-minute": {"consumer-uncommitted"},
+    "long-minute": {"commits-lost"},
     "lost-answers": {"unanswered", "batch-twice"},
     "measured": {"telemetry"},
-    "odd-commits": {"commit-back", "commit-beyond"},
+    "odd-commits": {"commit-back", "commit-ahead"},
     "odd-requests": {"error-seen", "unknown-api"},
     "old-reader": {"batch-codec"},
     "old-versions": {"no-api-versions", "undecodable", "version-refused"},
@@ -218,15 +218,15 @@ def test_numbers_in_sentences() -> None:
     texts = {
         name: next(f.text for f in judged(capture_of(capture))[0] if f.name == name)
         for capture, name in (
-            ("odd-commits", "commit-beyond"),
+            ("odd-commits", "commit-ahead"),
             ("out-of-range", "offset-out-of-range"),
             ("expired-member", "rebalance-expired"),
             ("hot-partition", "hot-partition"),
         )
     }
-    assert "skipped 30 records" in texts["commit-beyond"]
+    assert "skipped 30 records" in texts["commit-ahead"]
     unfetched = judged(capture_of("commit-ahead-nothing-fetched-java", HERE / "causes"))[0]
-    text = next(f.text for f in unfetched if f.name == "commit-beyond")
+    text = next(f.text for f in unfetched if f.name == "commit-ahead")
     assert "skipped 172 records: skip-1: 172 was committed, and nothing" in text
     assert "went on at 0 (earliest): 500 offsets back" in texts["offset-out-of-range"]
     assert "killed: no heartbeat for 6" in texts["rebalance-expired"]

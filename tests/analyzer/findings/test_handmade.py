@@ -316,14 +316,14 @@ def reading(ends: list[int], step: float, *, commits: bool) -> list[Wire]:
 
 
 def test_a_group_that_falls_behind() -> None:
-    behind = found(reading([20, 2_000, 9_000, 20_000], 1, commits=True))["consumer-behind"]
+    behind = found(reading([20, 2_000, 9_000, 20_000], 1, commits=True))["lag"]
     assert behind.text.startswith("group g fell behind from ")
     assert "t-0" in behind.text
 
 
 @pytest.mark.parametrize("ends", [[20, 30, 40, 50, 60, 9_000], [20, 2_000, 30, 40, 50, 3_000]])
 def test_a_burst_is_not_falling_behind(ends: list[int]) -> None:
-    assert "consumer-behind" not in found(reading(ends, 1, commits=True))
+    assert "lag" not in found(reading(ends, 1, commits=True))
 
 
 def test_a_group_that_keeps_up_is_no_trouble() -> None:
@@ -333,7 +333,7 @@ def test_a_group_that_keeps_up_is_no_trouble() -> None:
 
 def test_a_group_that_never_commits() -> None:
     names = found(reading([10, 20, 30, 40, 50], 20, commits=False))
-    assert "committed nothing" in names["consumer-uncommitted"].text
+    assert "committed nothing" in names["commits-lost"].text
 
 
 def test_a_consumer_that_falls_silent_in_its_group() -> None:

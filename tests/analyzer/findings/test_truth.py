@@ -27,7 +27,6 @@ MISSED: Final = {
     "commits-lost-java",
     "growing-lag-librdkafka",
     "latest-skips-librdkafka",
-    "max-poll-java",
     "poison-librdkafka",
     "sasl-expired-aiokafka",
     "share-released-java",

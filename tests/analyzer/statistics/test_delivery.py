@@ -59,6 +59,11 @@ def test_offsets_of_a_healthy_group() -> None:
     assert audit.events("well-group") == []
 
 
+def test_a_group_without_committed_offsets_is_remarked_even_if_it_read_nothing() -> None:
+    audit = audit_of(HERE / "causes" / "latest-skips-librdkafka.pcap.gz")
+    assert "had no committed offset" in line_of(audit, "leads")["remarks"]
+
+
 def test_commits_that_skip_and_go_back() -> None:
     audit = audit_of(HERE / "odd-commits.pcap")
     line = line_of(audit, "commits")
