@@ -79,7 +79,7 @@ def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
             say(f"{len(made)} message{'s' * (len(made) != 1)} written to {target}")
             for reason, count in sorted(making.left_out.items()):
                 say(f"{count} messages left out: {reason}")
-        return reading.finish(tls=False)
+        return reading.finish()
 
 
 @fixture.command("check")

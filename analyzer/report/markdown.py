@@ -43,7 +43,7 @@ _HASH: Final = re.compile(r"[0-9a-fA-F]{7,}")
 def markdown(facts: Facts, parts: list[Section], redacted: str) -> str:
     """The whole file."""
     names = " ".join(shlex.quote(name) for name in facts.inputs)
-    out = [f"# Kafka traffic: {_text(', '.join(facts.inputs))}", ""]
+    out = [f"# Kafka traffic: {', '.join(map(_code, facts.inputs))}", ""]
     if facts.first_ns is not None:
         span = (facts.last_ns or facts.first_ns) - facts.first_ns
         out += [
