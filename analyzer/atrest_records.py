@@ -53,9 +53,9 @@ def lines_of(
     place: Place,
     problems: list[str],
     wanted: Callable[[Record], bool] | None = None,
-) -> bytes:
-    """The records of one batch as JSON lines, all or those that are wanted; what cannot be read is
-    added to `problems`."""
+) -> Iterator[bytes]:
+    """The records of one batch as JSON lines, some of them at a time, all or those that are wanted;
+    what cannot be read is added to `problems`."""
     where = f"{batch.file}: batch at position {batch.position}"
     if batch.problem:
         problems.append(f"{where}: {batch.problem}")
@@ -67,15 +67,14 @@ def lines_of(
     records = read.records
     if wanted is not None:
         records = [record for record in records if wanted(record)]
-        if not records:
-            return b""
     return batch_objects(None, field_of(data, place), found, records, None, b"\n")
 
 
 def records_of(batch: LogBatch, data: bytes, place: Place) -> Iterator[dict[str, Any]]:
     """The same as objects."""
-    for line in lines_of(batch, data, place, []).splitlines():
-        yield loads(line)
+    for lines in lines_of(batch, data, place, []):
+        for line in lines.splitlines():
+            yield loads(line)
 
 
 def _reason(error: DissectError) -> str:

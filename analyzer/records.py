@@ -36,6 +36,13 @@ SEARCHED = 1 << 30
 """Bytes of a field that are searched for its secrets, for each of them anew: a second. A thousand
 credentials in a megabyte are found; where there are more, nothing of the field is shown."""
 SHARE_FETCH = 78
+PIECE = 1 << 20
+"""Bytes of JSON that are made before they are given away: a batch may take gigabytes."""
+LONGEST = 8 << 20
+"""Bytes of a record's key, value and headers that are spelled out: eight times what brokers
+take unless told otherwise. As JSON they may be six times as much."""
+KEPT = 1 << 20
+"""Of a longer record a key, a value or headers up to this size are spelled out."""
 
 
 class Field(NamedTuple):
@@ -117,19 +124,18 @@ def _given(answer: dict[str, Any] | None) -> dict[tuple[Any, ...], int]:
 
 
 def record_lines(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> Iterator[bytes]:
-    """The record/1 objects of an exchange as JSON lines, with line feeds, in one piece for each
-    batch; what cannot be read is added to `problems`."""
+    """The record/1 objects of an exchange as JSON lines, with line feeds, some of them at a time;
+    what cannot be read is added to `problems`."""
     for field in fields_of(exchange, names):
-        for _, lines in field_objects(exchange.number, field, problems, b"\n"):
-            if lines:
-                yield lines
+        for _, pieces in field_objects(exchange.number, field, problems, b"\n"):
+            yield from pieces
 
 
 def field_objects(
     number: int, field: Field, problems: list[Problem], separator: bytes
-) -> Iterator[tuple[Batch, bytes]]:
-    """Each whole batch of a records field with its records as JSON objects, `separator` after each
-    of them."""
+) -> Iterator[tuple[Batch, Iterator[bytes]]]:
+    """Each whole batch of a records field with its records as JSON objects, some of them at a time,
+    `separator` after each of them."""
     data = field.data
     place = 0
     try:
@@ -168,9 +174,9 @@ def batch_objects(
     records: list[Record],
     offset: int | None,
     separator: bytes,
-) -> bytes:
-    """The records of a batch as JSON objects; `offset` is the first one's, of a Produce. Without
-    `number` they come from Kafka's own files."""
+) -> Iterator[bytes]:
+    """The records of a batch as JSON objects, some of them at a time; `offset` is the first one's,
+    of a Produce. Without `number` they come from Kafka's own files."""
     start = {
         "schema": "record/1",
         "exchange": number,
@@ -198,6 +204,7 @@ def batch_objects(
     produced = field.source == "produce"
     encode = orjson.dumps
     parts: list[bytes] = []
+    made = 0
     second_ms = 0
     clock = None
     for place, (own, stamp, key, value, headers) in enumerate(records):
@@ -216,8 +223,13 @@ def batch_objects(
             at = b"null" if offset is None else b"%d" % (offset + place)
         else:
             at = b"%d" % own
+        in_headers = _size(headers) if headers else 0
+        size = len(key or b"") + len(value or b"") + in_headers
+        kept = LONGEST if size <= LONGEST else KEPT
         if key is None:
             shown_key = b"null"
+        elif len(key) > kept:
+            shown_key = _left_out(len(key))
         else:
             try:
                 shown_key = encode(key.decode())
@@ -230,6 +242,8 @@ def batch_objects(
             meaning = _schemas(key, value)
         if value is None:
             shown = b"null"
+        elif len(value) > kept:
+            shown = _left_out(len(value))
         else:
             try:
                 shown = encode(value.decode())
@@ -239,14 +253,32 @@ def batch_objects(
             numbered = b"null"
             if sequence >= 0:
                 numbered = b"%d" % ((sequence + own - first) & 0x7FFFFFFF)
-            ending = b"".join((b',"headers":', _headers(headers), tail, numbered, last))
+            some = _headers(headers) if in_headers <= kept else _left_out(in_headers)
+            ending = b"".join((b',"headers":', some, tail, numbered, last))
         else:
             ending = closing
         if meaning:
             ending = b"".join((ending[: -1 - len(separator)], b",", meaning, b"}", separator))
         # Joined at once: what orjson gives is a short text at the start of 4 kB that stay taken.
-        parts.append(b"".join((head, at, time, shown_key, b',"value":', shown, ending)))
-    return b"".join(parts)
+        line = b"".join((head, at, time, shown_key, b',"value":', shown, ending))
+        del shown
+        parts.append(line)
+        made += len(line)
+        if made > PIECE:
+            yield parts.pop() if len(parts) == 1 else b"".join(parts)
+            parts.clear()
+            made = 0
+    if parts:
+        yield b"".join(parts)
+
+
+def _size(headers: Sequence[Header]) -> int:
+    return sum(len(name) + len(value or b"") for name, value in headers)
+
+
+def _left_out(size: int) -> bytes:
+    """What stands for a key, a value or headers that are too long."""
+    return b'{"left_out":"%d bytes of a record with more than %d MB"}' % (size, LONGEST >> 20)
 
 
 def _schemas(key: bytes | None, value: bytes | None) -> bytes:

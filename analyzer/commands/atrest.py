@@ -296,15 +296,16 @@ def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes]
             if isinstance(each, Verdict):
                 verdicts.append(each)
                 continue
-            lines = lines_of(*each, file.place, problems, choice.records(*each, file.place))
-            if wish.top is not None:
+            wanted = choice.records(*each, file.place)
+            for lines in lines_of(*each, file.place, problems, wanted):
+                if wish.top is None:
+                    printer(lines)
+                    continue
                 kept = lines.splitlines(keepends=True)[: wish.top - shown]
                 shown += len(kept)
-                lines = b"".join(kept)
-            if lines:
-                printer(lines)
-            if wish.top is not None and shown >= wish.top:
-                return 0
+                printer(b"".join(kept))
+                if shown >= wish.top:
+                    return 0
     for problem in problems[:SHOWN_PROBLEMS]:
         say(f"{safe(problem)}")
     if len(problems) > SHOWN_PROBLEMS:

@@ -167,6 +167,8 @@ def _text(value: Any, nothing: str = "-") -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
+        if text := value.get("left_out"):
+            return f"(left out: {text})"
         return f"base64:{value.get('base64', '')}"
     if isinstance(value, list):
         return ", ".join(f"{name}={_text(each)}" for name, each in value)

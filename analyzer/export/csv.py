@@ -115,6 +115,8 @@ def _cell(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"base64"}:
             return "base64:" + value["base64"]
+        if value.keys() == {"left_out"}:
+            return f"(left out: {value['left_out']})"
         return " ".join(str(each) for each in value.values())
     if isinstance(value, list | tuple):
         return ";".join(str(_cell(each)) for each in value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -124,16 +125,18 @@ def _spelled(
     left_out = {}
     objects_of = field_objects(number, field, problems, b",")
     while True:
-        if room[0] <= 0 and _holds_more(field, len(batches)):
-            # The generator would expand the next batch.
+        objects = None
+        # The generator would expand the next batch.
+        if room[0] > 0 or not _holds_more(field, len(batches)):
+            found = next(objects_of, None)
+            if found is None:
+                break
+            batch, pieces = found
+            objects = _array(pieces, room)
+        if objects is None:
             left_out = {"left_out": LEFT_OUT}
             problems.append(Problem(number, topic_text(field), field.partition, LEFT_OUT))
             break
-        found = next(objects_of, None)
-        if found is None:
-            break
-        batch, objects = found
-        room[0] -= len(objects)
         batches.append(
             {
                 "at": batch.at,
@@ -152,12 +155,27 @@ def _spelled(
                 "producer_epoch": batch.producer_epoch,
                 "base_sequence": batch.base_sequence,
                 "record_count": batch.record_count,
-                "records": orjson.Fragment(b"[" + objects[:-1] + b"]"),
+                "records": orjson.Fragment(objects),
             }
         )
     clean = shareable(field)
     shown = None if clean is None else orjson.Fragment(b'"' + b64encode(clean) + b'"')
     return {"base64": shown, "batches": batches, **left_out}
+
+
+def _array(pieces: Iterator[bytes], room: list[int]) -> bytes | None:
+    """Objects with a comma behind each of them as an array; None, and no room, when there is too
+    little of it."""
+    parts = [b"["]
+    for piece in pieces:
+        room[0] -= len(piece)
+        if room[0] < 0:
+            room[0] = 0
+            return None
+        parts.append(piece)
+    if len(parts) > 1:
+        parts[-1] = parts[-1][:-1]
+    return b"".join((*parts, b"]"))
 
 
 def _holds_more(field: Field, spelled: int) -> bool:

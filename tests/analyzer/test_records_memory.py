@@ -1,4 +1,4 @@
-"""Records as JSON take memory in proportion to their text, however many a batch holds. It runs in a
+"""Records as JSON take the memory of some of them, however many a batch holds. It runs in a
 process of its own, for only that tells its peak memory."""
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ del records
 for batch in batches(field.data):
     opened = open_batch(field.data, batch)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    made = batch_objects(1, field, batch, opened.records, None, b"\\n")
-print(len(made) >> 20, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+    made = sum(map(len, batch_objects(1, field, batch, opened.records, None, b"\\n")))
+print(made >> 20, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 """
 
 
-def test_a_batch_of_many_records_takes_few_times_its_text() -> None:
+def test_a_batch_of_many_records_takes_less_than_its_text() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", RUN], capture_output=True, text=True, check=True, cwd=root
     )
     text, grown = map(int, done.stdout.split())
     assert text > 20
-    assert grown < 6 * text
+    assert grown < text / 2

@@ -14,6 +14,7 @@ from analyzer.fetch_sessions import LISTED
 from analyzer.offline import open_capture
 from analyzer.records import fields_of, shareable
 from analyzer.render_records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
+from dissectors.jsonform import loads
 from dissectors.record_redaction import redacted_records
 from dissectors.record_writer import encode_batch, varint
 from dissectors.records import Batch, Header, Record, batches
@@ -119,6 +120,59 @@ def test_records_of_an_exchange_beyond_the_limit_are_left_out_with_a_sentence(
     assert "records are left out" in result.output
     (line,) = map(json.loads, out.read_text().splitlines())
     parts = [each["records"] for each in line["response"]["responses"][0]["partitions"]]
-    assert [len(each["batches"]) for each in parts] == [1, 1, 1, 0, 0]
-    assert ["left_out" in each for each in parts] == [False] * 3 + [True] * 2
+    assert [len(each["batches"]) for each in parts] == [1, 1, 0, 0, 0]
+    assert ["left_out" in each for each in parts] == [False] * 2 + [True] * 3
     assert all(each["base64"] for each in parts)
+
+
+@pytest.mark.parametrize("sizes_mb", [[6] * 5, [64], [7, 50]])
+@pytest.mark.parametrize("command", ["records", "records --json", "records --csv", "export --full"])
+def test_a_batch_is_not_made_as_one_piece_of_json(
+    command: str, sizes_mb: list[int], tmp_path: Path
+) -> None:
+    # Characters that JSON spells with six bytes: it took a gigabyte.
+    path = tmp_path / "a.pcapng"
+    values = [Record(n, 1, None, b"\x01" * (mb << 20), ()) for n, mb in enumerate(sizes_mb)]
+    write_capture(path, iter([fetch(1, encode_batch(values, codec=4))]))
+    name, *options = command.replace("--csv", "--format csv").split()
+    if name == "export":
+        options += ["-o", str(tmp_path / "a.jsonl")]
+    taken = measured([name, path, *options])
+    assert taken.code == 0, taken.errors
+    assert taken.megabytes < MEMORY_MB
+
+
+def test_what_is_too_long_of_a_record_is_told_as_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(records, "LONGEST", 3 << 20)
+    monkeypatch.setattr(records, "KEPT", 10)
+    path, size = tmp_path / "a.pcapng", 2 << 20
+    made = [
+        Record(0, 1, b"key", b"v" * size, [("h", b"x" * size), ("i", None)]),
+        Record(1, 1, b"key", b"v" * size, [("h", b"x")]),
+        Record(2, 1, b"k" * (4 << 20), None, [("h", b"x")]),
+    ]
+    write_capture(path, iter([fetch(1, encode_batch(made))]))
+    result = CliRunner().invoke(main, ["records", str(path), "--json"])
+    first, whole, last = map(json.loads, result.output.splitlines())
+    assert first["key"] == "key"
+    assert first["value"] == {"left_out": f"{size} bytes of a record with more than 3 MB"}
+    assert first["headers"] == {"left_out": f"{size + 2} bytes of a record with more than 3 MB"}
+    assert whole["value"] == "v" * size
+    assert last["value"] is None
+    assert last["headers"] == [["h", "x"]]
+    for form in (["--headers", "--value"], ["--format", "csv"]):
+        shown = CliRunner().invoke(main, ["records", str(path), *form]).output
+        assert f"(left out: {size} bytes of a record with more than 3 MB)" in shown
+
+
+def test_records_come_some_of_them_at_a_time() -> None:
+    made = [Record(n, 1, None, b"v" * 100_000, ()) for n in range(50)]
+    data = encode_batch(made)
+    (batch,) = batches(data)
+    assert isinstance(batch, Batch)
+    field = records.Field("fetch", "t", None, 0, data, None)
+    pieces = list(records.batch_objects(1, field, batch, made, None, b"\n"))
+    assert max(map(len, pieces)) < records.PIECE + 200_000
+    assert [loads(line)["offset"] for line in b"".join(pieces).splitlines()] == list(range(50))
