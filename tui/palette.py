@@ -75,7 +75,7 @@ def use(*, dark: bool) -> None:
 
 ASCII: Final = str.maketrans(
     {
-        **dict(zip("▶◀▼▲●○◆◇", "><v^*o#+", strict=True)),
+        **dict(zip("▶◀▼▲▸▾●○◆◇", "><v^>v*o#+", strict=True)),
         **dict(zip("─━│┃└├┤┬┴┼╵·", "-=||`||-++|.", strict=True)),
         **dict(zip("▁▂▃▄▅▆▇█▌", "_.,-=+*##", strict=True)),
         **dict(zip("░▒▓", ".:#", strict=True)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +16,7 @@ from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.findings import RANK, RULES, Cause, Findings
+from analyzer.findings.causes import apart, names_of
 from analyzer.findings.causes import unfolded as flat
 from analyzer.findings.view import plural
 from analyzer.render_times import Times
@@ -131,12 +131,10 @@ def _summary(causes: list[Cause]) -> str:
 def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_too: bool) -> None:
     """Blocks of causes, and chats in one line at the end unless they are wanted as blocks."""
     width = output.width or PIPE_WIDTH
-    chats: Counter[str] = Counter()
+    told = list(causes)
+    told, chats = (told, []) if chats_too else apart(told)
     between = False
-    for cause in causes:
-        if cause.severity == "chat" and not chats_too:
-            chats[cause.finding.name] += 1
-            continue
+    for cause in told:
         if between:
             output.line("")
         between = True
@@ -145,7 +143,7 @@ def _print_blocks(causes: Iterable[Cause], times: Times, output: Output, chats_t
     if chats:
         if between:
             output.line("")
-        names = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in chats.items())
+        names = names_of(chats)
         said = f"chat: normal, and often taken for trouble: {names} (--all tells them)"
         for part in wrapped(said, width, hanging=INDENT):
             output.line(part, SIGNS["chat"])

@@ -3,6 +3,7 @@
     linked(findings) -> list[Finding]     # each with the ids of the findings that explain it
     folded(findings) -> list[Cause]       # causes, worst and earliest first, with what followed
     unfolded(causes) -> list[Finding]     # the same in one list, consequences behind their cause
+    apart(causes) -> (trouble, chats)     # chats, which outputs put into one line at the end
 
 A finding explains another one when a line of `explanations` names their rules, both name alike what
 the line demands (a client, a broker, a group ...), and the other one begins while it lasts or
@@ -11,7 +12,7 @@ shortly after. The rules form no circle, so findings cannot either.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -150,6 +151,21 @@ def _root(finding: Finding, direct: dict[str, list[Finding]]) -> Finding:
 def unfolded(causes: Iterable[Cause]) -> list[Finding]:
     """All findings, the consequences behind their cause."""
     return [each for cause in causes for each in (cause.finding, *cause.consequences)]
+
+
+def apart(causes: Iterable[Cause]) -> tuple[list[Cause], list[Cause]]:
+    """Causes that are worth a look each, and those that are chats with all that followed."""
+    trouble: list[Cause] = []
+    chats: list[Cause] = []
+    for each in causes:
+        (chats if each.severity == "chat" else trouble).append(each)
+    return trouble, chats
+
+
+def names_of(causes: Iterable[Cause]) -> str:
+    """Their rules in a line: `unknown-tags, retries (3)`."""
+    counts = Counter(each.finding.name for each in causes)
+    return ", ".join(name if n == 1 else f"{name} ({n})" for name, n in counts.items())
 
 
 def _phrase(brief: str, count: int) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.strip import Strip
 
+from analyzer.findings.causes import Cause
+from analyzer.findings.model import Finding
+from analyzer.model import Severity
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
 from tui.screens.board import Board
 from tui.screens.clients import ClientsBoard
@@ -32,42 +36,44 @@ BOARDS: list[type[Board]] = [
 class SomeFindings:
     """What `check` finds changes more often than how it is shown."""
 
-    def rows(self, names: object = None) -> list[dict[str, object]]:
-        rest = {"first": 1_700_000_000_000_000_000, "last": 1_700_000_001_500_000_000}
-        rest |= {"link": "", "entities": [], "number": 14}
-        texts = [
-            (
-                "error",
-                "wrong-address",
-                3,
-                "broker 2 told clients 10.0.9.9:9092, which nobody reached",
-            ),
-            (
-                "warning",
-                "storm",
-                1_204,
-                "orders-svc asked broker 2 again and again without Metadata",
-            ),
-            ("note", "old", 1, "legacy-job does not ask for versions"),
+    def causes(self, names: object = None) -> list[Cause]:
+        address = some(
+            "error",
+            "wrong-address",
+            3,
+            "broker 2 told clients 10.0.9.9:9092, which nobody reached",
+        )
+        followed = [
+            some("warning", "storm", 1_204, "orders-svc asked broker 2 again and again"),
+            some("note", "rejoined", 2, "group billing lost a member", "group billing lost one"),
         ]
         return [
-            {
-                "severity": severity,
-                "name": name,
-                "count": count,
-                "text": text,
-                **rest,
-                "filter": "" if name == "old" else f"api == Metadata and number < {count}",
-                "advice": "Set advertised.listeners to what clients can reach. " * 3,
-            }
-            for severity, name, count, text in texts
+            Cause(address, tuple(replace(each, because=(address.id,)) for each in followed)),
+            Cause(some("note", "old", 1, "legacy-job does not ask for versions")),
+            *(Cause(some("chat", name, 5, f"{name} happens")) for name in ("polls", "probe")),
         ]
+
+
+def some(severity: Severity, name: str, count: int, text: str, brief: str = "") -> Finding:
+    return Finding(
+        name,
+        severity,
+        text,
+        count,
+        1_700_000_000_000_000_000,
+        1_700_000_001_500_000_000,
+        "" if name == "old" else f"api == Metadata and number < {count}",
+        "Set advertised.listeners to what clients can reach. " * 3,
+        number=14,
+        key=name,
+        brief=brief or "{n} lookup|{n} lookups",
+    )
 
 
 class NoFindings:
     """Nothing, or nothing yet."""
 
-    def rows(self, names: object = None) -> list[dict[str, object]]:
+    def causes(self, names: object = None) -> list[Cause]:
         return []
 
 
@@ -314,3 +320,75 @@ def test_without_colour_nothing_is_lost(
         assert all(colour.red == colour.green == colour.blue for colour in colours)
 
     perform(kind, demo.fresh(), steps)
+
+
+def sentences(board: Board) -> list[str]:
+    return [str(line["sentence"]).strip(" └") for line in board.sheet.lines]
+
+
+def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:
+    scene = demo.fresh()
+
+    async def steps(app, pilot):
+        board = app.board
+        closed = [line["name"] for line in board.sheet.lines]
+        assert closed == ["wrong-address", "old", "chat"]
+        assert "! error   ▸" in text_of(app)
+        assert board.sheet.lines[0]["followed"] == 2
+        assert "2 followed" in board.said()
+        assert "therefore" in text_of(app)
+        assert "1,204 lookups, group billing lost one" in text_of(app)
+        await pilot.press("enter")
+        await settled(app, pilot)
+        assert scene.shown == [], "the first Enter opens"
+        opened = [line["name"] for line in board.sheet.lines]
+        assert opened == ["wrong-address", "storm", "rejoined", "old", "chat"]
+        assert "└ orders-svc asked broker 2 again and again" in text_of(app)
+        assert "! error   ▾" in text_of(app)
+        await pilot.press("down")
+        await settled(app, pilot)
+        assert "because" in text_of(app)
+        assert text_of(app).count("which nobody reached") == 2, "its cause is told below"
+        await pilot.press("enter")
+        assert scene.shown == ["api == Metadata and number < 1204"]
+        board.order("count")
+        names = [line["name"] for line in board.sheet.lines]
+        assert names == ["wrong-address", "storm", "rejoined", "chat", "old"], names
+        board.action_reverse()
+        names = [line["name"] for line in board.sheet.lines]
+        assert names == ["old", "chat", "wrong-address", "storm", "rejoined"], names
+        board.upper.refilled(board.sheet.unsort)
+        await pilot.press("left")
+        assert board.table.line["name"] == "wrong-address", "left goes to the cause"
+        await pilot.press("left")
+        assert [line["name"] for line in board.sheet.lines] == closed
+        await pilot.press("right")
+        assert [line["name"] for line in board.sheet.lines] == opened
+        await pilot.press("enter")
+        assert scene.shown[1:] == ["api == Metadata and number < 3"], "Enter again: the evidence"
+        await pilot.press("space")
+        assert [line["name"] for line in board.sheet.lines] == closed
+
+    perform(FindingsBoard, scene, steps)
+
+
+def test_what_is_normal_is_one_line_at_the_end(demo: ReadScene) -> None:
+    scene = demo.fresh()
+
+    async def steps(app, pilot):
+        board = app.board
+        assert sentences(board)[-1] == "normal, and often taken for trouble: polls, probe"
+        await pilot.press("end", "enter")
+        assert sentences(board)[-2:] == ["polls happens", "probe happens"]
+        await pilot.press("down", "enter")
+        assert scene.shown == ["api == Metadata and number < 5"]
+        await pilot.press("space")
+        assert sentences(board)[-1].startswith("normal")
+        await pilot.press("Z")
+        assert len(board.sheet.lines) == 7
+        board.refresh_numbers()
+        assert len(board.sheet.lines) == 7, "new numbers leave open what is open"
+        await pilot.press("z")
+        assert len(board.sheet.lines) == 3
+
+    perform(FindingsBoard, scene, steps)

@@ -53,6 +53,8 @@ class Board(Vertical):
     EMPTY: ClassVar[str] = "nothing of this kind in the capture"
     """Said when all is counted; until then it is `EARLY`."""
     EARLY: ClassVar[str] = "nothing yet ..."
+    TABLE: ClassVar[type[Table]] = Table
+    """The widget of the table."""
     KEYS: ClassVar[tuple[Key, ...]] = ()
     """Besides those of every board."""
     NOTED: ClassVar[bool] = True
@@ -78,7 +80,7 @@ class Board(Vertical):
         self.tab = self.TABS[0] if self.TABS else ""
         name = type(self).__name__.lower()
         self.sheet = self.make_sheet()
-        self.table = Table(self.sheet, scene.glyphs, id=f"{name}-table")
+        self.table = self.TABLE(self.sheet, scene.glyphs, id=f"{name}-table")
         self.table.identity = self.identity
         self.upper = TablePane(self.table, id=f"{name}-upper")
         self.low_table = Table(Sheet(()), scene.glyphs, id=f"{name}-low-table")

@@ -1,29 +1,39 @@
-"""Screen 7: what `check` finds, worst first; Enter goes to the evidence."""
+"""Screen 7: what `check` finds: causes, worst first, with what followed folded into them; Enter
+opens a cause, then goes to the evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from textual import on
+
+from analyzer.findings.causes import Cause, apart, names_of, unfolded
 from analyzer.statistics.model import Column
 from analyzer.text import wrapped
 from tui.screens.board import told
 from tui.screens.charted import ChartedBoard
+from tui.screens.folds import CLOSED, FOLD_KEYS, LEVEL, OPEN, FoldTable
 from tui.screens.ladder import Told
 from tui.screens.sheet import Sheet, Spans
 
 if TYPE_CHECKING:
+    from analyzer.findings.model import Finding
     from analyzer.statistics.model import Line
     from tui.keys import Key
 
 ROLES: Final = {"error": "!", "warning": "?", "note": "label", "chat": "dim"}
 SIGNS: Final = {"error": "!", "warning": "?", "note": "·", "chat": " "}
+CHATS: Final = "chat"
+"""The name of the line that has all chats below it; no rule is called so."""
+WIDEST: Final = max(len(f"{sign} {word}") for word, sign in SIGNS.items())
 COLUMNS: Final = (
     Column("shown", "severity"),
     Column("count", "n", "count"),
     Column("first", "first", "time"),
     Column("last", "last", "time"),
-    Column("text", "finding"),
+    Column("followed", "followed", "count"),
+    Column("sentence", "finding"),
 )
 
 
@@ -35,21 +45,31 @@ class FindingsBoard(ChartedBoard):
     STATISTICS = ("findings",)
     COMMAND = "kafkascope check {}"
     TABS = ("About", "Over time")
+    TABLE = FoldTable
     EMPTY = "nothing to object to"
-    KEYS: ClassVar[tuple[Key, ...]] = ()
+    KEYS: ClassVar[tuple[Key, ...]] = FOLD_KEYS
     HELP = (
-        "What is worth knowing about this traffic, the worst first: each with how often, since "
-        "when, and what to do. Enter shows the exchanges that it is about. check prints the same "
+        "What is worth knowing about this traffic: causes, the worst first, each with how often, "
+        "since when, and what to do. Where ▸ stands, other findings followed: Enter or space opens "
+        "them below their cause. Enter on an open cause, or on one that nothing followed, shows "
+        "the exchanges that it is about. What is normal is the last line. check prints the same "
         "and ends with an exit code for CI."
     )
+
+    def __init__(self, scene: Any) -> None:
+        super().__init__(scene)
+        self._causes: list[Cause] = []
+        self._open: set[str] = set()
+        """Keys of the causes that stand open."""
 
     def make_sheet(self) -> Sheet:
         """As `check`."""
         return Sheet(
             COLUMNS,
-            tones={"shown": lambda value: ROLES.get(str(value)[2:], "")},
-            keep=("text", "count"),
-            roomy={"text": 50},
+            tones={"shown": tone},
+            keep=("sentence", "count", "followed"),
+            roomy={"sentence": 50},
+            below=LEVEL,
         )
 
     def identity(self, line: Line) -> Any:
@@ -61,24 +81,26 @@ class FindingsBoard(ChartedBoard):
         found = self.statistic("findings")
         if found is None:
             return None
-        lines = found.rows(self.scene.store.session.context.names)
-        return [shown(line) for line in lines]
+        self._causes = found.causes(self.scene.store.session.context.names)
+        return list(lines_of(self._causes, self._open))
 
     def evidence(self, line: Line) -> str:
         """The exchanges that it is about."""
         return str(line.get("filter") or "")
 
     def said(self) -> str:
-        """How many of each severity."""
+        """How many causes of each severity, and how many consequences."""
         counts = dict.fromkeys(ROLES, 0)
-        for line in self.sheet.lines:
-            counts[line["severity"]] = counts.get(line["severity"], 0) + 1
+        for cause in self._causes:
+            counts[cause.finding.severity] += 1
         words = [
             f"{count} {word}{'s' * (count != 1 and word != 'chat')}"
             for word, count in counts.items()
             if count
         ]
-        more = ["so far"] if self.so_far else []
+        followed = sum(len(cause.consequences) for cause in self._causes)
+        more = [f"{followed} followed"] if followed else []
+        more += ["so far"] if self.so_far else []
         return "   ".join([*words, *more])
 
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
@@ -89,21 +111,119 @@ class FindingsBoard(ChartedBoard):
             return self.chart_tab(line, width, height)
         return told(about(line, min(width, 100), self.scene.times().text))
 
+    def action_open_line(self) -> None:
+        """What followed from a cause; the exchanges behind what is open or has no consequence."""
+        line = self.line
+        heads = line is not None and line["followed"] and not self.below
+        if line and heads and (line["name"] == CHATS or line["key"] not in self._open):
+            self._fold(None)
+        else:
+            super().action_open_line()
 
-def shown(line: Line) -> Line:
-    """With a sign before the severity."""
-    severity = str(line.get("severity", ""))
-    return {**line, "shown": f"{SIGNS.get(severity, ' ')} {severity}"}
+    @on(FoldTable.Folded)
+    def folded(self, event: FoldTable.Folded) -> None:
+        """A key of the table."""
+        event.stop()
+        if event.every:
+            heads = lines_of(self._causes, set())
+            self._open = (
+                {line["key"] for line in heads if line["followed"]} if event.opens else set()
+            )
+            self._shown()
+        else:
+            self._fold(event.opens)
+
+    def _fold(self, opens: bool | None) -> None:
+        """What is below the line under the cursor is seen, or not."""
+        line = self.line
+        if line is None or not line["followed"]:
+            return
+        key = line["key"]
+        if opens is None:
+            opens = key not in self._open
+        (self._open.add if opens else self._open.discard)(key)
+        self._shown()
+
+    def _shown(self) -> None:
+        lines = list(lines_of(self._causes, self._open))
+        self.upper.refilled(lambda: self.sheet.fill(lines, self.scene.times()))
+        self.refill_lower()
+        self.place()
+
+
+def lines_of(causes: Sequence[Cause], opened: set[str]) -> Iterator[Line]:
+    """The causes, those of `opened` with what followed; all chats are below one line at the end."""
+    told_of = {finding.id: finding.text for finding in unfolded(causes)}
+    trouble, chats = apart(causes)
+    for cause in trouble:
+        line = _line(cause.finding, told_of)
+        yield _head(line, len(cause.consequences), opened) | {"therefore": cause.therefore()}
+        if line["key"] in opened:
+            yield from (_below(_line(each, told_of)) for each in cause.consequences)
+    if chats:
+        found = unfolded(chats)
+        times = [each.first_ns for each in found if each.first_ns is not None]
+        ends = [each.last_ns for each in found if each.last_ns is not None]
+        line = {
+            "severity": "chat",
+            "name": CHATS,
+            "key": CHATS,
+            "text": f"normal, and often taken for trouble: {names_of(chats)}",
+            "count": len(found),
+            "first": min(times, default=None),
+            "last": max(ends, default=None),
+        }
+        yield _head(line, len(found), opened)
+        if CHATS in opened:
+            yield from (_below(_line(each, told_of)) for each in found)
+
+
+def _line(finding: Finding, told_of: dict[str, str]) -> Line:
+    """With the sentences of what explains it."""
+    return finding.line() | {"causes": [told_of[one] for one in finding.because if one in told_of]}
+
+
+def _head(line: Line, followed: int, opened: set[str]) -> Line:
+    """A cause: a sign before the severity, and how many are below it."""
+    mark = (OPEN if line["key"] in opened else CLOSED) if followed else ""
+    return line | {
+        "shown": f"{_severity(line):<{WIDEST}} {mark}".rstrip(),
+        "followed": followed or None,
+        "sentence": line["text"],
+        LEVEL: 0,
+    }
+
+
+def _below(line: Line) -> Line:
+    """A consequence, or a chat: further to the right."""
+    return line | {
+        "shown": _severity(line),
+        "followed": None,
+        "sentence": f"  └ {line['text']}",
+        LEVEL: 1,
+    }
+
+
+def _severity(line: Line) -> str:
+    return f"{SIGNS[line['severity']]} {line['severity']}"
+
+
+def tone(shown: object) -> str:
+    """The role of a severity with its sign and mark."""
+    return next((ROLES[word] for word in str(shown).split() if word in ROLES), "")
 
 
 def about(line: Line, width: int, clock: Any) -> list[Spans]:
     """A finding in full."""
     role = ROLES.get(line["severity"], "")
-    out: list[Spans] = [[(line["shown"], role)], []]
+    out: list[Spans] = [[(_severity(line), role)], []]
     out += [[(part, "header")] for part in wrapped(str(line.get("text", "")), width, breaks=True)]
-    if line.get("advice"):
-        out += [[], [("what to do", "dim")]]
-        out += [[(part, "")] for part in wrapped(str(line["advice"]), width, breaks=True)]
+    texts = [("what to do", line.get("advice")), ("therefore", line.get("therefore"))]
+    texts += [("because", text) for text in line.get("causes", ())]
+    for label, text in texts:
+        if text:
+            out += [[], [(label, "dim")]]
+            out += [[(part, "")] for part in wrapped(str(text), width, breaks=True)]
     facts = []
     if line.get("first") is not None:
         span = clock(line["first"])
@@ -118,7 +238,7 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
         facts.append(("about", ", ".join(map(str, line["entities"]))))
     if line.get("link"):
         facts.append(("more", f"kafkascope errors {line['link']}"))
-    if line.get("name"):
+    if line.get("name") and line["name"] != CHATS:
         facts.append(("rule", line["name"]))
     out.append([])
     out += [[(f"{label:<12}", "dim"), (str(text), "label")] for label, text in facts]

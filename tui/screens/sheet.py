@@ -47,16 +47,18 @@ class Sheet:
         tones: Mapping[str, Callable[[Any], str]] | None = None,
         keep: Sequence[str] = (),
         roomy: Mapping[str, int] | None = None,
+        below: str = "",
     ) -> None:
         """`alarms`: columns whose numbers are bad news above 0, with the role these get; `tones`:
         columns whose role depends on the value; `keep`: columns that go last when a terminal is
         narrow, besides the first one; `roomy`: how many columns of the terminal a text has before
-        others may stay."""
+        others may stay; `below`: what is true of lines that stay behind the line before them."""
         self.columns = tuple(columns)
         self.alarms = alarms or {}
         self.tones = tones or {}
         self.keep = keep
         self.roomy = roomy or {}
+        self.below = below
         self.lines: list[Line] = []
         self.times = Times("u")
         self.sort: Column | None = None
@@ -93,10 +95,20 @@ class Sheet:
         self._order()
 
     def _order(self) -> None:
-        if self.sort is not None:
-            self.lines = sorted_by(self._given, self.sort, down=self.down)
-        else:
+        if self.sort is None:
             self.lines = list(self._given)
+            return
+        if not self.below:
+            self.lines = sorted_by(self._given, self.sort, down=self.down)
+            return
+        behind: dict[int, list[Line]] = {}
+        heads: list[Line] = []
+        for line in self._given:
+            if not (heads and line.get(self.below)):
+                heads.append(line)
+            behind.setdefault(id(heads[-1]), []).append(line)
+        ordered = sorted_by(heads, self.sort, down=self.down)
+        self.lines = [line for head in ordered for line in behind[id(head)]]
 
     def _measure(self) -> None:
         found: dict[str, int] = {}
