@@ -1,4 +1,4 @@
-"""Record batches: damage, old formats and codecs (question 18)."""
+"""Record batches: damage and old formats (question 18)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from analyzer.findings.codecs import one_topic
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names
-from analyzer.statistics.model import topic_key
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange, Severity
+    from analyzer.model import Exchange
     from analyzer.rows import Row
 
 PRODUCE: Final = 0
 FETCH: Final = 1
 NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
 """First versions that carry record batches (magic 2)."""
-ZSTD_FETCH: Final = 10
-"""KIP-110: brokers refuse it to older ones, while the topic's compression.type says zstd."""
 
 
 @dataclass(slots=True)
@@ -52,14 +50,6 @@ class Batches(Detector):
             "serve them: upgrade the client.",
             "UNSUPPORTED_FOR_MESSAGE_FORMAT",
         ),
-        Rule(
-            "batch-codec",
-            "error",
-            "a client is too old for the codec of its records",
-            "zstd needs Fetch v10 (clients from 2.1 on): upgrade the reader, or set "
-            "compression.type of the topic.",
-            "UNSUPPORTED_COMPRESSION_TYPE",
-        ),
     )
     KEYS = frozenset({PRODUCE, FETCH, 78})
 
@@ -70,18 +60,14 @@ class Batches(Detector):
     def add(self, row: Row, exchange: Exchange) -> None:
         """Notes, versions and errors."""
         who = (row.client_id, host_of(row.client_address))
-        topic = _one_topic(row)
+        topic = one_topic(row)
         for note in row.notes:
             if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
                 noted = self.seen[("damaged", row.api, topic, *who)]
                 noted.see(row)
                 noted.numbers.add(row.number)
                 break
-        if any(error.code == 76 for error in row.errors):
-            self.seen[("codec", row.api, topic, *who)].see(row)
         key, version = row.api_key, row.api_version
-        if key == FETCH and version is not None and version < ZSTD_FETCH and "zstd" in row.codecs:
-            self.seen[("zstd", row.api, "", *who)].see(row)
         if key in NEW_FORMAT and version is not None and version < NEW_FORMAT[key] and row.batches:
             self.seen[("old", row.api, "", *who)].see(row)
 
@@ -97,30 +83,10 @@ class Batches(Detector):
                 if len(seen.numbers) < seen.count:  # too many to be kept
                     first = seen.first[1] if seen.first else 0
                     where = all_of(mine, f"api == {api} and number >= {first}")
-            elif kind == "zstd":
-                name = "batch-codec"
-                text = (
-                    f"{what} with {who} before v{ZSTD_FETCH} carried batches in zstd, which such "
-                    "clients need not know"
-                )
-                where = all_of(mine, f"api == Fetch and version < {ZSTD_FETCH} and codec == zstd")
-            elif kind == "codec":
-                name = "batch-codec"
-                text = f"{what}{of} with {who} failed: UNSUPPORTED_COMPRESSION_TYPE"
-                where = all_of(mine, f"api == {api} and error == 76")
             else:
                 name = "batch-old-format"
                 text = f"{what} with {who} carried records in the format before Kafka 0.11"
                 limit_ = NEW_FORMAT[PRODUCE if api == "Produce" else FETCH]
                 where = all_of(mine, f"api == {api} and version < {limit_} and batches > 0")
-            mild: Severity | None = "note" if kind == "zstd" else None
-            yield view.finding(
-                self.rule(name), text, where, seen, severity=mild, about=[("client", who)]
-            )
-
-
-def _one_topic(row: Row) -> str:
-    """What stands for the topic where there is just one: its name may come later."""
-    if len(row.topics) != 1 or len(row.topic_ids) > 1:
-        return ""
-    return topic_key(row.topics[0], next(iter(row.topic_ids), None)) or ""
+            named = [("topic", view.topic(topic))] if topic else []
+            yield view.finding(self.rule(name), text, where, seen, about=[("client", who), *named])

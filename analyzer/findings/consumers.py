@@ -10,7 +10,16 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, audit_of, duration, listed, plural
+from analyzer.findings.view import (
+    View,
+    about_group,
+    all_of,
+    among,
+    audit_of,
+    duration,
+    listed,
+    plural,
+)
 from analyzer.statistics.delivery_model import Happening, Partition
 from analyzer.text import safe
 
@@ -42,13 +51,6 @@ class Consumers(Detector):
             brief="records of group {group} read again",
         ),
         Rule(
-            "lag",
-            "warning",
-            "a group falls behind the end of its partitions",
-            "It reads more slowly than others write: add members (up to one per partition), make "
-            "processing faster, or look for one slow partition.",
-        ),
-        Rule(
             "consumer-silent",
             "warning",
             "a member stopped fetching while it was in its group",
@@ -59,9 +61,10 @@ class Consumers(Detector):
         Rule(
             "commits-lost",
             "warning",
-            "a group fetches and does not commit",
-            "Enable auto commit or commit after processing; until then each restart reads "
-            "everything again.",
+            "a group commits nothing",
+            "Enable auto commit (enable.auto.commit), or commit after processing, and look whether "
+            "commits fail; until then each restart reads everything again.",
+            brief="group {group} commits nothing",
         ),
         Rule(
             "owned-twice",
@@ -87,7 +90,6 @@ class Consumers(Detector):
         for partition in audit.found:
             by_group.setdefault(partition.group, []).append(partition)
         for group, partitions in sorted(by_group.items()):
-            yield from self._behind(group, partitions, view)
             yield from self._uncommitted(group, partitions, view)
         found: dict[tuple[str, str], list[Happening]] = {}
         for each in audit.happenings():
@@ -138,63 +140,61 @@ class Consumers(Detector):
             last_ns=here[-1].time_ns,
             severity="note" if all(each.by_hand for each in here) else None,
             number=numbers[0] if numbers else None,
-            about=[("group", safe(group))],
-        )
-
-    def _behind(self, group: str, partitions: list[Partition], view: View) -> Iterator[Finding]:
-        growing, lasting = [], False
-        for each in partitions:
-            lags = each.lags()
-            if len(lags) < 2 or each.lag is None:
-                continue
-            first, last = lags[0][1], lags[-1][1]
-            # Not only since a burst at the end, or the last commit: then it was near 0 before.
-            middle = (lags[0][0] + lags[-1][0]) // 2
-            lowest = min(lag for time_ns, lag in lags if time_ns >= middle)
-            if last >= limit("consumer.lag") and last > 2 * first:
-                growing.append((each, first, last))
-                lasting |= 4 * lowest >= last
-        if not lasting:
-            return
-        now = sum(last for _, _, last in growing)
-        before = sum(first for _, first, _ in growing)
-        begin = min(each.points[0][0] for each, _, _ in growing)
-        end = max(each.points[-1][0] for each, _, _ in growing)
-        places = listed(f"{each.topic}-{each.number}" for each, _, _ in growing)
-        named = [quoted(topic) for topic in sorted({each.topic for each, _, _ in growing})]
-        topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
-        yield view.finding(
-            self.rule("lag"),
-            f"group {safe(group)} fell behind from {before:,} to {plural(now, 'record')} within "
-            f"{duration(end - begin)} on {places}",
-            f"group == {quoted(group)} or (api == Fetch and {topics})",
-            count=len(growing),
-            first_ns=begin,
-            last_ns=end,
-            about=[("group", safe(group))],
+            about=about_group(group, [each.topic for each in here if each.topic]),
         )
 
     def _uncommitted(
         self, group: str, partitions: list[Partition], view: View
     ) -> Iterator[Finding]:
+        """Groups that read for long without a commit, or read again what they had read before a
+        restart."""
+        if any(each.placed for each in partitions):
+            return
+        again = [
+            (each, here)
+            for each in partitions
+            for here in each.happenings
+            if here.before_ns is not None and self._restarted(here, view)
+        ]
         idle = [
             each
             for each in partitions
-            if not each.commits
-            and each.records
-            and (each.last_ns or 0) - (each.first_ns or 0) >= limit("consumer.uncommitted")
+            if each.records and (each.last_ns or 0) - (each.first_ns or 0) >= limit("commits.none")
         ]
-        if not idle or any(each.commits for each in partitions):
+        if not again and not idle:
             return
-        records = sum(each.records for each in idle)
-        span = max(each.last_ns or 0 for each in idle) - min(each.first_ns or 0 for each in idle)
+        failed = sum(each.failed for each in partitions)
+        why = f"all its {plural(failed, 'commit')} failed" if failed else "it committed nothing"
+        found = list({id(each): each for each, _ in again}.values()) if again else idle
+        places = listed(f"{each.topic}-{each.number}" for each in found)
+        if again:
+            records = sum(here.count for _, here in again)
+            text = f"read {plural(records, 'record')} of {places} a second time, because {why}"
+        else:
+            records = sum(each.records for each in idle)
+            first = min(each.first_ns or 0 for each in idle)
+            span = max(each.last_ns or 0 for each in idle) - first
+            what = f"all its {plural(failed, 'commit')} failed" if failed else "committed nothing"
+            text = (
+                f"fetched {plural(records, 'record')} of {plural(len(idle), 'partition')} within "
+                f"{duration(span)} and {what}"
+            )
         yield view.finding(
             self.rule("commits-lost"),
-            f"group {safe(group)} fetched {plural(records, 'record')} of "
-            f"{plural(len(idle), 'partition')} within {duration(span)} and committed nothing",
+            f"group {safe(group)} {text}",
             f"group == {quoted(group)}",
             count=records,
-            first_ns=min(each.first_ns or 0 for each in idle),
-            last_ns=max(each.last_ns or 0 for each in idle),
-            about=[("group", safe(group))],
+            first_ns=min(each.first_ns or 0 for each in found),
+            last_ns=max(each.last_ns or 0 for each in found),
+            about=about_group(group, [each.topic for each in found]),
+        )
+
+    def _restarted(self, again: Happening, view: View) -> bool:
+        """Whether all members that had fetched before were gone when records were fetched again:
+        in a rebalance some stay, and a group that forms has several."""
+        before_ns = again.before_ns or 0
+        story = view.base.groups.story(again.group)
+        return again.time_ns - before_ns >= limit("commits.restart") and not any(
+            (member.first_ns or 0) <= before_ns and (member.gone_ns or 0) >= again.time_ns
+            for member in (story.members if story is not None else ())
         )

@@ -7,12 +7,14 @@ from typing import Final
 from analyzer.findings.addresses import Addresses
 from analyzer.findings.batches import Batches
 from analyzer.findings.batching import Batching
+from analyzer.findings.codecs import Codecs
 from analyzer.findings.connections import Lives
 from analyzer.findings.consumers import Consumers
 from analyzer.findings.denied import Denials
 from analyzer.findings.detector import Detector
 from analyzer.findings.errors import ErrorCodes
 from analyzer.findings.framing import Framing
+from analyzer.findings.lag import Lag
 from analyzer.findings.leaders import Leaders
 from analyzer.findings.lookups import Lookups
 from analyzer.findings.memberships import Memberships
@@ -25,6 +27,7 @@ from analyzer.findings.sequences import Sequences
 from analyzer.findings.sizes import Sizes
 from analyzer.findings.skew import Skew
 from analyzer.findings.slow import Slowness
+from analyzer.findings.stuck import Readers
 from analyzer.findings.tampered import Tampered
 from analyzer.findings.tls import TlsFailures
 from analyzer.findings.transactions import Transactions
@@ -42,7 +45,9 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Leaders,
     Security,
     TlsFailures,
+    Readers,
     Consumers,
+    Lag,
     Sizes,
     Batching,
     Lookups,
@@ -52,6 +57,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Sequences,
     Transactions,
     Batches,
+    Codecs,
     Retries,
     Skew,
     Framing,

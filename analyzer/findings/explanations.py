@@ -141,6 +141,41 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "what is refused is asked again, with metadata in between",
     ),
     Explanation(
+        ("batch-damaged", "batch-codec"),
+        ("reader-stuck", "redelivered", "commits-lost", "lag"),
+        ("topic",),
+        "a client that cannot read a batch comes back to it",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("batch-damaged", "batch-codec"),
+        AGAIN,
+        ("client",),
+        "a client that cannot read a batch starts again",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("reader-stuck",),
+        ("commits-lost", "consumer-silent", "lag", *GROUP),
+        ("group",),
+        "a member that fails on a record leaves, starts again and gets the same records",
+        before_ns=POLL,
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("reader-stuck",),
+        AGAIN,
+        ("client",),
+        "a member that fails on a record connects again with each start",
+    ),
+    Explanation(
+        ("commits-lost",),
+        ("redelivered",),
+        ("group",),
+        "what is not committed is read again after a restart",
+        after_ns=PATIENT,
+    ),
+    Explanation(
         ("rebalance-poll",),
         ("consumer-silent",),
         ("group",),
@@ -149,14 +184,14 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("rebalance-poll",),
-        GROUP,
+        ("reader-stuck", "lag", *GROUP),
         ("group",),
         "a member whose application does not poll leaves its group; the others take over, and "
         "what it had not committed is read again",
     ),
     Explanation(
         ("rebalance-expired", "rebalance-fenced", "rebalance-restarts"),
-        ("redelivered", "rebalance-storm", "rebalance-slow"),
+        ("redelivered", "lag", "rebalance-storm", "rebalance-slow"),
         ("group",),
         "a member that is gone without a word makes the group rebalance, and what it had not "
         "committed is read again",
@@ -176,7 +211,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("rebalance-storm",),
-        ("rebalance-slow", "redelivered"),
+        ("lag", "rebalance-slow", "redelivered"),
         ("group",),
         "each rebalance stops the group, and records that were not committed are read again",
     ),

@@ -121,9 +121,31 @@ LIMITS: Final[dict[str, Limit]] = {
     "consumer.silence": Limit(
         60 * SECOND, "ns", "a consumer fetches at least every fetch.max.wait.ms while it is well"
     ),
-    "consumer.lag": Limit(1_000, "count", "records; and it must grow over the capture"),
-    "consumer.uncommitted": Limit(
+    "lag.records": Limit(100, "count", "records of a partition; a poll takes up to 500"),
+    "lag.span": Limit(5 * SECOND, "ns", "within less, a burst looks like a trend"),
+    "lag.many": Limit(1_000, "count", "records are told even within a shorter time"),
+    "lag.time": Limit(
+        3 * SECOND, "ns", "of reading wait: who is that far behind does not read what is new"
+    ),
+    "lag.share": Limit(90, "percent", "of what is written is read; the rest piles up"),
+    "commits.none": Limit(
         60 * SECOND, "ns", "auto.commit.interval.ms is 5 s; those who commit by hand rarely exceed"
+    ),
+    "commits.restart": Limit(
+        SECOND // 2, "ns", "without a fetch: a program that starts again needs longer"
+    ),
+    "stuck.time": Limit(
+        10 * SECOND, "ns", "over which one offset is committed: two intervals of auto commit"
+    ),
+    "stuck.commits": Limit(3, "count", "of one offset while the log grows behind it"),
+    "stuck.leaves": Limit(
+        2 * SECOND, "ns", "after a record: who fails on it does so at once, again and again"
+    ),
+    "codec.waits": Limit(
+        2 * SECOND, "ns", "clients of these versions ask for more before this, or never"
+    ),
+    "codec.slow": Limit(
+        10 * SECOND, "ns", "others may know the codec, and take so long with what they got"
     ),
     "consumer.lso": Limit(
         10 * SECOND, "ns", "transactions last milliseconds to seconds; this one is stuck or long"

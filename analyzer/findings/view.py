@@ -221,6 +221,16 @@ def audit_of(view: View) -> Audit:
     return audit
 
 
+MOST_ABOUT: Final = 20
+"""Topics that a finding about a group names."""
+
+
+def about_group(group: str, topics: Iterable[str]) -> list[tuple[str, str]]:
+    """The entities of a finding about a group in some topics."""
+    named = sorted({safe(topic) for topic in topics})
+    return [("group", safe(group)), *(("topic", topic) for topic in named[:MOST_ABOUT])]
+
+
 def all_of(*parts: str) -> str:
     """Filters joined by `and`; empty ones are left out."""
     return " and ".join(part for part in parts if part)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.identity import host_of
+from analyzer.statistics.delivery_ends import Bounds, listed, written
 from analyzer.statistics.delivery_parts import Periods, Positions, commits_of, plan_of, starts_of
 from analyzer.statistics.mergeable import (
     EVENTS,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
     from analyzer.topics import TopicNames
 
+PRODUCE: Final = 0
 FETCH: Final = 1
+LIST_OFFSETS: Final = 2
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
 JOIN_GROUP: Final = 11
@@ -45,7 +48,9 @@ STREAMS_HEARTBEAT: Final = 88
 # Those of share groups are not here: their members commit nothing.
 SIGNS_OF_LIFE: Final = frozenset({HEARTBEAT, CONSUMER_HEARTBEAT, STREAMS_HEARTBEAT})
 KEYS: Final = SIGNS_OF_LIFE | {
+    PRODUCE,
     FETCH,
+    LIST_OFFSETS,
     OFFSET_COMMIT,
     OFFSET_FETCH,
     JOIN_GROUP,
@@ -58,6 +63,7 @@ MAX_READS: Final = 5_000
 MAX_COMMITS: Final = 5_000
 MAX_MEMBERS: Final = 5_000
 MAX_PLANS: Final = 1_000
+MAX_BOUNDS: Final = 2_000
 
 PERIODS: Final = {"rule": Rule(Periods.merged, lambda value: value.dump(), Periods.load)}
 POSITIONS: Final = {"rule": Rule(Positions.merged, lambda value: value.dump(), Positions.load)}
@@ -85,6 +91,8 @@ class Reads(Measures):
     """(time, offset) of the first of them."""
     away_ns: int | None = most()
     """When it was last told to fetch elsewhere, or got an error."""
+    asked: int | None = most()
+    """The largest offset that it asked for, with an answer or without."""
 
     def see(self, begin_ns: int, end_ns: int) -> None:
         """A request, with the time of its answer."""
@@ -159,7 +167,7 @@ class Delivery:
     """Fetches, commits, members and plans."""
 
     NAME: ClassVar[str] = "delivery"
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("topic", "Topic"),
@@ -184,6 +192,8 @@ class Delivery:
         """By client id and host."""
         self.plans: Keyed[Planned] = Keyed(Planned, min(limit, MAX_PLANS))
         """By group and generation."""
+        self.bounds: Keyed[Bounds] = Keyed(Bounds, min(limit, MAX_BOUNDS))
+        """By topic and partition."""
 
     # --- taking in
 
@@ -198,6 +208,15 @@ class Delivery:
         if key == FETCH:
             if replica_id(asked) < 0:
                 self._fetched(who, asked, row, exchange)
+            return
+        if key in (PRODUCE, LIST_OFFSETS):
+            time_ns = row.time_ns + (row.latency_ns or 0)
+            if key == LIST_OFFSETS:
+                for named, number, begin, end in listed(asked, answer):
+                    self.bounds[(named, number)].see(time_ns, begin, end)
+            else:
+                for named, number, end in written(exchange):
+                    self.bounds[(named, number)].see(time_ns, -1, end)
             return
         group = asked.get("group_id") or ""
         if key == OFFSET_FETCH:
@@ -257,8 +276,6 @@ class Delivery:
         polls = self.polls[who]
         polls.periods.add(row.time_ns, row.time_ns + (row.latency_ns or 0))
         answer = exchange.response.body if exchange.response is not None else None
-        if answer is None:
-            return
         wanted = {
             (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
                 "fetch_offset"
@@ -266,6 +283,11 @@ class Delivery:
             for topic in asked["topics"] or ()
             for each in topic["partitions"]
         }
+        for (named, number), offset in wanted.items():
+            reads = self.reads[(named, number, *who)]
+            reads.asked = offset if reads.asked is None else max(reads.asked, offset)
+        if answer is None:
+            return
         records = {(each.topic, each.partition): each.records for each in moved(exchange)}
         committed = asked.get("isolation_level") == READ_COMMITTED
         part = 0
@@ -281,7 +303,7 @@ class Delivery:
                     if each["error_code"]:
                         continue
                 blob = records.get((named, number), b"")
-                self._read(reads, asked_for, each, blob, row, part, committed=committed)
+                self._read(named, reads, asked_for, each, blob, row, part, committed=committed)
                 part += 1
         if not answer.get("error_code"):
             # Within a session, partitions without news are left out of the answer.
@@ -290,6 +312,7 @@ class Delivery:
 
     def _read(
         self,
+        named: str | None,
         reads: Reads,
         asked_for: int | None,
         each: dict[str, Any],
@@ -304,7 +327,9 @@ class Delivery:
         reads.answers += 1
         reads.see(row.time_ns, time_ns)
         high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
-        here = (time_ns, high, stable, each.get("log_start_offset", -1))
+        begin = each.get("log_start_offset", -1)
+        self.bounds[(named, each["partition_index"])].see(time_ns, begin, high)
+        here = (time_ns, high, stable, begin)
         if reads.end is None or here > reads.end:
             reads.end = here
         found = whole_batches(blob) if blob else ()
@@ -322,6 +347,9 @@ class Delivery:
         last = found[-1].last_offset + 1
         reads.records += max(0, last - first)
         about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
+        codecs = {each.codec_name for each in found} - {"none"}
+        if codecs:
+            about["codecs"] = sorted(codecs)
         reads.events.add(Event(row.time_ns, row.id, part, row.number, "fetch", about))
 
     # --- telling
@@ -340,7 +368,7 @@ class Delivery:
     # --- parts
 
     def _tables(self) -> list[Keyed[Any]]:
-        return [self.reads, self.commits, self.belongs, self.polls, self.plans]
+        return [self.reads, self.commits, self.belongs, self.polls, self.plans, self.bounds]
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
@@ -355,10 +383,11 @@ class Delivery:
     def load(cls, state: dict[str, Any]) -> Self:
         """The accumulator of a state; `WrongState`."""
         new = cls()
-        reads, commits, belongs, polls, plans = checked(cls, state)
+        reads, commits, belongs, polls, plans, bounds = checked(cls, state)
         new.reads = Keyed.load(Reads, reads, new.limit)
         new.commits = Keyed.load(Commits, commits, MAX_COMMITS)
         new.belongs = Keyed.load(Belongs, belongs, MAX_MEMBERS)
         new.polls = Keyed.load(Polls, polls, MAX_MEMBERS)
         new.plans = Keyed.load(Planned, plans, MAX_PLANS)
+        new.bounds = Keyed.load(Bounds, bounds, MAX_BOUNDS)
         return new

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.statistics.delivery_follow import Follow
 from analyzer.statistics.delivery_model import Happening, Kind, Partition, lag_of
+from analyzer.statistics.delivery_pauses import pauses
 from analyzer.statistics.delivery_plans import (
     Judged,
     Place,
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from analyzer.statistics.model import Line
     from analyzer.topics import TopicNames
 
-SECOND: Final = 1_000_000_000
 MS: Final = 1_000_000
-LEAST_PAUSE: Final = 5 * SECOND
-"""Of those that are listed when no limit is known."""
 
 
 class Audit:
@@ -100,6 +98,13 @@ class Audit:
             key = group, topic, place.number
             fetches.setdefault(key, []).extend((event, who) for event in reads.events)
             stands.setdefault(key, []).extend(reads.stands())
+        bounds = {
+            (str(topic_label(topic, self.names) or "?"), int(str(number))): (
+                list(each.begins),
+                list(each.ends),
+            )
+            for (topic, number), each in self.delivery.bounds.items()
+        }
         commits: dict[tuple[str, str, int], list[Event]] = {}
         for (group_name, topic_key, number), each in self.delivery.commits.items():
             topic = str(topic_label(topic_key, self.names) or "?")
@@ -109,6 +114,7 @@ class Audit:
             place.dropped += each.events.dropped
             commits.setdefault((place.group, topic, place.number), []).extend(each.events)
         for key, place in found.items():
+            place.begins, place.ends = bounds.get(key[1:], ([], []))
             Follow(place, fetches.get(key, []), commits.get(key, []), stands.get(key, [])).run()
         return [found[key] for key in sorted(found)]
 
@@ -131,7 +137,7 @@ class Audit:
                     "start": each.start,
                     "fetched": each.fetched,
                     "committed": each.committed,
-                    "end": each.end,
+                    "end": each.log_end,
                     "lag": each.lag,
                     "lag_first": lags[0] if lags else None,
                     "lag_most": max(lags, default=None),
@@ -199,49 +205,14 @@ class Audit:
         ]
 
     def _pauses(self, group: str) -> Iterator[Happening]:
-        """Times without a fetch that exceed a limit, or come near it."""
         here = self._belongs.get(group, ())
         story = self.groups.story(group) if here and self.groups is not None else None
         for client_id, host, belongs in here:
             polls = self.delivery.polls.get((client_id, host))
-            if polls is None:
-                continue
-            # Since KIP-62 the rebalance timeout is max.poll.interval.ms; before, the session was.
-            limit_ms = belongs.rebalance_ms or belongs.session_ms
-            what = "max.poll.interval" if belongs.rebalance_ms else "session timeout"
-            lives = _lives(story, client_id, host)
-            for begin, end in polls.periods.pauses():
-                length = end - begin
-                if belongs.last_ns is not None and begin > belongs.last_ns:
-                    continue
-                if _between_lives(lives, begin, end, limit_ms):
-                    continue
-                if limit_ms is None:
-                    if length >= LEAST_PAUSE:
-                        yield Happening(
-                            begin,
-                            "pause",
-                            group,
-                            "",
-                            None,
-                            length,
-                            None,
-                            f"{client_id or host} did not fetch for {length / SECOND:.1f} s; its "
-                            "limits are unknown (before start)",
-                        )
-                elif length * 2 >= limit_ms * MS:
-                    over = "more than" if length > limit_ms * MS else "near"
-                    yield Happening(
-                        begin,
-                        "pause",
-                        group,
-                        "",
-                        None,
-                        length,
-                        None,
-                        f"{client_id or host} did not fetch for {length / SECOND:.1f} s, {over} "
-                        f"its {what} of {limit_ms / 1000:g} s",
-                    )
+            if polls is not None:
+                who = str(client_id or host)
+                lives = _lives(story, client_id, host)
+                yield from pauses(group, who, belongs, polls.periods, lives)
 
     def plans(self, group: str | None = None) -> list[Line]:
         """One line per assignment that a leader sent."""
@@ -370,17 +341,6 @@ class Audit:
                         f"{place[0]}-{place[1]} was given to {member[-8:]} while "
                         f"{others[0][-8:]} still held it",
                     )
-
-
-def _between_lives(
-    lives: list[tuple[int, int]], begin: int, end: int, limit_ms: int | None
-) -> bool:
-    """Whether a client ended in a pause and started again: its last member was silent, too, long
-    before it had exceeded a limit."""
-    least = (end - begin if limit_ms is None else limit_ms * MS) // 2
-    born = [first for first, _ in lives if begin < first <= end]
-    heard = [min(last, end) for first, last in lives if first <= begin]
-    return bool(born and heard) and max(heard) < begin + least
 
 
 def _remarks(place: Partition) -> Iterator[str]:

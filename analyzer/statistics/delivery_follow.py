@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final
 
-from analyzer.statistics.delivery_model import Happening, Kind, Partition
+from analyzer.statistics.delivery_model import Happening, Kind, Partition, Stall
 
 if TYPE_CHECKING:
     from analyzer.statistics.mergeable import Event
+
+LEAST_FETCHES: Final = 3
+"""From one offset; reading it twice is what a restart does."""
 
 
 class Follow:
@@ -43,7 +47,13 @@ class Follow:
         ]
         self.events.sort(key=lambda each: each[:3])
         self.reader = ""
-        self.member = ""
+        self.began = False
+        """The group was told where to start, and has not fetched since."""
+        self.fetched_ns: int | None = None
+        self.stalls: dict[int, Stall] = {}
+        """By offset; those that no commit has passed."""
+        self.waiting: list[int] = []
+        """The same offsets as a heap."""
 
     def run(self) -> None:
         """Fill the partition."""
@@ -64,6 +74,8 @@ class Follow:
         place = self.place
         offset = event.about["offset"]
         place.none |= offset < 0 and place.fetched is None
+        self.began = place.fetched is not None and offset < place.fetched
+        self._passed(offset)
         if offset >= 0:
             self.told = max(self.told, offset)
             if place.start is None and place.fetched is None:
@@ -85,7 +97,10 @@ class Follow:
                 count,
                 event,
                 f"offsets {first:,} to {min(to, place.fetched) - 1:,} were fetched again {why}",
+                before_ns=self.fetched_ns if self.began and not place.placed else None,
             )
+        self.began, self.fetched_ns = False, time_ns
+        self._stalled(first, time_ns, event, who)
         place.fetched = to if place.fetched is None else max(place.fetched, to)
         self.reader = who
         self.away = False
@@ -128,9 +143,28 @@ class Follow:
                 f"{offset:,} was committed, and {what}: {count:,} records may never be read",
             )
         place.committed = offset
+        place.placed.append((time_ns, offset))
+        self._passed(offset)
         if place.end is not None:
             known_end = place.points[-1][3] if place.points else place.end
             place.points.append((time_ns, place.fetched, offset, max(known_end, offset)))
+
+    def _stalled(self, first: int, time_ns: int, event: Event, who: str) -> None:
+        """Count how often records are read from one offset. Reading ahead of the last commit is no
+        progress, for reading comes back to it."""
+        stall = self.stalls.get(first)
+        if stall is None:
+            stall = self.stalls[first] = Stall(first)
+            heappush(self.waiting, first)
+        stall.fetches.append((time_ns, event.number))
+        stall.clients.add(who)
+        if len(stall.fetches) == LEAST_FETCHES:
+            self.place.stalls.append(stall)
+
+    def _passed(self, offset: int) -> None:
+        """The group has got beyond offsets."""
+        while self.waiting and self.waiting[0] < offset:
+            self.stalls.pop(heappop(self.waiting)).over = True
 
     def _tell(
         self,
@@ -141,6 +175,7 @@ class Follow:
         text: str,
         *,
         by_hand: bool = False,
+        before_ns: int | None = None,
     ) -> None:
         place = self.place
         place.happenings.append(
@@ -154,11 +189,6 @@ class Follow:
                 event.number,
                 f"{place.topic}-{place.number}: {text}",
                 by_hand,
+                before_ns,
             )
         )
-
-
-def _moment(event: Event) -> int:
-    """A commit counts when it was sent, a start when it was told."""
-    end: int = event.about["end_ns"]
-    return event.time_ns if event.kind == "commit" else end

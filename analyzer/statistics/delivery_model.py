@@ -96,6 +96,20 @@ class Happening:
     text: str
     by_hand: bool = False
     """By a tool, not by a member."""
+    before_ns: int | None = None
+    """When the group had fetched last, where it read again because it had committed nothing."""
+
+
+@dataclass(slots=True)
+class Stall:
+    """An offset that a group read on from several times, without a commit behind it."""
+
+    offset: int
+    fetches: list[tuple[int, int]] = field(default_factory=list)
+    """(time, number) of those that brought records"""
+    clients: set[str] = field(default_factory=set)
+    over: bool = False
+    """Something behind it was committed at last."""
 
 
 @dataclass(slots=True)
@@ -132,11 +146,23 @@ class Partition:
     last_ns: int | None = None
     end_ns: int | None = None
     dropped: int = 0
+    stalls: list[Stall] = field(default_factory=list)
+    placed: list[tuple[int, int]] = field(default_factory=list)
+    """(time, offset) of commits that succeeded"""
+    begins: list[tuple[int, int]] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    """(time, offset) of the log's beginning and end, whoever was told"""
 
     @property
     def lag(self) -> int | None:
         """Records behind the end: of what is committed, or else of what was fetched."""
-        return lag_of(self.end, self.committed, self.fetched)
+        return lag_of(self.log_end, self.committed, self.fetched)
+
+    @property
+    def log_end(self) -> int | None:
+        """The last that anybody was told of the end; `end` is what its readers were told."""
+        last = self.ends[-1] if self.ends else None
+        return last[1] if last is not None and last[0] > (self.end_ns or 0) else self.end
 
     @property
     def waits_since_ns(self) -> int | None:

@@ -82,6 +82,12 @@ class Member:
     marks: list[Mark] = field(default_factory=list)
 
     @property
+    def gone_ns(self) -> int | None:
+        """When it left, or was heard last."""
+        ends = [mark.end_ns for mark in self.marks]
+        return max((each for each in (*ends, self.last_ns) if each is not None), default=None)
+
+    @property
     def label(self) -> str:
         """What to call it."""
         return self.client_id or self.host or self.id

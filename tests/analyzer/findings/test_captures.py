@@ -42,6 +42,10 @@ TROUBLE = {
     "large-batches": {"large-batches"},
     "leader-moved": {"leader-moved"},
     "left-alone": {"owned-by-none"},
+    "growing-lag-librdkafka": {"lag"},
+    "codec-zstd-java11": {"batch-codec"},
+    "codec-zstd-kafkajs": {"batch-codec"},
+    "commits-lost-java": {"commits-lost"},
     "long-minute": {"commits-lost"},
     "lost-answers": {"unanswered", "batch-twice"},
     "measured": {"telemetry"},
@@ -52,6 +56,7 @@ TROUBLE = {
     "open-transaction": {"transaction-blocks"},
     "other-protocols": {"not-kafka"},
     "out-of-range": {"offset-out-of-range"},
+    "poison-librdkafka": {"reader-stuck"},
     "plain-to-tls": {"plain-to-tls"},
     "security": {
         "http-to-kafka",

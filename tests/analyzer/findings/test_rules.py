@@ -91,6 +91,7 @@ CALM = {
     "rebalance-poll": "slow-rebalance",
     "rebalance-restarts": "consumer-protocol",
     "rebalance-slow": "restless-group",
+    "reader-stuck": "rebalance",
     "redelivered": "commit-storm",
     "request-too-large": "large-batches",
     "sasl-failed": "sasl-old",

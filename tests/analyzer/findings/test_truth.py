@@ -22,12 +22,7 @@ BAD = ("error", "warning")
 MISSED: Final = {
     "advertised-port-java",
     "client-too-old-librdkafka",
-    "codec-zstd-java11",
-    "codec-zstd-kafkajs",
-    "commits-lost-java",
-    "growing-lag-librdkafka",
     "latest-skips-librdkafka",
-    "poison-librdkafka",
     "sasl-expired-aiokafka",
     "share-released-java",
     "topic-deleted-java",

@@ -1,0 +1,126 @@
+"""Groups that read more slowly than others write: from the delivery audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, about_group, audit_of, duration, listed, plural
+from analyzer.statistics.delivery_ends import at
+from analyzer.statistics.delivery_model import Partition
+from analyzer.text import safe
+
+LEAST_POINTS: Final = 4
+"""Positions over time that show a trend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A partition whose lag grows."""
+
+    place: Partition
+    first_ns: int
+    last_ns: int
+    before: int
+    """Records behind the end at first."""
+    now: int
+    read: int
+    written: int
+
+
+class Lag(Detector):
+    """By group."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "lag",
+            "warning",
+            "a group falls behind the end of its partitions",
+            "It reads more slowly than others write: add members (up to one per partition), make "
+            "processing faster, or look for one slow partition. What retention deletes before it "
+            "is read is lost.",
+            brief="group {group} falls behind",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """From one audit of all groups."""
+        by_group: dict[str, list[Growth]] = {}
+        for place in audit_of(view).found:
+            growth = growth_of(place)
+            if growth is not None:
+                by_group.setdefault(place.group, []).append(growth)
+        for group, found in sorted(by_group.items()):
+            yield self._finding(group, found, view)
+
+    def _finding(self, group: str, found: list[Growth], view: View) -> Finding:
+        begin, end = min(each.first_ns for each in found), max(each.last_ns for each in found)
+        places = listed(f"{each.place.topic}-{each.place.number}" for each in found)
+        rates = [
+            f"{sum(getattr(each, name) for each in found) * 1e9 / (end - begin):,.1f}"
+            for name in ("written", "read")
+        ]
+        names = sorted({each.place.topic for each in found})
+        named = [quoted(topic) for topic in names]
+        topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
+        return view.finding(
+            self.rule("lag"),
+            f"group {safe(group)} fell behind from {sum(each.before for each in found):,} to "
+            f"{plural(sum(each.now for each in found), 'record')} within {duration(end - begin)} "
+            f"on {places}: {rates[0]} records/s were written and {rates[1]} read",
+            f"group == {quoted(group)} or (api == Fetch and {topics})",
+            count=len(found),
+            first_ns=begin,
+            last_ns=end,
+            about=about_group(group, (each.place.topic for each in found)),
+        )
+
+
+def growth_of(place: Partition) -> Growth | None:
+    """How the lag of a partition grows; None where it does not, or nobody can tell."""
+    # Between two commits the position seems to stand still: lag is what it is at commits.
+    read = place.placed
+    if len(read) < LEAST_POINTS:
+        read = [(time_ns, to) for time_ns, to, _, _ in place.points if to is not None]
+    ends = place.ends
+    lags = []
+    for time_ns, offset in read:
+        end = at(ends, time_ns)
+        if end is not None:
+            lags.append((time_ns, offset, max(end, offset)))
+    if len(lags) < LEAST_POINTS:
+        return None
+    (first_ns, from_, first_end), (last_ns, to, last_end) = lags[0], lags[-1]
+    now, before, span = last_end - to, first_end - from_, last_ns - first_ns
+    moved, written = max(0, to - from_), last_end - first_end
+    least = limit("lag.many" if span < limit("lag.span") else "lag.records")
+    if span <= 0 or now < least:
+        return None
+    slow = 100 * moved <= limit("lag.share") * written
+    # Records that wait, at the speed at which they are read.
+    behind = now * span >= limit("lag.time") * moved
+    return (
+        Growth(place, first_ns, last_ns, before, now, moved, written)
+        if slow and behind and _rises(lags, first_ns, span)
+        else None
+    )
+
+
+def _rises(lags: list[tuple[int, int, int]], first_ns: int, span: int) -> bool:
+    """Whether the least lag of each third of the time is more than that of the one before: a burst
+    that is read soon after does not count."""
+    least: list[int | None] = [None, None, None]
+    for time_ns, offset, end in lags:
+        third = min(2, 3 * (time_ns - first_ns) // span)
+        known = least[third]
+        least[third] = end - offset if known is None else min(known, end - offset)
+    one, two, three = least
+    if one is None or three is None:
+        return False
+    middle = (one + three) // 2 if two is None else two
+    return one < middle < three and three >= 2 * one

@@ -1,0 +1,164 @@
+"""Groups that read from one offset again and again and get no further: from the delivery audit."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import (
+    View,
+    about_group,
+    all_of,
+    among,
+    audit_of,
+    duration,
+    listed,
+    plural,
+)
+from analyzer.statistics.delivery_ends import at
+from analyzer.statistics.delivery_follow import LEAST_FETCHES
+from analyzer.statistics.delivery_model import Partition, Stall
+from analyzer.text import safe
+
+MOST_CLIENTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A partition that a group does not get on with."""
+
+    place: Partition
+    offset: int
+    times: int
+    """Fetches, or commits of the offset."""
+    first_ns: int
+    last_ns: int
+    numbers: tuple[int, ...] = ()
+    """Of the fetches; empty where the same offset was committed."""
+    over: bool = False
+
+
+class Readers(Detector):
+    """By group."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "reader-stuck",
+            "error",
+            "a group reads from the same offset again and again and makes no progress",
+            "Look at the record there (`kafkascope records INPUT`) and at the log of the "
+            "application: one that fails on a record and starts again gets the same record. Catch "
+            "the error, put the record aside (a dead letter topic) and commit behind it.",
+            brief="group {group} makes no progress",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """From one audit of all groups."""
+        by_group: dict[str, list[Partition]] = {}
+        for place in audit_of(view).found:
+            by_group.setdefault(place.group, []).append(place)
+        for group, places in sorted(by_group.items()):
+            commits = any(place.placed for place in places)
+            found = [
+                stuck
+                for place in places
+                for stuck in (_fetched(place, view, commits=commits) or _committed(place),)
+                if stuck is not None
+            ]
+            if found:
+                found.sort(key=lambda each: (each.over, -each.times, each.first_ns))
+                yield self._finding(group, found, view)
+
+    def _finding(self, group: str, found: list[Stuck], view: View) -> Finding:
+        worst = found[0]
+        place = worst.place
+        who = [each.rpartition("@") for each in sorted(place.readers)[:MOST_CLIENTS]]
+        clients = [view.client(client_id, host) for client_id, _, host in who]
+        took = duration(worst.last_ns - worst.first_ns)
+        where = f"offset {worst.offset:,} of {safe(place.topic)}-{place.number}"
+        if worst.numbers:
+            text = f"{where} was read {worst.times} times within {took} by {listed(clients)}"
+        else:
+            text = f"{where} was committed {worst.times} times within {took} by {listed(clients)}"
+        behind = (place.log_end or 0) - worst.offset
+        if worst.over:
+            text += f"; then group {safe(group)} got beyond it"
+        else:
+            text += f", and group {safe(group)} makes no progress: "
+            text += f"{plural(behind, 'record')} behind it wait" if behind > 0 else "it stays there"
+        if len(found) > 1:
+            others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])
+            text += f" (the same on {others})"
+        numbers = sorted({number for each in found for number in each.numbers})[:100]
+        evidence = all_of("api == Fetch", among("number", numbers))
+        return view.finding(
+            self.rule("reader-stuck"),
+            text,
+            evidence if numbers else f"group == {quoted(group)}",
+            count=sum(each.times for each in found),
+            first_ns=min(each.first_ns for each in found),
+            last_ns=max(each.last_ns for each in found),
+            severity="warning" if worst.over or not worst.numbers else None,
+            number=numbers[0] if numbers else None,
+            about=[
+                *about_group(group, (each.place.topic for each in found)),
+                *(("client", client) for client in clients),
+            ],
+        )
+
+
+def _fetched(place: Partition, view: View, *, commits: bool) -> Stuck | None:
+    """From fetches of one offset. A group that commits nothing reads all again after each restart:
+    it is stuck only where its members leave as soon as they have got the records."""
+    stalls = [each for each in place.stalls if commits or _leaves(place, each, view)]
+    if not stalls:
+        return None
+    stall = min(stalls, key=lambda each: (each.over, each.offset))
+    times = [time_ns for time_ns, _ in stall.fetches]
+    numbers = tuple(number for _, number in stall.fetches)
+    return Stuck(place, stall.offset, len(times), times[0], times[-1], numbers, stall.over)
+
+
+def _leaves(place: Partition, stall: Stall, view: View) -> bool:
+    """Whether members were gone soon after they had got the records, again and again."""
+    story = view.base.groups.story(place.group)
+    if story is None:
+        return False
+    ends = sorted(
+        each.gone_ns
+        for each in story.members
+        if each.gone_ns is not None and f"{each.client_id or ''}@{each.host}" in stall.clients
+    )
+    gone = 0
+    for (time_ns, _), (next_ns, _) in pairwise(stall.fetches):
+        number = bisect_left(ends, time_ns)
+        end = ends[number] if number < len(ends) else next_ns
+        gone += end < next_ns and end - time_ns <= limit("stuck.leaves")
+    return gone >= LEAST_FETCHES - 1
+
+
+def _committed(place: Partition) -> Stuck | None:
+    """From commits of one offset at the end, while the log grows behind it."""
+    if not place.placed or not place.ends or place.waits_since_ns is not None:
+        return None
+    offset = place.placed[-1][1]
+    behind = next((time_ns for time_ns, end in place.ends if end > offset), None)
+    if behind is None:
+        return None
+    times: list[int] = []
+    for time_ns, each in reversed(place.placed):
+        if each != offset or time_ns < behind:
+            break
+        times.append(time_ns)
+    if len(times) < limit("stuck.commits") or times[0] - times[-1] < limit("stuck.time"):
+        return None
+    grown = (at(place.ends, times[0]) or 0) > (at(place.ends, times[-1]) or 0)
+    return Stuck(place, offset, len(times), times[-1], times[0]) if grown else None

@@ -1,0 +1,146 @@
+"""Where logs begin and end over time, as writers, readers and lookups are told."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from analyzer.statistics.mergeable import Measures, Rule
+from analyzer.statistics.model import topic_key
+from analyzer.statistics.moved import moved, whole_batches
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+
+FINEST: Final = 28
+"""The narrowest slot of time is 2^28 ns, about a quarter of a second."""
+MOST_SLOTS: Final = 64
+"""Of a series; when there are more, slots become twice as wide."""
+LATEST: Final = -1
+EARLIEST: Final = -2
+"""Timestamps of ListOffsets that ask for the end and the beginning of a log."""
+
+
+class Series:
+    """The largest offset of each slot of time. The width of slots follows from how long the traffic
+    is, so that the order in which offsets come does not matter."""
+
+    __slots__ = ("_shift", "_slots")
+
+    def __init__(self) -> None:
+        self._shift = FINEST
+        self._slots: dict[int, tuple[int, int]] = {}
+        """Slot -> (offset, minus the time when it was told first)"""
+
+    def add(self, time_ns: int, offset: int) -> None:
+        """An offset that was told."""
+        self._put(time_ns >> self._shift, (offset, -time_ns))
+
+    def _put(self, slot: int, here: tuple[int, int]) -> None:
+        slots = self._slots
+        known = slots.get(slot)
+        if known is None:
+            slots[slot] = here
+            while len(self._slots) > MOST_SLOTS:
+                self._widen()
+        elif here > known:
+            slots[slot] = here
+
+    def _widen(self) -> None:
+        self._shift += 1
+        narrow, self._slots = self._slots, {}
+        for slot, here in narrow.items():
+            self._slots[slot >> 1] = max(here, self._slots.get(slot >> 1, here))
+
+    def merged(self, other: Self) -> Self:
+        """With those of another one."""
+        while self._shift < other._shift:
+            self._widen()
+        for offset, minus_ns in other._slots.values():
+            self.add(-minus_ns, offset)
+        return self
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """(time, offset) in the order of time."""
+        return iter(sorted((-minus_ns, offset) for offset, minus_ns in self._slots.values()))
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON."""
+        return [self._shift, [[slot, *here] for slot, here in sorted(self._slots.items())]]
+
+    @classmethod
+    def load(cls, state: list[Any]) -> Self:
+        """What `dump` gave."""
+        new = cls()
+        new._shift, slots = state
+        new._slots = {slot: (offset, minus_ns) for slot, offset, minus_ns in slots}
+        return new
+
+
+SERIES: Final = {"rule": Rule(Series.merged, lambda value: value.dump(), Series.load)}
+
+
+@dataclass(slots=True)
+class Bounds(Measures):
+    """Of a partition's log."""
+
+    begins: Series = field(default_factory=Series, metadata=SERIES)
+    ends: Series = field(default_factory=Series, metadata=SERIES)
+
+    def see(self, time_ns: int, begin: int, end: int) -> None:
+        """What an answer tells; -1 where it does not."""
+        if begin >= 0:
+            self.begins.add(time_ns, begin)
+        if end >= 0:
+            self.ends.add(time_ns, end)
+
+
+def written(exchange: Exchange) -> Iterator[tuple[str | None, int, int]]:
+    """(topic, partition, end of the log) of the batches that a Produce appended."""
+    for each in moved(exchange):
+        if each.base_offset is None or each.error or not each.records:
+            continue
+        batches = whole_batches(each.records)
+        count = sum(batch.last_offset - batch.base_offset + 1 for batch in batches)
+        if count > 0:
+            yield each.topic, each.partition, each.base_offset + count
+
+
+def listed(
+    asked: dict[str, Any], answer: dict[str, Any] | None
+) -> Iterator[tuple[str | None, int, int, int]]:
+    """(topic, partition, begin or -1, end or -1) of ListOffsets."""
+    if answer is None or asked.get("isolation_level"):
+        return
+    wanted = {
+        (topic_key(topic["name"], None), each["partition_index"]): each["timestamp"]
+        for topic in asked["topics"]
+        for each in topic["partitions"]
+    }
+    for topic in answer["topics"]:
+        named = topic_key(topic["name"], None)
+        for each in topic["partitions"]:
+            number, offset = each["partition_index"], each.get("offset", -1)
+            stamp = wanted.get((named, number))
+            if not each["error_code"] and offset >= 0 and stamp in (LATEST, EARLIEST):
+                bounds = (-1, offset) if stamp == LATEST else (offset, -1)
+                yield named, number, *bounds
+
+
+def at(series: list[tuple[int, int]], time_ns: int) -> int | None:
+    """The offset at a time, on the line between what was told before and after."""
+    place = bisect_left(series, (time_ns, -1))
+    if place == len(series):
+        return series[-1][1] if series else None
+    after_ns, after = series[place]
+    if after_ns == time_ns:
+        return after
+    if place == 0:
+        return None
+    before_ns, before = series[place - 1]
+    return before + (after - before) * (time_ns - before_ns) // (after_ns - before_ns)
