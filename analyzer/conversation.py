@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from analyzer import facts, fetch_sessions, nodes
 from analyzer.detect import HEADER_MISSING, NO_HEADER
@@ -23,7 +23,6 @@ from analyzer.dissection import (
     header_of_cut,
 )
 from analyzer.framing import FrameBuffer, Skipped, Unit
-from analyzer.log_ends import WAITS_FOR_DATA, LogEnds
 from analyzer.model import (
     Exchange,
     Frame,
@@ -39,6 +38,7 @@ from analyzer.phases import STATEFUL, Phases
 from analyzer.resync import RequestSense, ResponseSense
 from analyzer.sasl import is_token
 from analyzer.tampering import notes_of
+from analyzer.waits import Waits
 from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
 from dissectors.errors import DissectError
 from dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
@@ -116,7 +116,7 @@ class Conversation:
         self._closed = [False, False]
         self.phases = Phases()
         self._fetching = fetch_sessions.FetchSessions()
-        self._log_ends = LogEnds()
+        self._waits = Waits()
         self._out: list[Exchange] = []
 
     @property
@@ -412,12 +412,19 @@ class Conversation:
         response: Response | None = None
         decoded: Decoded | None = None
         undecoded = pending.undecoded
-        prompt = False
+        wait_ns = 0
         if answer is not None:
             decoded, more = self._read_answer(pending, answer)
             undecoded += more
-            if decoded is not None and asked is not None:
-                prompt = self._prompt(pending, asked.body, answer, decoded.body)
+            if header is not None and pending.frame is not None:
+                wait_ns = self._waits.answer(
+                    header.api_key,
+                    pending.frame,
+                    None if asked is None else asked.body,
+                    answer,
+                    None if decoded is None else decoded.body,
+                    pending.session,
+                )
             response = Response(answer, None if header is None else header.correlation_id, decoded)
         request = None if pending.frame is None else Request(pending.frame, header, asked)
         notes = pending.notes
@@ -453,19 +460,8 @@ class Conversation:
                 notes,
                 pending.session,
                 self._ended_ns if state == "lost" and reason == self._ended else None,
-                prompt,
+                wait_ns,
             )
-        )
-
-    def _prompt(
-        self, pending: Pending, asked: dict[str, Any], frame: Frame, answer: dict[str, Any]
-    ) -> bool:
-        """Whether a broker had no reason to let a Fetch wait; follows the ends of logs."""
-        key = None if pending.header is None else pending.header.api_key
-        if pending.frame is None or (key not in WAITS_FOR_DATA):
-            return False
-        return self._log_ends.response(
-            asked, pending.frame.first_ns, answer, frame.first_ns, pending.session
         )
 
     def _read_answer(

@@ -148,9 +148,8 @@ class Exchange:
     ended_ns: int | None = None
     """When the connection of a lost request ended, where `reason` says so: the time of the FIN or
     RST, not of packets behind it."""
-    prompt: bool = False
-    """A Fetch or ShareFetch that the broker had no reason to hold back, as far as earlier answers
-    on the connection tell (`analyzer.log_ends`)."""
+    wait_ns: int = 0
+    """The part of the latency that the client asked for (`analyzer.waits`)."""
 
     @property
     def time_ns(self) -> int:

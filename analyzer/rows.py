@@ -15,7 +15,6 @@ from analyzer.facts import Facts, collector
 from analyzer.model import Note, State, Undecoded
 from analyzer.times import iso_ns
 from analyzer.topics import short_id
-from analyzer.waits import WAITING, wait_of
 from dissectors.codes import error_name
 from dissectors.registry import APIS
 
@@ -163,7 +162,7 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         None if answering is None else answering.size + 4,
         latency,
         server,
-        wait_of(exchange) if key in WAITING else 0,
+        exchange.wait_ns,
         facts.throttle_ms,
         exchange.state,
         exchange.reason,

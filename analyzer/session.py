@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.columns import Frames, Kept, Read, Table
 from analyzer.dissection import cut_of, dissect_request, dissect_response, header_of_cut
-from analyzer.log_ends import WAITS_FOR_DATA
 from analyzer.model import Exchange, Frame, Note, Request, Response, Undecoded
 from analyzer.rows import Row, row_of
 from analyzer.session_packing import (
@@ -294,8 +293,7 @@ class Session:
             notes=notes,
             fetch_session=self._fetch_sessions.get(self.dropped + index),
             ended_ns=self._ended.get(self.dropped + index),
-            # What earlier answers of its connection told is in the column of waits.
-            prompt=index < self.filled and key in WAITS_FOR_DATA and not self.waits[index],
+            wait_ns=self.waits[index] if index < self.filled else 0,
         )
 
     def frames(self, index: int) -> tuple[int, ...]:

@@ -1,41 +1,76 @@
-"""The part of a latency that the client asked for: long polls, and groups that form."""
+"""The part of a latency that the client asked for: long polls, groups that form, and requests that
+stand behind those on their connection. Sans-I/O.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.fetch_sessions import FETCH
-from analyzer.log_ends import WAITS_FOR_DATA, is_follower
+from analyzer.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
+    from analyzer.fetch_sessions import FetchSession
+    from analyzer.model import Frame
 
 JOIN_GROUP: Final = 11
 SYNC_GROUP: Final = 14
 
 WAITING: Final = WAITS_FOR_DATA | {JOIN_GROUP, SYNC_GROUP}
-"""Keys of the APIs that wait on purpose."""
+"""Keys of the APIs that wait on purpose: their bodies are needed to know how long."""
 
 
-def wait_of(exchange: Exchange) -> int:
-    """Nanoseconds of deliberate waiting; 0 when there was none or nobody can tell.
+class Waits:
+    """The waits of one connection, answer by answer."""
 
-    JoinGroup and SyncGroup: all the time that the broker took, for it answers when the group is
-    complete. Fetch and ShareFetch: up to max_wait_ms, also when data came in that time: nobody can
-    tell that from waiting for it, unless earlier answers say that the broker had no reason to.
-    """
-    latency, server = exchange.latency_ns, exchange.server_ns
-    if latency is None or server is None or exchange.request is None or exchange.response is None:
-        return 0
-    asked, answer = exchange.request.body, exchange.response.body
-    if asked is None or answer is None or answer.get("error_code"):
-        return 0
-    if exchange.api_key in (JOIN_GROUP, SYNC_GROUP):
-        return max(0, min(server, latency))
-    if exchange.prompt or (exchange.api_key == FETCH and _takes_anything(asked)):
-        return 0
-    most: int = asked["max_wait_ms"] * 1_000_000
-    return max(0, min(latency, most))
+    __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
+
+    def __init__(self) -> None:
+        self._ends = LogEnds()
+        self._sent_ns = 0
+        """When the last request was sent that was answered."""
+        self._answered_ns = 0
+        """When its answer began."""
+        self._until_ns = 0
+        """When the last wait ended."""
+
+    def answer(
+        self,
+        key: int,
+        asking: Frame,
+        asked: dict[str, Any] | None,
+        answering: Frame,
+        answer: dict[str, Any] | None,
+        session: FetchSession | None = None,
+    ) -> int:
+        """Nanoseconds of deliberate waiting for an answer; 0 when there was none or nobody can
+        tell. Answers come in the order in which they were sent.
+
+        A broker serves a connection in order: what stood behind a long poll waited for its end,
+        too, and was taken up when that was answered.
+        """
+        sent = taken = asking.first_ns
+        queued = 0
+        if self._sent_ns <= sent:
+            if sent < self._answered_ns:
+                taken = self._answered_ns
+                queued = max(0, min(self._until_ns, taken, answering.last_ns) - sent)
+            self._sent_ns, self._answered_ns = sent, answering.first_ns
+        if key not in WAITING or asked is None or answer is None:
+            return queued
+        prompt = key in WAITS_FOR_DATA and self._ends.response(
+            asked, sent, answer, answering.first_ns, session
+        )
+        own = 0
+        if answer.get("error_code"):
+            pass
+        elif key not in WAITS_FOR_DATA:
+            own = max(0, answering.first_ns - max(taken, asking.last_ns))
+        elif not (prompt or (key == FETCH and _takes_anything(asked))):
+            own = max(0, min(answering.last_ns - taken, asked["max_wait_ms"] * 1_000_000))
+        if own:
+            self._until_ns = max(self._until_ns, taken + own)
+        return queued + own
 
 
 def _takes_anything(asked: dict[str, Any]) -> bool:

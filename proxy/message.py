@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from analyzer.dissection import api_name
 from analyzer.model import Exchange, Frame, Part, Request, Response
 from analyzer.rows import Row, row_of
+from analyzer.waits import Waits
 from captures.model import Connection
 from dissectors.errors import DissectError
 from dissectors.registry import (
@@ -141,10 +142,12 @@ class Message:
             )
         size = entry.size - 4 if entry.size else self.size
         request = Request(_frame(payload, size, entry.time_ns), header, self.request)
-        response = None
+        response, wait_ns = None, 0
         if self.side != CLIENT:
             frame = _frame(self.payload, self.size, self.now_ns)
             response = Response(frame, entry.correlation_id, self.decoded)
+            # What the connection told before is not kept here: a long poll may have waited.
+            wait_ns = Waits().answer(entry.key, request.frame, request.body, frame, response.body)
         return Exchange(
             number=relay.number,
             id="",
@@ -160,6 +163,7 @@ class Message:
             request=request,
             response=response,
             software=relay.software,
+            wait_ns=wait_ns,
         )
 
     @cached_property

@@ -26,6 +26,7 @@ from analyzer.pipeline.facts import dumped
 from analyzer.pipeline.numbers import exchange_place
 from analyzer.pipeline.schemas import PAIRS
 from analyzer.pipeline.values import place_of
+from analyzer.waits import WAITING
 from captures.model import Connection, Endpoint
 from dissectors.jsonform import loads
 from dissectors.registry import RequestHeader
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from analyzer.model import Side, Undecoded
     from dissectors.registry import Decoded
 
-NEEDED: Final = STATEFUL | fetch_sessions.KEYS | {PRODUCE}
-"""Keys of the APIs that are decoded where the order is known, too: acks and sessions tell what
-follows."""
+NEEDED: Final = STATEFUL | fetch_sessions.KEYS | WAITING | {PRODUCE}
+"""Keys of the APIs that are decoded where the order is known, too: acks, sessions and waits
+tell what follows."""
 MOST_IMPLIED: Final = 1000
 """Partitions of a fetch session that travel with each of its requests."""
 ROWS: Final = 4096
@@ -113,7 +114,7 @@ class Dissection:
         return self._collector.finish()
 
     def _exchange(self, about: Any, asked: bytes | None, answer: bytes | None) -> Exchange:
-        id_, state, ends, side, header, who, notes, frames, session, ended_ns, prompt = about
+        id_, state, ends, side, header, who, notes, frames, session, ended_ns, wait_ns = about
         key, version, correlation_id, client_id, end = header
         api, software, user, mechanism, reason = who
         connection = _connection(ends)
@@ -156,7 +157,7 @@ class Dissection:
             _notes(notes, bodies),
             None if session is None else _session(session),
             ended_ns,
-            prompt,
+            wait_ns,
         )
 
 
@@ -197,7 +198,7 @@ def _about(exchange: Exchange, all_parts: bool) -> list[Any]:
         ],
         None if session is None else _told(session),
         exchange.ended_ns,
-        exchange.prompt,
+        exchange.wait_ns,
     ]
 
 

@@ -19,7 +19,7 @@ from captures.errors import CaptureError
 if TYPE_CHECKING:
     from analyzer.context import Context
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 class OtherState(CaptureError):
@@ -29,7 +29,7 @@ class OtherState(CaptureError):
 @cache
 def classes() -> dict[str, Any]:
     """Name -> class, of all that a state consists of."""
-    from analyzer import fetch_sessions, framing, log_ends, model, pending, phases, resync
+    from analyzer import fetch_sessions, framing, log_ends, model, pending, phases, resync, waits
     from analyzer.conversation import Conversation
     from analyzer.conversations import Undecided
     from analyzer.pipeline.brokers import Watched
@@ -47,7 +47,7 @@ def classes() -> dict[str, Any]:
         *(model.Frame, model.Part, model.Undecoded, model.Note, RequestHeader),
         *(pending.Pending, pending.InFlight, phases.Phases),
         *(fetch_sessions.FetchSessions, fetch_sessions.FetchSession, framing.FrameBuffer),
-        *(log_ends.LogEnds, log_ends.LogEnd),
+        *(log_ends.LogEnds, log_ends.LogEnd, waits.Waits),
         *(resync.Hunt, resync.RequestSense, resync.ResponseSense),
         *(handshake.Handshake, handshake.Records, events.HandshakeResult),
         *(Conversation, Undecided, Watched, Seen),

@@ -137,13 +137,14 @@ FIELDS = {
     "InFlight": "_by_id _bytes _count tokens",
     "Handshake": "_answered _changed _client _finished _modern _records _spoke connection result",
     "Records": "_head _skip lost",
+    "Waits": "_answered_ns _ends _sent_ns _until_ns",
     "Hunt": "_looked _offset _pieces _sense _starts _wanted held surplus",
 }
 
 
 def test_a_change_of_fields_is_a_change_of_the_version() -> None:
     """Change `state.VERSION` with these."""
-    assert state.VERSION == 3
+    assert state.VERSION == 4
     for name, expected in FIELDS.items():
         assert sorted(state.classes()[name].__slots__) == expected.split(), name
 
@@ -154,6 +155,6 @@ def test_states_of_other_versions_are_refused() -> None:
     data = state.dump([1, "two"], Context())
     assert state.load(data, Context()) == [1, "two"]
     with pytest.raises(state.OtherState, match="version 99"):
-        state.load(data.replace(b"[3, ", b"[99, ", 1), Context())
+        state.load(data.replace(b"[4, ", b"[99, ", 1), Context())
     with pytest.raises(state.OtherState):
-        state.load(b'[3, {"k": "o", "c": "Popen", "n": 0, "v": {}}]', Context())
+        state.load(b'[4, {"k": "o", "c": "Popen", "n": 0, "v": {}}]', Context())
