@@ -49,7 +49,7 @@ def compress(codec: int, data: bytes) -> bytes:
     import cramjam
 
     if codec == 2:
-        blocks = [data[at : at + 32768] for at in range(0, len(data), 32768)]
+        blocks = (data[at : at + 32768] for at in range(0, len(data), 32768))
         packed = [bytes(cramjam.snappy.compress_raw(block)) for block in blocks]
         head = _XERIAL + struct.pack(">ii", 1, 1)
         return head + b"".join(struct.pack(">i", len(block)) + block for block in packed)

@@ -72,15 +72,19 @@ def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes
     try:
         body = decompress(batch.codec, whole[HEADER_SIZE:])
         opened = read_records(body, count, batch.base_offset, batch.base_timestamp, None)
+        del body
         if opened.error is not None:
             raise opened.error
     except DissectError:
         packed = STAR * (batch.size - HEADER_SIZE)
     else:
         change = _control if batch.attributes & CONTROL else _plain
-        records = (change(record, keys, names) for record in opened.records)
         base = batch.base_offset, batch.base_timestamp
-        packed = compress(batch.codec, b"".join(encode_record(each, *base) for each in records))
+        left = opened.records[::-1]
+        del opened
+        # Each record goes when it is hidden: they may take a hundred megabytes.
+        hidden = (change(left.pop(), keys, names) for _ in range(len(left)))
+        packed = compress(batch.codec, b"".join(encode_record(each, *base) for each in hidden))
     length = HEADER_SIZE - 12 + len(packed)
     head = whole[:8] + struct.pack(">i", length) + whole[12:HEADER_SIZE]
     written = head + packed

@@ -29,19 +29,24 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _sized(data: bytes | None) -> bytes:
-    return varint(-1) if data is None else varint(len(data)) + data
+def _size_of(data: bytes | None) -> bytes:
+    """What stands before a key or value: its length, -1 of none."""
+    return varint(-1 if data is None else len(data))
 
 
 def encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     """One record of a magic 2 batch, length first."""
-    body = bytearray(b"\0" + varint((record.timestamp or 0) - base_timestamp))
-    body += varint(record.offset - base_offset) + _sized(record.key) + _sized(record.value)
-    body += varint(len(record.headers))
-    for key, value in record.headers:  # in place: there may be millions
-        body += _sized(key.encode("utf-8", "surrogateescape"))
-        body += _sized(value)
-    return varint(len(body)) + body
+    key, value = record.key, record.value
+    head = b"\0" + varint((record.timestamp or 0) - base_timestamp)
+    head += varint(record.offset - base_offset) + _size_of(key)
+    tail = bytearray(varint(len(record.headers)))
+    for name, octets in record.headers:  # in place: there may be millions
+        text = name.encode("utf-8", "surrogateescape")
+        tail += _size_of(text) + text + _size_of(octets)
+        tail += octets or b""
+    # Joined once: a value may be a hundred megabytes.
+    parts = (head, key or b"", _size_of(value), value or b"", tail)
+    return b"".join((varint(sum(map(len, parts))), *parts))
 
 
 def encode_batch(

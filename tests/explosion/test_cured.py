@@ -21,6 +21,7 @@ from dissectors.records import Batch, Header, Record, batches
 from dissectors.tree import Node
 from tests.explosion.inputs import (
     batch_of,
+    bomb,
     fetch,
     record,
     scram_records,
@@ -176,3 +177,18 @@ def test_records_come_some_of_them_at_a_time() -> None:
     pieces = list(records.batch_objects(1, field, batch, made, None, b"\n"))
     assert max(map(len, pieces)) < records.PIECE + 200_000
     assert [loads(line)["offset"] for line in b"".join(pieces).splitlines()] == list(range(50))
+
+
+@pytest.mark.parametrize(
+    "command", [("cut", "--anonymize", "-o", "a.pcapng"), ("fixture", "--redact", "all", "-o", "a")]
+)
+def test_a_very_large_record_is_redacted_in_little_memory(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    # 525 MB: its expanded, hidden and encoded forms stood side by side.
+    path = tmp_path / "in.pcapng"
+    write_capture(path, iter([bomb(2)(110_000_000)]))
+    name, *options, out = command
+    taken = measured([name, path, *options, tmp_path / out])
+    assert taken.code == 0, taken.errors
+    assert taken.megabytes < MEMORY_MB
