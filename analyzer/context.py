@@ -53,6 +53,9 @@ class Context:
         """Connections that are not Kafka's, by what they look like."""
         self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
         """Connections that begin with TLS, the last ones."""
+        self.waiting = 0
+        """Memory that requests without an answer take, at most: answers are not subtracted until
+        it matters (`Conversations`)."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 

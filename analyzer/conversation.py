@@ -33,7 +33,7 @@ from analyzer.model import (
     State,
     Undecoded,
 )
-from analyzer.pending import SASL_TOKEN, InFlight, Pending
+from analyzer.pending import MAX_TOKENS, SASL_TOKEN, InFlight, Pending
 from analyzer.phases import STATEFUL, Phases
 from analyzer.resync import RequestSense, ResponseSense
 from analyzer.sasl import is_token
@@ -181,6 +181,21 @@ class Conversation:
             for pending in self._in_flight.all():
                 self._unanswered(pending)
 
+    @property
+    def held(self) -> int:
+        """Memory that requests without an answer take."""
+        return self._in_flight.held
+
+    def relieve(self) -> list[Exchange]:
+        """Give up the requests that wait: other connections need the memory."""
+        self._give_up(self._in_flight.oldest(0, 0))
+        out, self._out = self._out, []
+        return out
+
+    def _give_up(self, dropped: list[Pending]) -> None:
+        for pending in dropped:
+            self._unanswered(pending, "none was seen while many more requests were sent")
+
     def _unanswered(self, pending: Pending, reason: str = "") -> None:
         """Tell a request that no answer will come to."""
         if not reason and self._hole:
@@ -273,8 +288,9 @@ class Conversation:
         if acks == 0:
             self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
         else:
-            for dropped in self._in_flight.add(header.correlation_id, pending):
-                self._unanswered(dropped, "none was seen while many more requests were sent")
+            before = self._in_flight.held
+            self._give_up(self._in_flight.add(header.correlation_id, pending))
+            self._context.waiting += max(self._in_flight.held - before, 0)
 
     def _opaque(self, frame: Frame) -> None:
         """A frame of the client that is no request."""
@@ -382,6 +398,8 @@ class Conversation:
         pending.software = self.phases.software
         self.phases.saw_token(frame.payload)
         self._in_flight.tokens.append(pending)
+        if len(self._in_flight.tokens) > MAX_TOKENS:
+            self._give_up([self._in_flight.tokens.pop(0)])
 
     def _token_answer(self, frame: Frame) -> None:
         pending = self._in_flight.tokens.pop(0)

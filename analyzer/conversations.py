@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from analyzer import pending
 from analyzer.conversation import Conversation
 from analyzer.detect import TLS, describe, look, look_cut
 from analyzer.framing import FrameBuffer, Unit
@@ -43,6 +44,8 @@ class Conversations:
         """By connection number; a handshake for those that speak TLS, None for those that are over
         or not Kafka."""
         self._over: deque[int] = deque()
+        self._enough = pending.MAX_HELD_IN_ALL
+        """What may wait until it is counted anew."""
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """The exchanges that this event completes."""
@@ -52,6 +55,8 @@ class Conversations:
             told = current.feed(event)
             if type(event) is Closed:
                 self._forget(number, event)
+            if self.context.waiting > self._enough:
+                told += self._relieved()
             return told
         if current is None and number not in self._open:
             current = self._open[number] = Undecided(event.connection, self.context)
@@ -62,6 +67,26 @@ class Conversations:
             self._shake(current, event)
         if isinstance(event, Closed):
             self._forget(number, event)
+        if self.context.waiting > self._enough:
+            out += self._relieved()
+        return out
+
+    def _relieved(self) -> list[Exchange]:
+        """What is given up when the requests that wait on all connections take too much memory:
+        those of the connections that were silent for the longest time."""
+        held = [each for each in self._open.values() if type(each) is Conversation and each.held]
+        total = sum(each.held for each in held)
+        out: list[Exchange] = []
+        if total > pending.MAX_HELD_IN_ALL:
+            held.sort(key=lambda each: each.connection.last_ns)
+            for each in held:
+                total -= each.held
+                out += each.relieve()
+                if total <= pending.MAX_HELD_IN_ALL // 2:
+                    break
+        self.context.waiting = total
+        # So that all are looked at once in many megabytes.
+        self._enough = max(pending.MAX_HELD_IN_ALL, total + pending.MAX_HELD_IN_ALL // 4)
         return out
 
     def _forget(self, number: int, event: Closed) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dissectors.weights import memory_of
+
 if TYPE_CHECKING:
     from analyzer.fetch_sessions import FetchSession
     from analyzer.model import Frame, Note, Undecoded
@@ -14,8 +16,19 @@ MAX_IN_FLIGHT: Final = 100_000
 answers are not in the capture."""
 
 MAX_HELD_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of requests of one connection that may wait: a capture of one direction must not fill the
+"""Memory of requests of one connection that may wait: a capture of one direction must not fill the
 memory."""
+
+MAX_HELD_IN_ALL: Final = 192 * 1024 * 1024
+"""The same of all connections: there may be thousands."""
+
+MAX_TOKENS: Final = 1000
+"""Raw SASL tokens that may wait; each answers the one before it."""
+
+SMALL: Final = 4096
+"""Bytes of a request of which the values are not counted one by one."""
+SMALL_TIMES: Final = 16
+"""What decoding such a one may make of it, as a rule."""
 
 SASL_TOKEN: Final = "SaslToken"
 """What rows of raw tokens are called in place of an API."""
@@ -58,6 +71,18 @@ class Pending:
         self.session: FetchSession | None = None
 
 
+def held_by(pending: Pending) -> int:
+    """Memory that a waiting request takes: its bytes, and the values of its body."""
+    if pending.frame is None:
+        return 0
+    size = len(pending.frame.payload)
+    if pending.decoded is None:
+        return size
+    if size <= SMALL:
+        return size * SMALL_TIMES
+    return size + memory_of(pending.decoded.body)
+
+
 class InFlight:
     """The table of one connection. An id may be there several times: the oldest is answered
     first."""
@@ -77,6 +102,11 @@ class InFlight:
     def __contains__(self, correlation_id: int) -> bool:
         return correlation_id in self._by_id
 
+    @property
+    def held(self) -> int:
+        """Memory that they take."""
+        return self._bytes
+
     def ids(self) -> list[int]:
         """The ids that are waited for, oldest first."""
         return list(self._by_id)
@@ -89,13 +119,16 @@ class InFlight:
         else:
             waiting.append(pending)
         self._count += 1
-        frame = pending.frame
-        if frame is not None:
-            self._bytes += len(frame.payload)
+        self._bytes += held_by(pending)
         if self._count <= MAX_IN_FLIGHT and self._bytes <= MAX_HELD_BYTES:
             return []
+        return self.oldest(1, MAX_HELD_BYTES)
+
+    def oldest(self, least: int, held: int) -> list[Pending]:
+        """Take out the oldest ones until they hold no more than this; `least` of them stay, unless
+        they are too many."""
         dropped: list[Pending] = []
-        while self._count > MAX_IN_FLIGHT or (self._bytes > MAX_HELD_BYTES and self._count > 1):
+        while self._count > MAX_IN_FLIGHT or (self._bytes > held and self._count > least):
             oldest = self.take(next(iter(self._by_id)))
             if oldest is not None:
                 dropped.append(oldest)
@@ -110,9 +143,7 @@ class InFlight:
         if not waiting:
             del self._by_id[correlation_id]
         self._count -= 1
-        frame = pending.frame
-        if frame is not None:
-            self._bytes -= len(frame.payload)
+        self._bytes -= held_by(pending)
         return pending
 
     def before(self, number: int) -> list[Pending]:

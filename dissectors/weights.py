@@ -47,6 +47,24 @@ def weight(wire: Wire) -> int:
             assert_never(wire)
 
 
+def memory_of(value: object) -> int:
+    """Bytes of memory that a decoded value takes, about; without recursion, for bodies may be
+    deep."""
+    total = 0
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            total += 64 + 48 * len(each)
+            left.extend(each.values())
+        elif isinstance(each, list):
+            total += 64 + 8 * len(each)
+            left.extend(each)
+        elif isinstance(each, str | bytes):
+            total += 48 + len(each)
+    return total
+
+
 def too_large(at: int, path: str = "") -> TooLarge:
     """The error of a body beyond `BODY_LIMIT`."""
     reason = f"decoded it would take more than {BODY_LIMIT >> 20} MB of memory"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer import records
+from analyzer import pending, records
 from analyzer.export import full
 from analyzer.fetch_sessions import LISTED
 from analyzer.offline import open_capture
@@ -23,9 +23,12 @@ from tests.explosion.inputs import (
     batch_of,
     bomb,
     fetch,
+    produce,
+    produced_topics,
     record,
     scram_records,
     sessions,
+    tokens,
     write_attack,
     write_capture,
 )
@@ -192,3 +195,47 @@ def test_a_very_large_record_is_redacted_in_little_memory(
     taken = measured([name, path, *options, tmp_path / out])
     assert taken.code == 0, taken.errors
     assert taken.megabytes < MEMORY_MB
+
+
+def test_requests_of_all_connections_that_wait_are_limited(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.pcapng"
+    asked = [produce(1, bytes(10_000))[0]]
+    write_capture(path, iter([asked] * 50))
+
+    def states() -> list[tuple[str, str]]:
+        with open_capture([path]) as capture:
+            told = list(capture.exchanges())
+        assert sorted(each.number for each in told) == list(range(1, 51))
+        return [(each.state, each.reason) for each in sorted(told, key=lambda each: each.number)]
+
+    given_up = ("lost", "none was seen while many more requests were sent")
+    assert given_up not in states()
+    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
+    found = states()
+    first, last = found[:20], found[-10:]
+    assert set(first) == {given_up}
+    assert given_up not in last
+
+
+def test_what_a_waiting_request_makes_of_its_bytes_is_counted(tmp_path: Path) -> None:
+    # 20 MB in requests of 300 KB, each of 50 000 empty topics: bodies that wait took gigabytes.
+    path = tmp_path / "a.pcapng"
+    asked = produced_topics(50_000)[0]
+    write_capture(path, iter([[asked] * 66]))
+    taken = measured(["ls", path])
+    assert taken.code == 0, taken.errors
+    assert taken.megabytes < MEMORY_MB
+
+
+def test_tokens_that_wait_are_limited(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    count = pending.MAX_TOKENS + 5
+    first, answer, *rest = tokens(count)
+    write_capture(path, iter([[first, answer, *(turn for turn in rest if turn[0] == 0)]]))
+    with open_capture([path]) as capture:
+        told = list(capture.exchanges())
+    reasons = [each.reason for each in told if each.api == "SaslToken"]
+    assert len(reasons) == count
+    assert sum("many more requests" in each for each in reasons) == 5
