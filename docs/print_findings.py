@@ -17,7 +17,8 @@ HEAD = """\
 Printed from `analyzer/findings/` by `make docs`; do not edit.
 
     kafkascope check prod.pcapng
-    kafkascope check ci-run.pcapng --fail-on error --ignore breaks-on-upgrade
+    kafkascope check ci-run.pcapng --fail-on error --ignore redelivered
+    kafkascope check prod.pcapng --for 4.1
     kafkascope check prod.pcapng --rule unanswered,late-answer -Y 'client == "orders-svc"'
 
 Each finding is a sentence with numbers, how often and when, a [filter](filter.md) that selects its

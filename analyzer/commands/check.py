@@ -12,7 +12,7 @@ import click
 from analyzer.commands.counting import count
 from analyzer.commands.grid import print_lines
 from analyzer.commands.hosts import hosts_option
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, input_options, known_release
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.findings import RANK, RULES, Cause, Findings
@@ -74,6 +74,13 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
     help="List the rules and leave.",
 )
 @click.option(
+    "--for",
+    "release",
+    metavar="RELEASE",
+    callback=known_release,
+    help="A Kafka release that all clients have to work with: 4.0, 4.1.2.",
+)
+@click.option(
     "--all", "unfolded", is_flag=True, help="Consequences and chats in full, each on its own."
 )
 @hosts_option
@@ -83,6 +90,7 @@ def check(
     fail_on: str,
     only: set[str],
     ignore: set[str],
+    release: str | None,
     unfolded: bool,
     hosts: tuple[Resolved, ...],
 ) -> int:
@@ -94,11 +102,12 @@ def check(
 
     \b
       kafkascope check prod.pcapng
-      kafkascope check ci-run.pcapng --fail-on error --ignore breaks-on-upgrade
+      kafkascope check ci-run.pcapng --fail-on error --ignore redelivered
+      kafkascope check prod.pcapng --for 4.1
       kafkascope check prod.pcapng --json | jq -r 'select(.severity=="error") | .text'
     """
     with Reading(wish) as reading:
-        findings = Findings(only or None, ignore)
+        findings = Findings(only or None, ignore, release=release or "")
         count(reading, findings, watch=not wish.filter_text, hosts=hosts)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)

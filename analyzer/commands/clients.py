@@ -8,7 +8,7 @@ import click
 
 from analyzer.commands.counting import count
 from analyzer.commands.grid import print_lines
-from analyzer.commands.options import Wish, input_options
+from analyzer.commands.options import Wish, input_options, known_release
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.render_times import Times
@@ -22,22 +22,12 @@ BREAKS: Final = Column("breaks_at", "breaks at")
 VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "list"))
 
 
-def _release(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    try:
-        release_key(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return value.strip().removeprefix("v")
-
-
 @click.command()
 @click.option(
     "--for",
     "release",
     metavar="RELEASE",
-    callback=_release,
+    callback=known_release,
     help="Judge by what this Kafka release has: 4.0, 4.0.0, 3.9.1.",
 )
 @click.option("--apis", is_flag=True, help="One line per client and API, with its versions.")

@@ -14,6 +14,7 @@ import click
 from analyzer import render_times
 from analyzer.commands.tables import FORMATS, Format
 from analyzer.filter_saved import spelled
+from dissectors.releases import release_key
 
 KEYLOG: Final = (
     "decryption with a key log is not available: capture a plain listener, "
@@ -21,6 +22,17 @@ KEYLOG: Final = (
 )
 DECODE_AS: Final = re.compile(r"tcp\.port\s*==\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*,\s*(\w+)\Z")
 MAX_PORTS: Final = 65_536
+
+
+def known_release(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The value of an option that names a Kafka release."""
+    if value is None:
+        return None
+    try:
+        release_key(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return value.strip().removeprefix("v")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from analyzer.commands.hosts import hosts_option
-from analyzer.commands.options import Wish, reading_options
+from analyzer.commands.options import Wish, known_release, reading_options
 from analyzer.commands.reading import Reading
 from analyzer.commands.targets import refuse_inputs
 from analyzer.terminal import say
-from dissectors.releases import release_key
 
 if TYPE_CHECKING:
     from captures.model import Resolved
@@ -27,14 +26,6 @@ REDACTED: Final = {
 }
 
 
-def _release(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    try:
-        release_key(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return value.strip().removeprefix("v")
-
-
 @click.command()
 @click.option(
     "--for",
@@ -42,7 +33,7 @@ def _release(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
     metavar="RELEASE",
     default="4.0",
     show_default=True,
-    callback=_release,
+    callback=known_release,
     help="Judge the clients by this Kafka release.",
 )
 @click.option(

@@ -107,7 +107,11 @@ class Addresses(Detector):
             first_ns=line["first"],
             last_ns=line["last"],
             number=line["number"],
-            about=[("broker", safe(line["address"])), ("node", str(line["node"]))],
+            about=[
+                ("broker", safe(line["address"])),
+                ("node", str(line["node"])),
+                *(("client", safe(each)) for each in line["clients"][:MOST_NAMED]),
+            ],
         )
 
     def _stuck(self, view: View) -> Iterator[Finding]:

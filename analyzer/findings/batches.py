@@ -49,6 +49,8 @@ class Batches(Detector):
             "Brokers convert for such clients, which costs CPU and memory, and Kafka 4 does not "
             "serve them: upgrade the client.",
             "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+            brief="{n} exchange in the format before Kafka 0.11|{n} exchanges in the format before "
+            "Kafka 0.11",
         ),
     )
     KEYS = frozenset({PRODUCE, FETCH, 78})

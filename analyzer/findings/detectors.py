@@ -10,6 +10,7 @@ from analyzer.findings.batching import Batching
 from analyzer.findings.codecs import Codecs
 from analyzer.findings.connections import Lives
 from analyzer.findings.consumers import Consumers
+from analyzer.findings.deleted import Deleted
 from analyzer.findings.denied import Denials
 from analyzer.findings.detector import Detector
 from analyzer.findings.errors import ErrorCodes
@@ -24,6 +25,7 @@ from analyzer.findings.resets import Resets
 from analyzer.findings.retries import Retries
 from analyzer.findings.security import Security
 from analyzer.findings.sequences import Sequences
+from analyzer.findings.sessions import Sessions
 from analyzer.findings.sizes import Sizes
 from analyzer.findings.skew import Skew
 from analyzer.findings.slow import Slowness
@@ -44,12 +46,14 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     ErrorCodes,
     Leaders,
     Security,
+    Sessions,
     TlsFailures,
     Readers,
     Consumers,
     Lag,
     Sizes,
     Batching,
+    Deleted,
     Lookups,
     Resets,
     Lives,

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 SECOND: Final = 1_000_000_000
 SOON: Final = 30 * SECOND
 """Clients and groups feel a trouble for that long after it is over: request.timeout.ms."""
+ALL: Final = 1_000_000 * SECOND
+"""For effects that add up from the beginning of a capture."""
 PATIENT: Final = 120 * SECOND
 """delivery.timeout.ms: a producer's batches fail that long after their trouble began."""
 POLL: Final = 600 * SECOND
@@ -62,7 +64,16 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("version-refused",),
-        ("breaks-on-upgrade", "batch-twice", "error-broken", "error-storm", "error-seen", *AGAIN),
+        (
+            "batch-old-format",
+            "batch-twice",
+            "breaks-on-upgrade",
+            "error-broken",
+            "error-seen",
+            "error-storm",
+            "no-api-versions",
+            *AGAIN,
+        ),
         ("client",),
         "the broker closes the connection at a version that it does not have; the client sends "
         "the same again",
@@ -85,6 +96,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("batch-twice", "error-broken", "error-storm", "error-seen", *AGAIN),
         ("client",),
         "who is not let in loses the connection, and tries again",
+    ),
+    Explanation(
+        ("session-expired",),
+        ("batch-twice", "sequence-repeated", "error-seen", "error-storm", *AGAIN),
+        ("client",),
+        "the broker closes the connection of an expired session; the client connects anew and "
+        "sends the request again",
     ),
     Explanation(
         ("request-too-large",),
@@ -135,8 +153,14 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "a request that is sent while the broker closes is lost",
     ),
     Explanation(
+        ("topic-deleted",),
+        ("unknown-topic", "error-broken", "error-storm", "error-seen"),
+        ("topic",),
+        "who uses a topic that is gone asks for it, and tries again",
+    ),
+    Explanation(
         ("denied", "unknown-topic"),
-        ("error-storm", "error-seen", "lookup-storm"),
+        ("error-storm", "error-seen"),
         ("client",),
         "what is refused is asked again, with metadata in between",
     ),
@@ -174,6 +198,14 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("group",),
         "what is not committed is read again after a restart",
         after_ns=PATIENT,
+    ),
+    Explanation(
+        ("denied", "topic-deleted", "unknown-topic"),
+        ("lookup-storm",),
+        ("client",),
+        "what is refused is asked again, with metadata in between; a storm is told from the first "
+        "lookup of its client on",
+        before_ns=ALL,
     ),
     Explanation(
         ("rebalance-poll",),

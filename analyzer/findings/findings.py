@@ -48,7 +48,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 7
+    VERSION: ClassVar[int] = 8
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(
@@ -56,9 +56,12 @@ class Findings:
         only: Collection[str] | None = None,
         ignore: Collection[str] = (),
         beside: Mapping[str, Statistic] | None = None,
+        release: str = "",
     ) -> None:
         """`only` and `ignore`: names of rules; unknown ones are a `KeyError`. `beside`: statistics
-        that somebody else counts, merges and keeps; without them it counts its own."""
+        that somebody else counts, merges and keeps; without them it counts its own. `release`: a
+        Kafka release that clients have to work with."""
+        self.release = release
         for name in (*(only or ()), *ignore):
             RULES[name]
         self.wanted = {name for name in only or RULES if name not in ignore}
@@ -118,7 +121,7 @@ class Findings:
 
     def causes(self, names: TopicNames | None = None) -> list[Cause]:
         """The causes, the worst and earliest first, with what followed from each."""
-        view = View(self.base, names, self.span.first_ns, self.span.last_ns)
+        view = View(self.base, names, self.span.first_ns, self.span.last_ns, self.release)
         (tampered,) = (each for each in self.detectors if isinstance(each, Tampered))
         owned = tampered.owner()
         found = [

@@ -50,6 +50,7 @@ class Lookups(Detector):
             "Create the topic, correct its name, or take it out of the subscription. Topics "
             "hidden by ACLs look the same.",
             "UNKNOWN_TOPIC_OR_PARTITION",
+            brief="{n} answer that {topic} is not there|{n} answers that {topic} is not there",
         ),
         Rule(
             "lookup-storm",

@@ -26,8 +26,18 @@ class Offer(NamedTuple):
 def offered(view: View, client_id: Any, host: Any, api: Any) -> Offer | None:
     """What brokers offered to a client for an API; None when the client did not ask, or the
     capture does not show it."""
+    return offers(view).get((str(client_id or ""), str(host), str(api)))
+
+
+def offers(view: View) -> dict[tuple[str, str, str], Offer]:
+    """All of them, by client id, host and API."""
     known: dict[tuple[str, str, str], Offer] = view.kept("offers", lambda: _all(view))
-    return known.get((str(client_id or ""), str(host), str(api)))
+    return known
+
+
+def first_taken(api: str, first: int) -> int:
+    """The first version that brokers from Kafka 4 on take, where they offer it from `first` on."""
+    return max(first, PRODUCE_OF_4) if api == "Produce" else first
 
 
 def _all(view: View) -> dict[tuple[str, str, str], Offer]:
@@ -35,7 +45,7 @@ def _all(view: View) -> dict[tuple[str, str, str], Offer]:
     for usage in view.base.clients.usages():
         of_4 = usage.offered.get("Fetch", (0, 0))[0] >= FETCH_OF_4
         for api, (first, last) in usage.offered.items():
-            least = PRODUCE_OF_4 if of_4 and api == "Produce" else 0
+            least = first_taken(api, first) if of_4 else first
             key = (usage.identity.client_id or "", usage.identity.host, api)
-            found[key] = Offer(max(first, least), last)
+            found[key] = Offer(least, last)
     return found

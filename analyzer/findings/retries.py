@@ -19,6 +19,7 @@ from analyzer.contents import records_in
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.offers import offered
+from analyzer.findings.sessions import expired_at
 from analyzer.findings.view import View, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import (
@@ -39,16 +40,13 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
 
 PRODUCE: Final = 0
-AUTHENTICATE: Final = 36
 DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})
 """Errors after which a batch may be in the log: UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT,
 NETWORK_EXCEPTION, NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR."""
-MS: Final = 1_000_000
 MAX_BATCHES: Final = 5_000
 """A sample by key: copies of a batch are in it together, or none is."""
 MAX_PARTITIONS: Final = 300
 """Whose answered offsets are kept."""
-MAX_SESSIONS: Final = 5_000
 
 
 @dataclass(slots=True)
@@ -73,14 +71,6 @@ class Appended(Measures):
     events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
 
 
-@dataclass(slots=True)
-class Authenticated(Measures):
-    """A connection with a SASL session."""
-
-    ends: tuple[int, int] | None = most()
-    """(time of the latest answer, when its session ends; 0: never)"""
-
-
 class Retries(Detector):
     """Batches of producers without idempotence."""
 
@@ -95,30 +85,17 @@ class Retries(Detector):
             brief="{n} batch sent twice|{n} batches sent twice",
         ),
     )
-    KEYS = frozenset({PRODUCE, AUTHENTICATE})
+    KEYS = frozenset({PRODUCE})
 
     def prepare(self) -> None:
-        """By batch, by partition, by connection."""
+        """By batch, by partition."""
         self.batches = self.table(Tries, MAX_BATCHES)
         self.logs = self.table(Appended, MAX_PARTITIONS)
-        self.sessions = self.table(Authenticated, MAX_SESSIONS)
 
     def add(self, row: Row, exchange: Exchange) -> None:
-        """Tries, the offsets of those that were appended, and lifetimes of sessions."""
-        if row.api_key == AUTHENTICATE:
-            self._authenticated(row, exchange)
-        elif row.acks != 0:
+        """Tries, and the offsets of those that were appended."""
+        if row.acks != 0:
             self._produced(row, exchange)
-
-    def _authenticated(self, row: Row, exchange: Exchange) -> None:
-        answer = exchange.response.body if exchange.response is not None else None
-        if answer is None or answer["error_code"]:
-            return
-        time_ns = row.time_ns + (row.latency_ns or 0)
-        lifetime = answer.get("session_lifetime_ms") or 0
-        session = self.sessions[(row.client_address, row.broker_address)]
-        here = (time_ns, time_ns + lifetime * MS if lifetime > 0 else 0)
-        session.ends = here if session.ends is None else max(session.ends, here)
 
     def _produced(self, row: Row, exchange: Exchange) -> None:
         who = (row.client_id, host_of(row.client_address))
@@ -185,11 +162,8 @@ class Retries(Detector):
         span = offered(view, *who, "Produce")
         if span is not None and not span.takes(version):
             return True
-        session = self.sessions.get(tuple(place.split(" ")))
-        if session is None or session.ends is None:
-            return False
-        since, until = session.ends
-        return bool(since <= time_ns and 0 < until <= time_ns)
+        client, broker = place.split(" ")
+        return expired_at(view, client, broker, time_ns)
 
 
 def _no_room(time_ns: int, landed: tuple[int, int] | None, log: Appended | None) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.offers import offered
+from analyzer.findings.offers import Offer, first_taken, offered, offers
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
 from analyzer.text import safe
 from analyzer.verdict import breaks_at, verdict_of
 from dissectors import releases
+from dissectors.errors import UnknownApi
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -30,11 +31,11 @@ class Versions(Detector):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             "breaks-on-upgrade",
-            "warning",
+            "note",
             "a client uses API versions that a newer Kafka release removed",
             "Upgrade the client library before the brokers, or the Kafka release that it is set to "
             "(sarama: Config.Version; kafka-python: api_version); `kafkascope clients --for "
-            "RELEASE` lists all reasons.",
+            "RELEASE` lists all reasons. It is a warning when `check --for RELEASE` asks.",
             brief="{client} will break on an upgrade",
         ),
         Rule(
@@ -51,6 +52,7 @@ class Versions(Detector):
             "a client never asks which versions the broker has",
             "A client that does not negotiate sends fixed versions; it breaks when brokers drop "
             "them. Look for a newer library, or for a setting such as api.version.request.",
+            brief="{client} never asks for ApiVersions",
         ),
     )
 
@@ -79,11 +81,13 @@ class Versions(Detector):
         yield from self._refused(view)
 
     def _breaks(self, usage: Usage, view: View) -> Iterator[Finding]:
-        at = breaks_at(usage)
+        at = view.release or breaks_at(usage)
         if not at:
             return
         release = at.partition(",")[0]
         reasons = [r for r in verdict_of(usage, release).reasons if r.word == "breaks"]
+        if not reasons:
+            return
         who, where = _who(usage, view)
         parts = []
         for reason in reasons:
@@ -113,17 +117,32 @@ class Versions(Detector):
             count=count,
             first_ns=usage.total.first_ns,
             last_ns=usage.total.last_ns,
+            severity="warning" if view.release else None,
             about=[("client", who), ("release", release)],
         )
 
     def _refused(self, view: View) -> Iterator[Finding]:
+        served = _served(view)
         for (client_id, host, name, version, how), seen in self.refused.items():
             span = offered(view, client_id, host, name)
+            asked = span is not None
+            if span is None and how == "closed":
+                span = _others(view, name)
             inside = span is not None and span.takes(version)
-            if how == "closed" and (span is None or inside):
-                continue
+            gone = _gone(str(name), version)
+            if how == "closed":
+                # A client that does not ask is told by the end of the connection alone.
+                old = not asked and (str(client_id or ""), host, name, version) not in served
+                if inside or (not asked and not (old and gone)):
+                    continue
             who = view.client(client_id, host)
             has = f"; it takes {span.first} to {span.last}" if span else ""
+            if not has and how == "closed":
+                first = releases.versions_of(str(name), gone)
+                has = f" without a word, as Kafka {gone} and later do"
+                has += (
+                    "" if first is None else f", which take v{first_taken(str(name), first.low)} on"
+                )
             if inside:
                 has += ", so a feature that the request needs is off"
             what = "closed the connection" if how == "closed" else "answered UNSUPPORTED_VERSION"
@@ -154,6 +173,31 @@ class Versions(Detector):
             last_ns=usage.total.last_ns,
             about=[("client", who)],
         )
+
+
+def _served(view: View) -> set[tuple[Any, ...]]:
+    """(client id, host, API, version) that a broker answered."""
+    found = view.base.apis.grouped(("client_id", "host", "api", "version"))
+    return {
+        (str(key["client_id"] or ""), key["host"], key["api"], key["version"])
+        for key, traffic in found
+        if traffic.answered or traffic.no_reply
+    }
+
+
+def _others(view: View, name: Any) -> Offer | None:
+    """What the brokers of the capture offer for an API, when all clients were told the same."""
+    spans = {span for (_, _, api), span in offers(view).items() if api == str(name)}
+    return spans.pop() if len(spans) == 1 else None
+
+
+def _gone(name: str, version: Any) -> str:
+    """The release that dropped a version of an API; empty when all newer ones have it."""
+    try:
+        span = releases.spans(name).get(int(version))
+    except (UnknownApi, TypeError, ValueError):
+        return ""
+    return span.removed if span is not None else ""
 
 
 def _who(usage: Usage, view: View) -> tuple[str, str]:

@@ -73,9 +73,16 @@ class View:
     """Of one moment; made anew for each telling."""
 
     def __init__(
-        self, base: Base, names: TopicNames | None, first_ns: int | None, last_ns: int | None
+        self,
+        base: Base,
+        names: TopicNames | None,
+        first_ns: int | None,
+        last_ns: int | None,
+        release: str = "",
     ) -> None:
+        """`release`: the Kafka release that is asked about; empty for none."""
         self.base = base
+        self.release = release
         self.names = names
         self.first_ns = first_ns
         self.last_ns = last_ns

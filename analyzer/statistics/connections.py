@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 SASL: Final = frozenset({17, 36})
+AUTHENTICATE: Final = 36
 API_VERSIONS: Final = 18
+MS: Final = 1_000_000
 WAITING: Final = frozenset({1, 78, 11, 14})
 """A connection may end while such a request waits, and nothing is lost: Fetch, ShareFetch,
 JoinGroup, SyncGroup."""
@@ -47,6 +49,8 @@ class Wire(Measures):
     client_id: str | None = most()
     software: str | None = most()
     user: str | None = most()
+    session: tuple[int, int] | None = most()
+    """(time of the latest authentication, when its session expires; 0: never), KIP-368."""
     opened_ns: int | None = least()
     last_ns: int | None = most()
     active_ns: int | None = most()
@@ -76,7 +80,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 3
+    VERSION = 4
     KEY = ("connection", "opened", "a")
     UNRANKED = 1
     MEASURES = Wire
@@ -146,6 +150,8 @@ class Connections(ByKey[Wire]):
         wire.failed += bool(row.errors)
         wire.opaque += row.state == "opaque"
         wire.sasl += row.api_key in SASL or row.api == "SaslToken"
+        if row.api_key == AUTHENTICATE:
+            _authenticated(wire, row, exchange)
         wire.work += row.api_key is not None and row.api_key not in (*SASL, API_VERSIONS)
         wire.client_id = max(wire.client_id or "", row.client_id or "") or None
         wire.software = max(wire.software or "", row.software) or None
@@ -210,6 +216,17 @@ class Connections(ByKey[Wire]):
         return sorted(lines, key=lambda line: -line["connections"])
 
 
+def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:
+    """Note how long a SASL session lasts. The broker counts from a moment between request and
+    response."""
+    answer = exchange.response.body if exchange.response is not None else None
+    if answer is None or answer["error_code"]:
+        return
+    lifetime = answer.get("session_lifetime_ms") or 0
+    here = (row.time_ns, row.time_ns + lifetime * MS if lifetime > 0 else 0)
+    wire.session = here if wire.session is None else max(wire.session, here)
+
+
 def _client_line(client: str, lines: list[Line]) -> Line:
     opened = [line["opened"] for line in lines if line["opened"] is not None]
     lives = [line["life"] for line in lines if line["life"] is not None]
@@ -271,6 +288,7 @@ def _line(number: Any, wire: Wire) -> Line:
         "client_id": wire.client_id,
         "software": wire.software,
         "user": wire.user,
+        "session": wire.session,
         "opened": opened,
         "life": None if opened is None or last is None else max(0, last - opened),
         "phase": _phase(wire),

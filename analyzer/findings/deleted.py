@@ -1,0 +1,189 @@
+"""Topics that worked and then were no longer there (question 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.findings.detector import Detector
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import (
+    FEW_EVENTS,
+    NAMES,
+    Event,
+    Events,
+    Measures,
+    Names,
+    few_events,
+    least,
+    most,
+)
+from analyzer.statistics.model import topic_key
+from analyzer.statistics.moved import moved
+from analyzer.text import safe
+from dissectors.codes import error_name
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+METADATA: Final = 3
+DELETE_TOPICS: Final = 20
+SHARE_FETCH: Final = 78
+USES: Final = frozenset({PRODUCE, FETCH, 2, METADATA, 8, 23, 24, 28, SHARE_FETCH})
+"""What clients of a topic ask: also ListOffsets, OffsetCommit, OffsetForLeaderEpoch,
+AddPartitionsToTxn, TxnOffsetCommit."""
+GONE: Final = frozenset({3, 100, 103})
+"""UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID."""
+MAX_TOPICS: Final = 1_000
+MOST_NAMED: Final = 100
+"""Clients that a finding names for those that it explains."""
+
+
+@dataclass(slots=True)
+class Life(Measures):
+    """When a topic was there, as answers tell it."""
+
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+    deleted: tuple[int, str] | None = least()
+    """(time, client) of a DeleteTopics that was done."""
+    users: Names = field(default_factory=Names, metadata=NAMES)
+    """(client id, host) of those who wrote to it or read from it."""
+
+    def works(self, time_ns: int) -> None:
+        """Take note that it was there."""
+        if self.first_ns is None or time_ns < self.first_ns:
+            self.first_ns = time_ns
+        if self.last_ns is None or time_ns > self.last_ns:
+            self.last_ns = time_ns
+
+
+@dataclass(slots=True)
+class Refusals(Measures):
+    """Answers that a topic is not there."""
+
+    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
+
+
+class Deleted(Detector):
+    """When topics worked, and who was told afterwards that they are not there."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "topic-deleted",
+            "error",
+            "a topic that clients use is no longer there",
+            "Somebody deleted it (or hid it by ACLs): make it anew if it is needed, else stop its "
+            "clients. A topic of the same name is another one: its offsets begin at 0, and what "
+            "was committed for the old one is gone. Look for DeleteTopics in the brokers' logs.",
+            "UNKNOWN_TOPIC_OR_PARTITION",
+            brief="topic {topic} is no longer there",
+            subject=("topic",),
+        ),
+    )
+    KEYS = USES | {DELETE_TOPICS}
+
+    def prepare(self) -> None:
+        """By topic."""
+        self.lives = self.table(Life, MAX_TOPICS)
+        self.refused = self.table(Refusals, MAX_TOPICS)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Successful requests about topics, refused ones, and deletions."""
+        if row.latency_ns is None:
+            return
+        end_ns = row.time_ns + row.latency_ns
+        who = (row.client_id or "", host_of(row.client_address))
+        if row.api_key in (PRODUCE, FETCH, SHARE_FETCH):
+            for topic in {each.topic for each in moved(exchange) if not each.error}:
+                life = self.lives[(topic,)]
+                life.works(end_ns)
+                life.users.add(who)
+        elif row.api_key in (METADATA, DELETE_TOPICS):
+            self._told(row, exchange, end_ns)
+        if not row.errors or row.api_key == DELETE_TOPICS:
+            return
+        keys = {topic_key(e.topic, e.topic_id): e.code for e in row.errors if e.code in GONE}
+        for part, (key, code) in enumerate(sorted(keys.items(), key=str)):
+            if key is not None:
+                about = {"client": list(who), "code": code}
+                event = Event(row.time_ns, row.id, part, row.number, "gone", about)
+                self.refused[(key,)].events.add(event)
+
+    def _told(self, row: Row, exchange: Exchange, end_ns: int) -> None:
+        """What Metadata and DeleteTopics say of topics."""
+        answer = exchange.response.body if exchange.response is not None else None
+        asked = row.api_key == METADATA
+        for each in (answer or {}).get("topics" if asked else "responses", ()):
+            key = topic_key(each["name"], each.get("topic_id"))
+            if each["error_code"] or key is None:
+                continue
+            life = self.lives[(key,)]
+            if asked:
+                life.works(end_ns)
+            else:
+                here = (end_ns, row.client_id or "")
+                life.deleted = min(life.deleted or here, here)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By topic."""
+        lives: dict[str, Life] = {}
+        refused: dict[str, tuple[Any, Refusals]] = {}
+        for (key,), life in self.lives.items():
+            lives.setdefault(view.topic(key), Life()).merge(life)
+        for (key,), each in self.refused.items():
+            name = view.topic(key)
+            _, sum_ = refused.get(name, (None, Refusals()))
+            sum_.merge(each)
+            refused[name] = key, sum_
+        for name, (key, refusals) in refused.items():
+            if name in lives:
+                yield from self._gone(name, key, lives[name], refusals, view)
+
+    def _gone(
+        self, name: str, key: Any, life: Life, refusals: Refusals, view: View
+    ) -> Iterator[Finding]:
+        since = life.deleted[0] if life.deleted is not None else life.last_ns
+        if since is None or life.first_ns is None or life.first_ns > since:
+            return
+        after = [event for event in refusals.events if event.time_ns > since]
+        users = {tuple(event.about["client"]) for event in after} & set(life.users)
+        if not users:
+            return
+        first, last = after[0].time_ns, after[-1].time_ns
+        few = len(after) < limit("deleted.count") or last - first < limit("deleted.span")
+        if few and life.deleted is None:
+            return
+        clients = sorted({view.client(*event.about["client"]) for event in after})
+        codes = sorted({int(event.about["code"]) for event in after})
+        was = (
+            f"was deleted by {safe(life.deleted[1]) or 'a client'}"
+            if life.deleted is not None
+            else f"is no longer there after it had worked for {duration(since - life.first_ns)}"
+        )
+        yield view.finding(
+            self.rule("topic-deleted"),
+            f"topic {name} {was}: {plural(len(after), 'request')} of {listed(clients)} got "
+            f"{listed(map(error_name, codes))}",
+            all_of(
+                f"error in {{{', '.join(map(str, codes))}}}",
+                view.of_topic(key),
+                f"number >= {min(event.number for event in after)}",
+            ),
+            count=len(after),
+            first_ns=first,
+            last_ns=last,
+            number=after[0].number,
+            severity="note" if few else None,
+            about=[
+                ("topic", name),
+                *(("client", each) for each in clients[:MOST_NAMED]),
+            ],
+        )

@@ -1,0 +1,91 @@
+"""SASL sessions that expired because the client did not authenticate again (KIP-368)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from analyzer.findings.detector import Detector
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, among, duration, listed, plural
+from analyzer.identity import host_of
+from analyzer.statistics.model import Line
+from analyzer.text import safe
+
+MOST_NAMED: Final = 100
+
+
+class Sessions(Detector):
+    """From the statistic of connections."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "session-expired",
+            "warning",
+            "a broker closed connections because their SASL session had expired",
+            "The broker limits sessions (connections.max.reauth.ms, or the lifetime of the token), "
+            "and the client does not authenticate again in time: use a library that does (KIP-368; "
+            "Java clients from 2.2 on), refresh its token sooner, or raise the limit. Requests at "
+            "that moment are lost, and sent again.",
+            "SASL_AUTHENTICATION_FAILED",
+        ),
+    )
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client."""
+        found: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        for line in view.lines():
+            if _expired(line):
+                host = host_of(line["client_address"])
+                found[line["client_id"] or "", host].append(line)
+        for (client_id, host), lines in sorted(found.items()):
+            who = view.client(client_id, host)
+            lasted = min(line["session"][1] - line["session"][0] for line in lines)
+            brokers = sorted({safe(line["broker_address"]) for line in lines})
+            users = sorted({safe(line["user"]) for line in lines if line["user"]})
+            user = f" (user {listed(users, 2)})" if users else ""
+            lost = sum(line["unanswered"] for line in lines)
+            conns = among("conn", [line["connection"] for line in lines][:MOST_NAMED])
+            yield view.finding(
+                self.rule("session-expired"),
+                f"{listed(brokers)} closed {plural(len(lines), 'connection')} of {who}{user} at "
+                f"the first request after the SASL session had expired: it lasts "
+                f"{duration(lasted)}, and the client did not authenticate again "
+                f"({plural(lost, 'request')} lost)",
+                all_of(conns, "lost"),
+                count=len(lines),
+                first_ns=min(line["waiting"] for line in lines),
+                last_ns=max(line["waiting"] for line in lines),
+                about=[
+                    ("client", who),
+                    *(("user", each) for each in users[:MOST_NAMED]),
+                    *(("broker", each) for each in brokers[:MOST_NAMED]),
+                ],
+            )
+
+
+def expired_at(view: View, client: str, broker: str, time_ns: int) -> bool:
+    """Whether the SASL session of a connection, by its addresses, had expired at a time, so that
+    the broker closed it instead of handling the request."""
+    sessions: dict[tuple[str, str], list[tuple[int, int]]] = view.kept(
+        "sessions", lambda: _sessions(view)
+    )
+    begun = [each for each in sessions.get((client, broker), ()) if each[0] <= time_ns]
+    return bool(begun) and 0 < max(begun)[1] <= time_ns
+
+
+def _sessions(view: View) -> dict[tuple[str, str], list[tuple[int, int]]]:
+    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for line in view.lines():
+        if line["session"] is not None:
+            found[line["client_address"], line["broker_address"]].append(line["session"])
+    return found
+
+
+def _expired(line: Line) -> bool:
+    """Whether the broker ended the connection at a request after the end of its session."""
+    if line["session"] is None or not line["end"].startswith("broker"):
+        return False
+    _, until = line["session"]
+    return bool(line["waiting"] is not None and 0 < until <= line["waiting"])

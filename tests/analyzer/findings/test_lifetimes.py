@@ -1,0 +1,103 @@
+"""What ends: SASL sessions that expire, topics that are deleted; and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer.findings import Finding
+from tests.analyzer.findings.test_handmade import SECOND, found
+from tests.analyzer.wire import MS, Wire, request, response
+
+# --- sessions -----------------------------------------------------------------------------------
+
+
+def authenticating(wire: Wire, number: int, lifetime_ms: int) -> None:
+    wire.client(request("SaslHandshake", 1, number, mechanism="PLAIN"))
+    wire.broker(response("SaslHandshake", 1, number, mechanisms=["PLAIN"]))
+    wire.client(request("SaslAuthenticate", 1, number + 1, auth_bytes=b"\0alice\0secret"))
+    wire.broker(response("SaslAuthenticate", 1, number + 1, session_lifetime_ms=lifetime_ms))
+
+
+def session(rest_ns: int, *, lifetime_ms: int = 4000, again: bool = False) -> Finding | None:
+    """A client that works, rests, and whose next request the broker answers by closing."""
+    wire = Wire()
+    authenticating(wire, 1, lifetime_ms)
+    wire.client(request("Metadata", 8, 3)).broker(response("Metadata", 8, 3))
+    wire.time_ns += rest_ns
+    if again:
+        authenticating(wire, 4, lifetime_ms)
+    wire.client(request("Metadata", 8, 6)).close("broker")
+    return found([wire]).get("session-expired")
+
+
+def test_a_session_that_expired() -> None:
+    finding = session(5 * SECOND)
+    assert finding is not None
+    assert "it lasts 4.0 s, and the client did not authenticate again" in finding.text
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [
+        session(3 * SECOND),
+        session(5 * SECOND, lifetime_ms=0),
+        session(5 * SECOND, again=True),
+    ],
+    ids=["closed before", "no limit", "authenticated again"],
+)
+def test_sessions_that_had_not_expired(finding: Finding | None) -> None:
+    assert finding is None
+
+
+# --- topics -------------------------------------------------------------------------------------
+
+
+def produced(wire: Wire, number: int, error: int) -> None:
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": None}]}]
+    offsets = {"base_offset": 7, "log_append_time_ms": -1, "log_start_offset": 0}
+    answers = [{"index": 0, "error_code": error, **offsets}]
+    wire.client(request("Produce", 7, number, acks=-1, topic_data=data))
+    responses = [{"name": "t", "partition_responses": answers}]
+    wire.broker(response("Produce", 7, number, responses=responses))
+
+
+def topic(
+    refused: int, every_ns: int = SECOND, *, deleted: bool = False, works_again: bool = False
+) -> Finding | None:
+    wire = Wire()
+    produced(wire, 1, 0)
+    if deleted:
+        wire.client(request("DeleteTopics", 4, 2, "admin", topic_names=["t"]))
+        wire.broker(response("DeleteTopics", 4, 2, responses=[{"name": "t", "error_code": 0}]))
+    for number in range(3, 3 + refused):
+        wire.time_ns += every_ns
+        produced(wire, number, 3)
+    if works_again:
+        produced(wire, 900, 0)
+    return found([wire]).get("topic-deleted")
+
+
+def test_a_topic_that_is_no_longer_there() -> None:
+    finding = topic(3)
+    assert finding is not None
+    assert finding.severity == "error"
+    assert "topic t is no longer there" in finding.text
+    assert ("topic", "t") in finding.entities
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [topic(2), topic(9, 100 * MS), topic(9, works_again=True)],
+    ids=["told twice", "for a moment", "it is there again"],
+)
+def test_topics_that_are_there(finding: Finding | None) -> None:
+    assert finding is None
+
+
+def test_a_deletion_that_is_seen() -> None:
+    finding = topic(9, deleted=True)
+    assert finding is not None
+    assert (finding.severity, "was deleted by" in finding.text) == ("error", True)
+    short = topic(1, deleted=True)
+    assert short is not None
+    assert short.severity == "note"
