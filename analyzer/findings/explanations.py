@@ -140,6 +140,37 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "a group whose coordinator or members lose their broker forms again",
     ),
     Explanation(
+        ("broker-down",),
+        ("broker-paused",),
+        ("client",),
+        "leaders wait for followers that are down before they answer",
+        after_ns=PATIENT,
+    ),
+    Explanation(
+        ("broker-paused",),
+        (
+            "batch-twice",
+            "error-broken",
+            "error-seen",
+            "error-storm",
+            "leader-moved",
+            "sequence-repeated",
+            "slow-answers",
+            "transaction-aborted",
+            *AGAIN,
+        ),
+        ("client",),
+        "requests to a broker that stands still time out and are sent again, also at leaders that "
+        "wait for it as a follower",
+        before_ns=5 * SECOND,
+    ),
+    Explanation(
+        ("broker-paused",),
+        (*GROUP, "rebalance-poll"),
+        ("client",),
+        "heartbeats to a broker that stands still are not heard, or not answered",
+    ),
+    Explanation(
         ("silent-drop",),
         ("network-loss", "batch-twice", "slow-answers", *AGAIN),
         ("client",),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -11,10 +12,13 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, plural
+from analyzer.findings.pauses import GIVEN_UP, MINUTE, Answers, Pause, Waiting, pauses, together
+from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.identity import host_of
+from analyzer.statistics.connections import WAITING
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, total
 from analyzer.tampering import deeds_of
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -25,6 +29,10 @@ GROUPS: Final = frozenset({11, 14})
 IN_FLIGHT: Final = 8
 """Long polls that may be under way on a connection: clients have one."""
 MS: Final = 1_000_000
+MAX_MINUTES: Final = 20_000
+"""Minutes of brokers: more than a day of ten of them."""
+MOST_NAMED: Final = 100
+MOST_IN_FILTER: Final = 200
 FAR: Final = 20_000_000
 """A handshake of 20 ms is another site."""
 
@@ -61,6 +69,17 @@ class Slowness(Detector):
             brief="{n} slow response|{n} slow responses",
         ),
         Rule(
+            "broker-paused",
+            "warning",
+            "a broker answered nobody for more than a second, and then all at once",
+            "Its process or machine stood still (garbage collection, a stopped or migrated virtual "
+            "machine, a disk that hangs), or the network to it did: look into its logs of garbage "
+            "collection and of the system at that time. With acks=all its followers' leaders wait "
+            "for it, too.",
+            "REQUEST_TIMED_OUT",
+            subject=("broker",),
+        ),
+        Rule(
             "network-far",
             "note",
             "the network alone takes long",
@@ -74,12 +93,17 @@ class Slowness(Detector):
         """By API, client and broker; by connection."""
         self.slow = self.table(Slow, 2_000)
         self.polls = self.table(Polls, 2_000, unranked=1)
+        self.answers = self.table(Answers, MAX_MINUTES)
+        self.given_up = self.table(Slow, 300)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Slow ones only."""
         latency, excess = row.latency_ns, row.excess_ns
         if latency is None or excess is None:
+            self._give_up(row, exchange)
             return
+        end_ns = row.time_ns + latency
+        self.answers[(row.broker_address, end_ns // MINUTE)].at(end_ns)
         touched = bool(row.notes) and bool(deeds_of(row.notes))
         if latency < limit("slow.excess") and not row.throttle_ms:
             return
@@ -102,6 +126,19 @@ class Slowness(Detector):
         about = {"latency": latency, "excess": excess, "connection": connection}
         slow.events.add(Event(row.time_ns, row.id, 0, row.number, "slow", about))
 
+    def _give_up(self, row: Row, exchange: Exchange) -> None:
+        """Requests whose connection the client closed after a second and more."""
+        ended_ns = exchange.ended_ns
+        if row.state != "lost" or ended_ns is None or row.api_key in WAITING:
+            return
+        if row.reason.endswith("by the client") and ended_ns - row.time_ns >= limit("slow.excess"):
+            connection = [row.connection, exchange.connection.first_ns]
+            about = {"latency": ended_ns - row.time_ns, "connection": connection}
+            who = (row.client_id, host_of(row.client_address), row.broker_address)
+            slow = self.given_up[who]
+            slow.count += 1
+            slow.events.add(Event(row.time_ns, row.id, 0, row.number, GIVEN_UP, about))
+
     def told(self, view: View) -> Iterator[Finding]:
         """By API, client and broker."""
         usual = {
@@ -109,11 +146,15 @@ class Slowness(Detector):
             for key, times in view.base.latency.grouped(("api", "client_id", "host", "broker"))
         }
         polls = {key: list(each.events) for key, each in self.polls.items()}
+        waiting: dict[str, list[Waiting]] = defaultdict(list)
+        for (client_id, host, broker), given_up in self.given_up.items():
+            waiting[str(broker)] += _waiting((client_id, host), given_up.events)
         for (api, client_id, host, broker), slow in self.slow.items():
             times = usual.get((api, client_id, host, broker))
             events = list(slow.events)
             found = [event for event in events if not _behind(event, polls)]
             count = slow.count - (len(events) - len(found))
+            waiting[str(broker)] += _waiting((client_id, host), found)
             if not found or times is None:
                 continue
             who = view.client(client_id, host)
@@ -141,7 +182,56 @@ class Slowness(Detector):
                 severity="note" if few or view.is_broker(client_id, host) else None,
                 about=[("client", who), ("api", str(api)), ("broker", str(broker))],
             )
+        yield from self._paused(waiting, view)
         yield from self._far(view)
+
+    def _paused(self, waiting: dict[str, list[Waiting]], view: View) -> Iterator[Finding]:
+        def answers(broker: str) -> Callable[[int], int | None]:
+            full = self.answers.others is not None
+
+            def of_minute(minute: int) -> int | None:
+                found = self.answers.get((broker, minute))
+                return found.slots if found is not None else None if full else 0
+
+            return of_minute
+
+        each = [
+            pause
+            for broker, requests in sorted(waiting.items())
+            for pause in pauses(broker, requests, answers(broker))
+        ]
+        for group in together(each):
+            yield self._pause(group, waiting, view)
+
+    def _pause(self, group: list[Pause], waiting: dict[str, list[Waiting]], view: View) -> Finding:
+        begin, end = min(each.begin_ns for each in group), max(each.end_ns for each in group)
+        requests = [each for pause in group for each in pause.requests]
+        brokers = [safe(pause.broker) for pause in group]
+        mine = sorted({view.client(*each.who) for each in requests})
+        # Others wait at other brokers: for followers that stand still.
+        hit = {
+            view.client(*each.who)
+            for several in waiting.values()
+            for each in several
+            if each.event.time_ns < end and each.end_ns > begin
+        }
+        stood = duration(max(pause.end_ns - pause.begin_ns for pause in group))
+        first = min(requests, key=lambda each: (each.event.time_ns, each.event.number))
+        numbers = sorted(each.event.number for each in requests)[:MOST_IN_FILTER]
+        return view.finding(
+            self.rule("broker-paused"),
+            f"{listed(brokers)} answered nobody for {stood}, and then all at once: "
+            f"{plural(len(requests), 'request')} of {listed(mine)} waited",
+            among("number", numbers),
+            count=len(requests),
+            first_ns=begin,
+            last_ns=end,
+            number=first.event.number,
+            about=[
+                *(("broker", each) for each in brokers[:MOST_NAMED]),
+                *(("client", each) for each in sorted(hit)[:MOST_NAMED]),
+            ],
+        )
 
     def _far(self, view: View) -> Iterator[Finding]:
         for key, times in view.base.latency.grouped(("client_id", "host", "broker")):
@@ -162,6 +252,10 @@ class Slowness(Detector):
                 last_ns=view.last_ns,
                 about=[("client", who), ("broker", str(key["broker"]))],
             )
+
+
+def _waiting(who: tuple[Any, Any], events: Iterable[Event]) -> list[Waiting]:
+    return [Waiting(who, each, each.time_ns + int(each.about["latency"])) for each in events]
 
 
 def _behind(event: Event, polls: dict[Any, list[Event]]) -> bool:

@@ -183,7 +183,10 @@ class Unanswered(Detector):
                     first_ns=late.answer[0],
                     last_ns=late.answer[0],
                     number=late.answer[1],
-                    about=[("connection", str(number))],
+                    about=[
+                        ("client", view.client(*late.client)),
+                        ("connection", str(number)),
+                    ],
                 )
 
 

@@ -63,6 +63,11 @@ def total() -> Any:
     return field(default=0, metadata={"rule": Rule(lambda a, b: a + b)})
 
 
+def bits() -> Any:
+    """A field that keeps all bits that are set in any value."""
+    return field(default=0, metadata={"rule": Rule(lambda a, b: a | b)})
+
+
 def least() -> Any:
     """A field that keeps the smallest value; None when there was none."""
     return field(default=None, metadata={"rule": Rule(_least, _plain, _tupled)})
@@ -95,7 +100,7 @@ def _rules(kind: Any) -> tuple[tuple[str, Rule], ...]:
 
 @dataclass(slots=True)
 class Measures:
-    """Base of a dataclass whose fields are made by `total`, `least`, `most`, or have one of
+    """Base of a dataclass whose fields are made by `total`, `bits`, `least`, `most`, or have one of
     `HISTOGRAM`, `NAMES`, `MANY_NAMES`, `EVENTS`, `FEW_EVENTS` as metadata."""
 
     def merge(self, other: Self) -> None:

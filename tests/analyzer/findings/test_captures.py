@@ -79,7 +79,7 @@ TROUBLE = {
     "slow-reads": {"slow-answers"},
     "slow-rebalance": {"rebalance-slow"},
     "stale-leader": {"stale-leader"},
-    "stopped-broker": {"late-answer", "slow-answers"},
+    "stopped-broker": {"broker-paused", "late-answer", "slow-answers"},
     "throttled": {"throttled"},
     "tiny-batches": {"tiny-batches"},
     "tls-expired-java": {"tls-failed"},

@@ -47,6 +47,7 @@ CALM = {
     "batch-twice": "forgotten-producer",
     "breaks-on-upgrade": "librdkafka",
     "broker-down": "advertised-port-java",
+    "broker-paused": "slow-reads",
     "capture-gaps": "lost-answers",
     "capture-midstream": "healthy",
     "apiversions-loop": "client-per-message-librdkafka",

@@ -1,0 +1,57 @@
+"""Brokers that answer nobody for a while, and requests that are slow beside others that are not."""
+
+from __future__ import annotations
+
+from analyzer.findings import Finding
+from tests.analyzer.findings.test_handmade import SECOND, found
+from tests.analyzer.wire import MS, Wire, request, response
+
+
+def asks(wire: Wire, number: int, at_ns: int, until_ns: int) -> None:
+    wire.time_ns = at_ns
+    wire.client(request("Metadata", 8, number, f"app-{wire.connection.number}"))
+    wire.time_ns = until_ns
+    wire.broker(response("Metadata", 8, number))
+
+
+def paused(*spans: tuple[int, int]) -> Finding | None:
+    """One connection for each span of a request, in milliseconds."""
+    wires = []
+    for number, (begin, end) in enumerate(spans, 1):
+        wire = Wire(number=number)
+        wire.connection.a = wire.connection.a._replace(port=50_000 + number)
+        start = wire.time_ns
+        asks(wire, 1, start, start + MS)
+        asks(wire, 2, start + begin * MS, start + end * MS)
+        wires.append(wire)
+    return found(wires).get("broker-paused")
+
+
+def test_several_wait_for_the_same_moment() -> None:
+    finding = paused((1000, 4000), (1500, 4010), (2000, 4020))
+    assert finding is not None
+    assert "answered nobody for 3.0 s, and then all at once: 3 requests" in finding.text
+    assert {name for kind, name in finding.entities if kind == "client"} == {
+        "app-1",
+        "app-2",
+        "app-3",
+    }
+    assert finding.last_ns is not None
+    assert finding.first_ns is not None
+    assert abs(finding.last_ns - finding.first_ns - 3 * SECOND) < SECOND // 10
+
+
+def test_a_broker_that_answers_others_meanwhile() -> None:
+    assert paused((1000, 4000), (1500, 4010), (2500, 2510), (3300, 3310)) is None
+
+
+def test_one_connection_alone_says_nothing_about_a_broker() -> None:
+    assert paused((1000, 4000)) is None
+
+
+def test_less_than_a_second_is_not_felt() -> None:
+    assert paused((1000, 1900), (1100, 1910)) is None
+
+
+def test_requests_that_are_answered_one_after_the_other() -> None:
+    assert paused((1000, 2500), (2600, 4100)) is None
