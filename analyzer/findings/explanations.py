@@ -153,7 +153,6 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
             "error-broken",
             "error-seen",
             "error-storm",
-            "leader-moved",
             "sequence-repeated",
             "slow-answers",
             "transaction-aborted",
@@ -163,6 +162,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "requests to a broker that stands still time out and are sent again, also at leaders that "
         "wait for it as a follower",
         before_ns=5 * SECOND,
+    ),
+    Explanation(
+        ("broker-paused",),
+        ("leader-moved",),
+        ("client",),
+        "a broker that stands still for too long loses its partitions to others",
+        after_ns=2 * SECOND,
     ),
     Explanation(
         ("broker-paused",),

@@ -77,6 +77,7 @@ class Slowness(Detector):
             "collection and of the system at that time. With acks=all its followers' leaders wait "
             "for it, too.",
             "REQUEST_TIMED_OUT",
+            brief="a broker that answered nobody for a while",
             subject=("broker",),
         ),
         Rule(
