@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
 
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
+MOST_NAMED: Final = 100
+MOST_PARTS: Final = 6
+"""Of a sentence: APIs and errors."""
+TOPIC: Final = 29
+GROUP: Final = 30
 CLUSTER: Final = 31
 """CLUSTER_AUTHORIZATION_FAILED."""
 IDEMPOTENT: Final = (
@@ -69,6 +74,7 @@ class Denials(Detector):
             "a client may not do what it tries",
             "Grant it with kafka-acls.sh (READ on topic and group to consume, WRITE on the topic "
             "to produce; both include DESCRIBE), or correct the name or the user.",
+            subject=("client",),
         ),
         Rule(
             "telemetry",
@@ -81,7 +87,8 @@ class Denials(Detector):
     KEYS = None
 
     def prepare(self) -> None:
-        """By error, API and client."""
+        """By client; by error, API and client."""
+        self.clients = self.table(Seen, 2_000)
         self.denied = self.table(Denied, 2_000)
         self.pushed = self.table(Pushed, 2_000)
 
@@ -93,8 +100,11 @@ class Denials(Detector):
             pushed.bytes += row.request_bytes or 0
             pushed.failed += any(error.code != NEW_SUBSCRIPTION for error in row.errors)
             return
-        for code in {error.code for error in row.errors if error.code in DENIALS}:
-            host = host_of(row.client_address)
+        codes = {error.code for error in row.errors if error.code in DENIALS}
+        host = host_of(row.client_address)
+        if codes:
+            self.clients[(row.client_id, host)].see(row)
+        for code in codes:
             denied = self.denied[(code, row.api, row.client_id, host)]
             denied.see(row)
             denied.users.add(row.user or "unknown")
@@ -105,21 +115,14 @@ class Denials(Detector):
                     denied.places.add(place)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client."""
+        """By client: all that it was denied is one trouble."""
+        by_client: dict[tuple[Any, Any], list[tuple[int, str, Denied]]] = {}
         for (code, api, client_id, host), denied in self.denied.items():
-            who, told = view.client(client_id, host), error_name(int(str(code)))
-            named = sorted(map(view.topic, denied.places))
-            places = f" on {listed(named)}" if named else ""
-            yield view.finding(
-                self.rule("denied"),
-                f"{plural(denied.count, f'{api} request')} of {who} "
-                f"(user {safe(listed(denied.users, 2))}){places} got {told}",
-                all_of(view.of_client(client_id, host), f"api == {api} and error == {code}"),
-                denied,
-                advice=_advice(int(str(code)), str(api)),
-                link=told,
-                about=[("client", who), ("error", told)],
-            )
+            by_client.setdefault((client_id, host), []).append((int(str(code)), str(api), denied))
+        for client, parts in by_client.items():
+            seen = self.clients.get(client)
+            if seen is not None:
+                yield self._denied(client, seen, parts, view)
         for (client_id, host), pushed in self.pushed.items():
             who = view.client(client_id, host)
             were = "was" if pushed.failed == 1 else "were"
@@ -133,6 +136,50 @@ class Denials(Detector):
                 severity="note" if pushed.failed else None,
                 about=[("client", who)],
             )
+
+    def _denied(
+        self,
+        client: tuple[Any, Any],
+        seen: Seen,
+        parts: list[tuple[int, str, Denied]],
+        view: View,
+    ) -> Finding:
+        who = view.client(*client)
+        users = sorted({user for _, _, denied in parts for user in denied.users})
+        told: list[str] = []
+        topics: set[str] = set()
+        groups: set[str] = set()
+        for code, api, denied in parts:
+            named = sorted(map(view.topic, denied.places))
+            places = f" on {listed(named)}" if named else ""
+            told.append(f"{plural(denied.count, f'{api} request')}{places} got {error_name(code)}")
+            topics.update(named if code == TOPIC else ())
+            groups.update(named if code == GROUP else ())
+        codes = sorted({code for code, _, _ in parts})
+        rule = self.rule("denied")
+        # What differs from topics comes behind what is said of all.
+        advices = sorted({_advice(code, api) for code, api, _ in parts})
+        advice = " ".join(each or rule.advice for each in advices)
+        what = "; ".join(told[:MOST_PARTS])
+        return view.finding(
+            rule,
+            f"{who} (user {safe(listed(users, 2))}) is denied access: {what}",
+            all_of(
+                view.of_client(*client),
+                f"error == {codes[0]}"
+                if len(codes) == 1
+                else f"error in {{{', '.join(map(str, codes))}}}",
+            ),
+            seen,
+            advice=advice,
+            link=error_name(codes[0]),
+            about=[
+                ("client", who),
+                *(("error", error_name(code)) for code in codes),
+                *(("topic", each) for each in sorted(topics)[:MOST_NAMED]),
+                *(("group", each) for each in sorted(groups)[:MOST_NAMED]),
+            ],
+        )
 
 
 def _advice(code: int, api: str) -> str:

@@ -292,6 +292,21 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         after_ns=PATIENT,
     ),
     Explanation(
+        ("producer-fenced", "producer-unknown"),
+        ("transaction-aborted",),
+        ("txn",),
+        "the coordinator aborts the open transaction of a producer that is fenced or forgotten",
+        before_ns=60 * SECOND,
+    ),
+    Explanation(
+        ("breaks-on-upgrade",),
+        ("batch-old-format",),
+        ("client",),
+        "versions that newer brokers do not have carry records in the old format",
+        before_ns=ALL,
+        after_ns=ALL,
+    ),
+    Explanation(
         ("producer-unknown", "producer-fenced"),
         ("transaction-aborted", "error-seen", "error-storm"),
         ("client",),

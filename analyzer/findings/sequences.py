@@ -124,7 +124,11 @@ class Sequences(Detector):
                 severity="note" if mended else None,
                 advice=MENDED if mended else "",
                 link=told,
-                about=[("client", who), ("error", told)],
+                about=[
+                    ("client", who),
+                    ("error", told),
+                    *([("txn", safe(str(named)))] if named else []),
+                ],
             )
         yield from self._lanes(lanes, view)
 

@@ -17,14 +17,17 @@ def of(rule: str, name: str) -> list[Finding]:
 
 
 def test_denials_are_errors_and_say_what_to_grant() -> None:
-    found = {finding.link: finding for finding in of("denied", "acl-denied-java")}
-    assert {finding.severity for finding in found.values()} == {"error"}
-    cluster = found["CLUSTER_AUTHORIZATION_FAILED"]
-    assert cluster.text.startswith("19 InitProducerId requests of acl-producer")
-    assert "WRITE on the topics" in cluster.advice
-    assert "IDEMPOTENT_WRITE on the cluster" in cluster.advice
-    assert "READ on the group" in found["GROUP_AUTHORIZATION_FAILED"].advice
-    assert all("retry" not in finding.advice for finding in found.values())
+    producer, consumer = of("denied", "acl-denied-java")
+    assert {producer.severity, consumer.severity} == {"error"}
+    assert producer.text == (
+        "acl-producer (user alice) is denied access: 2 Metadata requests on orders got "
+        "TOPIC_AUTHORIZATION_FAILED; 19 InitProducerId requests got CLUSTER_AUTHORIZATION_FAILED"
+    )
+    assert "WRITE on the topics" in producer.advice
+    assert "IDEMPOTENT_WRITE on the cluster" in producer.advice
+    assert "READ on the group" in consumer.advice
+    assert {("topic", "orders"), ("group", "acl-group")} <= set(consumer.entities)
+    assert all("retry" not in finding.advice for finding in (producer, consumer))
 
 
 def test_all_fenced_members_are_counted_and_those_who_took_over_are_named() -> None:
