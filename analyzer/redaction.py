@@ -96,12 +96,11 @@ class Redaction:
         return written + b"*" * (len(payload) - end)
 
     def _payload(self, decoded: Decoded, payload: bytes) -> bytes | None:
-        rest = payload[decoded.end :]
-        if self.level != "none":
-            rest = b"*" * len(rest)
+        surplus = payload[decoded.end :]
+        rest = surplus if self.level == "none" else b"*" * len(surplus)
         header = self.body(decoded.header_layout, decoded.header)
         body = self.body(decoded.layout, decoded.body)
-        if header == decoded.header and body == decoded.body:
+        if (header, body, rest) == (decoded.header, decoded.body, surplus):
             return payload  # not written anew: odd encodings stay as they were
         written = write_layout(decoded.header_layout, header)
         return written + write_layout(decoded.layout, body) + rest

@@ -18,6 +18,7 @@ from dissectors.records import Partial, Record, batches, crc_ok, open_batch
 from dissectors.registry import decode_request, decode_response, layout_of
 from dissectors.values import Uuid
 from tests.analyzer.unique_words import Filler
+from tests.analyzer.wire import request
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
 
@@ -209,3 +210,11 @@ def test_what_kafka_writes_into_control_batches_stays() -> None:
     for names in (None, Redaction("all").body):
         (row,) = opened(redacted_records(data, keys=True, names=names))
         assert (row.key, row.value) == (marker.key, marker.value)
+
+
+def test_surplus_goes_also_where_nothing_else_does() -> None:
+    payload = request("ApiVersions", 0, 1, client_id=None)[4:]
+    for level in ("values", "all"):
+        changed = Redaction(level, Pseudonyms()).request(payload + b"secret")
+        assert changed == payload + b"******"
+    assert Redaction("none", Pseudonyms()).request(payload + b"secret") == payload + b"secret"
