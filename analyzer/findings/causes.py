@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
 
 from analyzer.findings.explanations import EXPLANATIONS, Explanation
 from analyzer.findings.model import RANK, Finding, order
@@ -23,6 +24,14 @@ from analyzer.model import Severity
 
 MOST_PHRASES: Final = 6
 """Of one line about consequences; the rest is counted."""
+MOST_REASONS: Final = 20
+"""Findings that explain another one by the same line: more help nobody, and thousands of one
+client would explain thousands of others."""
+MOST_CAUSES: Final = 200
+"""Of one entity that are looked at for each effect, the worst and earliest."""
+
+_Known: TypeAlias = tuple[str, Finding]
+"""A finding behind its id, which is computed anew whenever one asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,48 +60,49 @@ class Cause:
 
 def linked(findings: Iterable[Finding]) -> list[Finding]:
     """The findings with `because`: the ids of those that explain each."""
-    found = list(findings)
-    by_rule: dict[str, list[Finding]] = defaultdict(list)
-    for each in found:
-        by_rule[each.name].append(each)
+    found = [(each.id, each) for each in findings]
+    by_rule: dict[str, list[_Known]] = defaultdict(list)
+    for known in sorted(found, key=lambda known: order(known[1])):
+        by_rule[known[1].name].append(known)
     reasons: dict[str, set[str]] = defaultdict(set)
     for line in EXPLANATIONS:
-        causes = _by_entity(line, [each for name in line.causes for each in by_rule[name]])
+        causes = _by_entity(line, [known for name in line.causes for known in by_rule[name]])
         if not causes:
             continue
         for name in line.effects:
             for effect in by_rule[name]:
-                reasons[effect.id].update(each.id for each in _explaining(line, effect, causes))
+                reasons[effect[0]].update(islice(_explaining(line, effect, causes), MOST_REASONS))
     return [
-        replace(each, because=tuple(sorted(reasons[each.id]))) if reasons.get(each.id) else each
-        for each in found
+        replace(each, because=tuple(sorted(reasons[name]))) if reasons.get(name) else each
+        for name, each in found
     ]
 
 
-def _by_entity(
-    line: Explanation, causes: Sequence[Finding]
-) -> dict[tuple[str, str], list[Finding]]:
-    """Causes by what they name of the first kind that the line demands."""
-    found: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for each in causes:
-        for entity in each.entities:
-            if entity[0] == line.same[0]:
-                found[entity].append(each)
+def _by_entity(line: Explanation, causes: Sequence[_Known]) -> dict[tuple[str, str], list[_Known]]:
+    """Causes by what they name of the first kind that the line demands; the worst and earliest of
+    too many."""
+    found: dict[tuple[str, str], list[_Known]] = defaultdict(list)
+    for known in causes:
+        for entity in known[1].entities:
+            if entity[0] == line.same[0] and len(found[entity]) < MOST_CAUSES:
+                found[entity].append(known)
     return found
 
 
 def _explaining(
-    line: Explanation, effect: Finding, causes: dict[tuple[str, str], list[Finding]]
-) -> Iterator[Finding]:
-    """Those of the causes that explain the effect."""
+    line: Explanation, known: _Known, causes: dict[tuple[str, str], list[_Known]]
+) -> Iterator[str]:
+    """Ids of those of the causes that explain the effect."""
+    name, effect = known
+    several = len(line.same) > 1
     for entity in effect.entities:
-        for cause in causes.get(entity, ()):
+        for other, cause in causes.get(entity, ()):
             if (
-                cause.id != effect.id
-                and _alike(line, effect, cause)
+                other != name
                 and _in_time(line, effect, cause)
+                and not (several and not _alike(line, effect, cause))
             ):
-                yield cause
+                yield other
 
 
 def _alike(line: Explanation, effect: Finding, cause: Finding) -> bool:
@@ -115,37 +125,31 @@ def folded(findings: Iterable[Finding]) -> list[Cause]:
     cause: the worst and earliest of those that it goes back to. One whose cause is not among the
     findings is a cause here."""
     found = {each.id: each for each in sorted(findings, key=order)}
-    direct = {
-        each.id: [found[one] for one in each.because if one in found] for each in found.values()
-    }
-    roots: dict[str, Finding] = {}
-    for each in found.values():
-        roots[each.id] = _root(each, direct)
-    groups: dict[str, list[Finding]] = {
-        each.id: [] for each in found.values() if not direct[each.id]
-    }
-    for each in found.values():
-        if direct[each.id]:
-            groups[roots[each.id].id].append(each)
+    roots = _roots(found)
+    groups: dict[str, list[Finding]] = {name: [] for name in found if roots[name] == name}
+    for name, each in found.items():
+        if roots[name] != name:
+            groups[roots[name]].append(each)
     causes = [Cause(found[name], tuple(followed)) for name, followed in groups.items()]
     return sorted(causes, key=lambda each: order(each.finding, each.severity))
 
 
-def _root(finding: Finding, direct: dict[str, list[Finding]]) -> Finding:
-    """The worst and earliest cause that a finding goes back to."""
-    seen = {finding.id}
-    waiting = [finding]
-    best: Finding | None = None
-    while waiting:
-        each = waiting.pop()
-        above = direct[each.id]
-        if not above and (best is None or order(each) < order(best)):
-            best = each
-        for one in above:
-            if one.id not in seen:
-                seen.add(one.id)
-                waiting.append(one)
-    return best or finding
+def _roots(found: dict[str, Finding]) -> dict[str, str]:
+    """For each id the worst and earliest cause that its finding goes back to; each once, for many
+    findings may go back to many."""
+    rank = {name: place for place, name in enumerate(found)}
+    roots: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        # Explanations go from rule to rule and never back, so this is as deep as they are long.
+        if name not in roots:
+            above = [root(one) for one in found[name].because if one in found]
+            roots[name] = min(above, key=rank.__getitem__, default=name)
+        return roots[name]
+
+    for name in found:
+        root(name)
+    return roots
 
 
 def unfolded(causes: Iterable[Cause]) -> list[Finding]:
