@@ -41,6 +41,7 @@ class Consumers(Detector):
             "commits went back",
             "Two consumers commit for one partition, threads commit out of order, or someone "
             "reset the offsets: records after the smaller offset are read again.",
+            brief="group {group} committed smaller offsets",
         ),
         Rule(
             "redelivered",

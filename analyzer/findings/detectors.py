@@ -26,9 +26,11 @@ from analyzer.findings.retries import Retries
 from analyzer.findings.security import Security
 from analyzer.findings.sequences import Sequences
 from analyzer.findings.sessions import Sessions
+from analyzer.findings.shares import Shares
 from analyzer.findings.sizes import Sizes
 from analyzer.findings.skew import Skew
 from analyzer.findings.slow import Slowness
+from analyzer.findings.starts import Starts
 from analyzer.findings.stuck import Readers
 from analyzer.findings.tampered import Tampered
 from analyzer.findings.tls import TlsFailures
@@ -56,6 +58,8 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Deleted,
     Lookups,
     Resets,
+    Starts,
+    Shares,
     Lives,
     Outages,
     Sequences,

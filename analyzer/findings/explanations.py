@@ -230,6 +230,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "a member that fails on a record connects again with each start",
     ),
     Explanation(
+        ("retention-overtook", "offset-out-of-range"),
+        ("commit-back", "redelivered", "lag"),
+        ("group", "topic"),
+        "a reader whose offset is gone goes on elsewhere; what it lost, it was behind by",
+        before_ns=POLL,
+    ),
+    Explanation(
         ("commits-lost",),
         ("redelivered",),
         ("group",),

@@ -149,6 +149,11 @@ LIMITS: Final[dict[str, Limit]] = {
     "codec.slow": Limit(
         10 * SECOND, "ns", "others may know the codec, and take so long with what they got"
     ),
+    "share.deliveries": Limit(5, "count", "group.share.delivery.count.limit of brokers"),
+    "share.again": Limit(
+        10, "percent", "of what a share group gets; a few records fail now and then"
+    ),
+    "share.least": Limit(20, "count", "records; fewer say nothing about a habit"),
     "consumer.lso": Limit(
         10 * SECOND, "ns", "transactions last milliseconds to seconds; this one is stuck or long"
     ),

@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, plural
+from analyzer.findings.view import View, all_of, audit_of, plural
 from analyzer.identity import host_of
+from analyzer.statistics.delivery_ends import told_at
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, most
 from analyzer.statistics.model import topic_key
+from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
     from analyzer.rows import Row
+    from analyzer.statistics.delivery import Reads
+    from analyzer.statistics.delivery_model import Partition
 
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 OUT_OF_RANGE: Final = 1
 SOON: Final = 1_000_000_000
 """Within this time (ns) a client that resets its position reads on."""
+MOST_TOLD: Final = 3
+MOST_NAMED: Final = 20
+"""Partitions of one finding."""
 WORDS: Final = {-1: "latest", -2: "earliest"}
 
 
@@ -40,6 +47,18 @@ class Listed(Measures):
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What is told of a partition."""
+
+    place: str
+    text: str
+    lost: int
+    """Records that were deleted before they were read."""
+    group: str
+    seen: Outside
+
+
 class Resets(Detector):
     """By client and partition."""
 
@@ -50,6 +69,15 @@ class Resets(Detector):
             "a consumer asked for an offset that the partition does not hold",
             "The group was away longer than retention keeps data (or its topic was made anew): "
             "raise retention or consume faster; auto.offset.reset decides what is read next.",
+            "OFFSET_OUT_OF_RANGE",
+            brief="{n} offset out of range|{n} offsets out of range",
+        ),
+        Rule(
+            "retention-overtook",
+            "error",
+            "records were deleted before a consumer had read them",
+            "It reads more slowly than retention (or DeleteRecords) deletes: make it faster, or "
+            "raise retention.ms and retention.bytes of the topic. What was deleted is lost for it.",
             "OFFSET_OUT_OF_RANGE",
         ),
     )
@@ -118,43 +146,81 @@ class Resets(Detector):
                 self.listed[(*who, topic["name"], number)].events.add(event)
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client and partition."""
-        for (client_id, host, topic, number), outside in self.outside.items():
+        """By client and topic."""
+        audit = audit_of(view)
+        places: dict[tuple[str, str, int], Partition] = {
+            (reader, place.topic, place.number): place
+            for place in audit.found
+            for reader in place.readers
+        }
+        found: dict[tuple[Any, Any, Any, str], list[Refused]] = {}
+        for (client_id, host, topic, part), outside in self.outside.items():
             assert outside.asked is not None
-            time_ns, offset, start, high = outside.asked
-            place = f"{view.topic(topic)}-{number}"
-            who = view.client(client_id, host)
-            holds = f", which holds {start:,} to {high:,}" if start >= 0 and high >= 0 else ""
-            text = f"{who} asked for offset {offset:,} of {place}{holds}"
-            reset = self._next(client_id, host, view.topic(topic), number, time_ns)
-            if reset is not None:
-                word = WORDS.get(reset["timestamp"], "a time")
-                skipped = reset["offset"] - offset
-                told = (
-                    f"{plural(skipped, 'record')} skipped"
-                    if skipped > 0
-                    else f"{plural(-skipped, 'offset')} back"
-                )
-                text += f"; it went on at {reset['offset']:,} ({word}): {told}"
-            elif outside.first is not None and self._stopped(
-                (topic, number, client_id or "", host), outside.first[0], view
-            ):
-                text += "; it did not read on, as with auto.offset.reset=none"
-            yield view.finding(
-                self.rule("offset-out-of-range"),
-                text,
-                all_of(
-                    view.of_client(client_id, host),
-                    "api == Fetch and error == OFFSET_OUT_OF_RANGE",
-                    view.of_topic(topic),
-                ),
-                outside,
-                about=[("client", who), ("topic", view.topic(topic)), ("partition", place)],
-            )
+            number = int(str(part))
+            time_ns, offset, begin, end = outside.asked
+            named = view.topic(topic)
+            known = audit.bounds.get((named, number), ([], []))
+            if begin < 0:
+                begin = told_at(known[0], time_ns)
+            if end < 0:
+                end = told_at(known[1], time_ns)
+            place = places.get((f"{client_id or ''}@{host}", named, number))
+            reset = self._next(client_id, host, named, number, time_ns)
+            reads = view.base.delivery.reads.get((topic, number, client_id or "", host))
+            before = [
+                each.about["to"]
+                for each in (reads.events if reads is not None else ())
+                if each.about["end_ns"] <= time_ns
+            ]
+            new = place.none if place is not None else offset == 0
+            if new and not before and reset is not None:
+                continue  # What it does at its first start: nothing is lost.
+            overtaken = begin > offset and offset in before
+            name = "retention-overtook" if overtaken else "offset-out-of-range"
+            stopped = reset is None and self._stopped(reads, outside, view)
+            text = _told(f"{named}-{number}", offset, begin, end, reset, stopped=stopped)
+            lost = begin - offset if overtaken else 0
+            group = place.group if place is not None else ""
+            refused = Refused(f"{named}-{number}", text, lost, group, outside)
+            found.setdefault((client_id, host, topic, name), []).append(refused)
+        for (client_id, host, topic, name), refused_ in found.items():
+            yield self._finding(client_id, host, topic, name, refused_, view)
 
-    def _stopped(self, key: tuple[Any, ...], time_ns: int, view: View) -> bool:
+    def _finding(
+        self, client_id: Any, host: Any, topic: Any, name: str, found: list[Refused], view: View
+    ) -> Finding:
+        who = view.client(client_id, host)
+        seen = Seen()
+        for each in found:
+            seen.merge(Seen(each.seen.count, each.seen.first, each.seen.last_ns))
+        told = "; ".join(each.text for each in found[:MOST_TOLD])
+        more = f"; and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+        if name == "retention-overtook":
+            lost = plural(sum(each.lost for each in found), "record")
+            text = f"{lost} of {view.topic(topic)} were deleted before {who} had read them: {who} "
+        else:
+            text = f"{who} "
+        groups = sorted({safe(each.group) for each in found if each.group})
+        return view.finding(
+            self.rule(name),
+            f"{text}asked for {told}{more}",
+            all_of(
+                view.of_client(client_id, host),
+                "api == Fetch and error == OFFSET_OUT_OF_RANGE",
+                view.of_topic(topic),
+            ),
+            seen,
+            about=[
+                ("client", who),
+                ("topic", view.topic(topic)),
+                *(("group", group) for group in groups),
+                *(("partition", each.place) for each in found[:MOST_NAMED]),
+            ],
+        )
+
+    def _stopped(self, reads: Reads | None, outside: Outside, view: View) -> bool:
         """Whether it got nothing of the partition any more, though there was time for it."""
-        reads = view.base.delivery.reads.get(key)
+        time_ns = outside.first[0] if outside.first is not None else 0
         if reads is not None and (reads.last_ns or 0) > time_ns:
             return False
         return (view.last_ns or 0) - time_ns > SOON
@@ -167,3 +233,26 @@ class Resets(Detector):
             if event.time_ns > time_ns:
                 return event.about
         return None
+
+
+def _told(
+    place: str, offset: int, begin: int, end: int, reset: dict[str, Any] | None, *, stopped: bool
+) -> str:
+    """What a client asked for, what there was, and where it went on."""
+    text = f"offset {offset:,} of {place}"
+    if begin >= 0 and end >= 0:
+        text += f", which holds {begin:,} to {end:,}"
+    elif begin > offset:
+        text += f", which begins at {begin:,}"
+    if reset is not None:
+        word = WORDS.get(reset["timestamp"], "a time")
+        skipped = reset["offset"] - offset
+        moved = (
+            f"{plural(skipped, 'record')} skipped"
+            if skipped > 0
+            else f"{plural(-skipped, 'offset')} back"
+        )
+        return f"{text}; it went on at {reset['offset']:,} ({word}): {moved}"
+    if stopped:
+        text += "; it did not read on, as with auto.offset.reset=none"
+    return text

@@ -9,7 +9,7 @@ counted against anybody.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from analyzer.statistics.delivery_follow import Follow
 from analyzer.statistics.delivery_model import Happening, Kind, Partition, lag_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 MS: Final = 1_000_000
+
+Bounds: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
 
 class Audit:
@@ -62,9 +64,24 @@ class Audit:
         self._plans: dict[str, list[tuple[int, Planned]]] = {}
         for (group, generation), plan in delivery.plans.items():
             self._plans.setdefault(str(group), []).append((int(str(generation)), plan))
+        self.bounds = self._bounds()
+        """(topic, partition) -> (time, offset) of the log's beginning, and of its end"""
         self.found = self._partitions()
 
     # --- partitions
+
+    def _bounds(self) -> dict[tuple[str, int], Bounds]:
+        found: dict[tuple[str, int], Bounds] = {}
+        # Some messages have the name of a topic, others its id.
+        for (topic, number), each in self.delivery.bounds.items():
+            place = str(topic_label(topic, self.names) or "?"), int(str(number))
+            begins, ends = found.setdefault(place, ([], []))
+            begins += each.begins
+            ends += each.ends
+        for begins, ends in found.values():
+            begins.sort()
+            ends.sort()
+        return found
 
     def _partitions(self) -> list[Partition]:
         fetches: dict[tuple[str, str, int], list[tuple[Event, str]]] = {}
@@ -98,13 +115,6 @@ class Audit:
             key = group, topic, place.number
             fetches.setdefault(key, []).extend((event, who) for event in reads.events)
             stands.setdefault(key, []).extend(reads.stands())
-        bounds = {
-            (str(topic_label(topic, self.names) or "?"), int(str(number))): (
-                list(each.begins),
-                list(each.ends),
-            )
-            for (topic, number), each in self.delivery.bounds.items()
-        }
         commits: dict[tuple[str, str, int], list[Event]] = {}
         for (group_name, topic_key, number), each in self.delivery.commits.items():
             topic = str(topic_label(topic_key, self.names) or "?")
@@ -114,7 +124,7 @@ class Audit:
             place.dropped += each.events.dropped
             commits.setdefault((place.group, topic, place.number), []).extend(each.events)
         for key, place in found.items():
-            place.begins, place.ends = bounds.get(key[1:], ([], []))
+            place.begins, place.ends = self.bounds.get(key[1:], ([], []))
             Follow(place, fetches.get(key, []), commits.get(key, []), stands.get(key, [])).run()
         return [found[key] for key in sorted(found)]
 

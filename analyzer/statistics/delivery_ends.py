@@ -144,3 +144,10 @@ def at(series: list[tuple[int, int]], time_ns: int) -> int | None:
         return None
     before_ns, before = series[place - 1]
     return before + (after - before) * (time_ns - before_ns) // (after_ns - before_ns)
+
+
+def told_at(series: list[tuple[int, int]], time_ns: int) -> int:
+    """What was told first from a time on, or else last before it: bounds move in steps. -1 when it
+    never was."""
+    place = bisect_left(series, (time_ns, -1))
+    return series[min(place, len(series) - 1)][1] if series else -1

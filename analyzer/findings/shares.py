@@ -1,0 +1,148 @@
+"""Share groups that get records again: released, rejected, not acknowledged in time (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, about_group, all_of
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import NAMES, Names, most, total
+from analyzer.statistics.model import topic_key
+from analyzer.text import safe
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+SHARE_FETCH: Final = 78
+SHARE_ACKNOWLEDGE: Final = 79
+RELEASE: Final = 2
+REJECT: Final = 3
+
+
+@dataclass(slots=True)
+class Shared(Seen):
+    """Records of a topic that a share group was given; seen: exchanges that gave some again."""
+
+    given: int = total()
+    again: int = total()
+    """With a delivery count above 1."""
+    released: int = total()
+    rejected: int = total()
+    deliveries: int | None = most()
+    """Of the record that was delivered most often."""
+    clients: Names = field(default_factory=Names, metadata=NAMES)
+
+
+class Shares(Detector):
+    """By group and topic."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "share-redelivery",
+            "warning",
+            "a share group gets records again, or rejects them",
+            "Consumers release what they cannot process, and what is not acknowledged within "
+            "group.share.record.lock.duration.ms (30 s) comes back: look why. After "
+            "group.share.delivery.count.limit deliveries (5) a record is not delivered any more, "
+            "as one that is rejected.",
+        ),
+    )
+    KEYS = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+
+    def prepare(self) -> None:
+        """By group and topic."""
+        self.shared = self.table(Shared, 1_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """What was acquired and acknowledged."""
+        asked = exchange.request.body if exchange.request is not None else None
+        if asked is None:
+            return
+        group = asked.get("group_id") or ""
+        who = row.client_id or "", host_of(row.client_address)
+        for topic in asked.get("topics") or ():
+            for each in topic["partitions"]:
+                if each.get("acknowledgement_batches"):
+                    shared = self.shared[(group, topic_key(None, topic["topic_id"]))]
+                    _acknowledged(shared, each["acknowledgement_batches"])
+        answer = exchange.response.body if exchange.response is not None else None
+        if answer is None or row.api_key != SHARE_FETCH:
+            return
+        for topic in answer["responses"]:
+            for each in topic["partitions"]:
+                if not each.get("acquired_records"):
+                    continue
+                shared = self.shared[(group, topic_key(None, topic["topic_id"]))]
+                shared.clients.add(who)
+                if _acquired(shared, each["acquired_records"]):
+                    shared.see(row)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By group and topic."""
+        for (group, topic), shared in self.shared.items():
+            often = shared.deliveries or 0
+            if not shared.again and not shared.rejected:
+                continue
+            share = 100 * (shared.again + shared.rejected) >= limit("share.again") * shared.given
+            bad = often >= limit("share.deliveries") or (
+                share and shared.again + shared.rejected >= limit("share.least")
+            )
+            parts = []
+            if shared.again:
+                parts.append(
+                    f"{shared.again:,} of {shared.given:,} records of {view.topic(topic)} were "
+                    f"delivered again, one up to {often} times"
+                )
+                if often >= limit("share.deliveries"):
+                    parts[-1] += " (the usual limit, after which a record is given up)"
+            if shared.released:
+                parts.append(f"consumers released {shared.released:,}")
+            if shared.rejected:
+                parts.append(f"consumers rejected {shared.rejected:,} of {view.topic(topic)}")
+            rest = shared.again - shared.released
+            if rest > 0:
+                parts.append(
+                    f"{rest:,} came back without a release (lock expired, or a member gone)"
+                )
+            named = sorted({view.client(*who) for who in shared.clients})
+            yield view.finding(
+                self.rule("share-redelivery"),
+                f"share group {safe(str(group))}: {'; '.join(parts)}",
+                all_of("api in {ShareFetch, ShareAcknowledge}", f"group == {quoted(str(group))}"),
+                shared,
+                count=shared.again + shared.rejected,
+                severity=None if bad else "note",
+                about=[
+                    *about_group(str(group), (view.topic(topic),)),
+                    *(("client", name) for name in named[:20]),
+                ],
+            )
+
+
+def _acknowledged(shared: Shared, batches: Any) -> None:
+    for each in batches:
+        types = each["acknowledge_types"]
+        # One type stands for all records of a batch.
+        times = each["last_offset"] - each["first_offset"] + 1 if len(types) == 1 else 1
+        shared.released += times * sum(kind == RELEASE for kind in types)
+        shared.rejected += times * sum(kind == REJECT for kind in types)
+
+
+def _acquired(shared: Shared, ranges: Any) -> int:
+    """How many records came again."""
+    again = 0
+    for each in ranges:
+        count = max(0, each["last_offset"] - each["first_offset"] + 1)
+        shared.given += count
+        deliveries = each["delivery_count"]
+        shared.deliveries = max(shared.deliveries or 0, deliveries)
+        again += count if deliveries > 1 else 0
+    shared.again += again
+    return again

@@ -1,0 +1,142 @@
+"""Groups that begin at the end of a log that holds records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from analyzer.filter_syntax import quoted
+from analyzer.findings.detector import Detector
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, about_group, all_of, among, audit_of, listed, plural
+from analyzer.identity import host_of
+from analyzer.statistics.delivery_ends import LATEST, told_at
+from analyzer.statistics.mergeable import Measures, least
+from analyzer.statistics.model import topic_label
+from analyzer.text import safe
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+    from analyzer.statistics.delivery import Reads
+
+LIST_OFFSETS: Final = 2
+
+
+@dataclass(slots=True)
+class Lookup(Measures):
+    """The first time that a client asked for the end of a partition."""
+
+    first: tuple[int, int, int] | None = least()
+    """(time, number, offset)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A partition that a group began at the end of."""
+
+    topic: str
+    partition: int
+    client: str
+    records: int
+    """In the log before."""
+    time_ns: int
+    number: int
+
+
+class Starts(Detector):
+    """By group."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "latest-skips",
+            "note",
+            "a group without committed offsets began at the end of a log that holds records",
+            "auto.offset.reset=latest (the default of most clients) skips what was written before "
+            "a group's first start, and after its offsets expired (offsets.retention.minutes, 7 "
+            "days): set earliest to read it.",
+        ),
+    )
+    KEYS = frozenset({LIST_OFFSETS})
+
+    def prepare(self) -> None:
+        """By client and partition."""
+        self.lookups = self.table(Lookup, 2_000)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Ends that were looked up."""
+        asked = exchange.request.body if exchange.request is not None else None
+        answer = exchange.response.body if exchange.response is not None else None
+        if asked is None or answer is None:
+            return
+        ends = {
+            (topic["name"], each["partition_index"])
+            for topic in asked["topics"]
+            for each in topic["partitions"]
+            if each["timestamp"] == LATEST
+        }
+        who = row.client_id or "", host_of(row.client_address)
+        for topic in answer["topics"]:
+            for each in topic["partitions"]:
+                place = topic["name"], each["partition_index"]
+                if place in ends and not each["error_code"] and each.get("offset", -1) >= 0:
+                    lookup = self.lookups[(*who, *place)]
+                    here = row.time_ns, row.number, each["offset"]
+                    lookup.first = here if lookup.first is None else min(lookup.first, here)
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """From one audit of all groups, and where its members read first."""
+        audit = audit_of(view)
+        new = {
+            (reader, place.topic, place.number): place.group
+            for place in audit.found
+            if place.none
+            for reader in place.readers
+        }
+        if not new:
+            return
+        found: dict[str, list[Start]] = {}
+        for (key, number, client, host), reads in view.base.delivery.reads.items():
+            topic, partition = str(topic_label(key, view.names) or "?"), int(str(number))
+            group = new.get((f"{client}@{host}", topic, partition))
+            lookup = self.lookups.get((client, host, topic, partition))
+            if group is None or lookup is None or lookup.first is None:
+                continue
+            time_ns, seen, offset = lookup.first
+            begins = audit.bounds.get((topic, partition), ([], []))[0]
+            records = offset - max(0, told_at(begins, time_ns))
+            if records > 0 and _first(reads) == offset:
+                name = view.client(client, host)
+                start = Start(topic, partition, name, records, time_ns, seen)
+                found.setdefault(group, []).append(start)
+        for group, starts in sorted(found.items()):
+            yield self._finding(group, starts, view)
+
+    def _finding(self, group: str, starts: list[Start], view: View) -> Finding:
+        starts.sort(key=lambda each: (each.topic, each.partition))
+        places = listed(f"{each.topic}-{each.partition}" for each in starts)
+        records = sum(each.records for each in starts)
+        return view.finding(
+            self.rule("latest-skips"),
+            f"group {safe(group)} had no committed offset and started at the end of {places} "
+            f"(latest): it skips {plural(records, 'record')} from before",
+            f"(api == OffsetFetch and group == {quoted(group)}) or "
+            + all_of("api == ListOffsets", among("number", [each.number for each in starts][:100])),
+            count=records,
+            first_ns=min(each.time_ns for each in starts),
+            last_ns=max(each.time_ns for each in starts),
+            number=min(each.number for each in starts),
+            about=[
+                *about_group(group, (each.topic for each in starts)),
+                *(("client", name) for name in sorted({each.client for each in starts})[:20]),
+            ],
+        )
+
+
+def _first(reads: Reads) -> int | None:
+    """Where a client read first."""
+    places = [(event.time_ns, event.about["from"]) for event in reads.events]
+    if reads.position is not None:
+        places.append(reads.position)
+    return min(places)[1] if places else None

@@ -1,0 +1,311 @@
+"""Groups that get no further, lose commits, fall behind, or begin at the end: on both sides of each
+limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analyzer.findings import Finding
+from tests.analyzer.batches import batch
+from tests.analyzer.findings.test_captures import HERE, SAMPLES, capture_of, judged
+from tests.analyzer.findings.test_handmade import found
+from tests.analyzer.statistics.test_groups import Members
+from tests.analyzer.wire import request, response
+
+CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+class Readers(Members):
+    """Members that fetch partition 0 of `orders` and commit, at times in seconds."""
+
+    def told(self) -> dict[str, Finding]:
+        return found(self.wires.values())
+
+    def fetch(
+        self, name: str, at: float, offset: int, count: int = 10, version: int = 11, **more: Any
+    ) -> None:
+        attributes = more.pop("attributes", 0)
+        part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
+        part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+        blob = batch([(None, b"v")] * count, base_offset=offset, attributes=attributes)
+        data = {"partition_index": 0, "error_code": 0, "high_watermark": 100}
+        data |= {"last_stable_offset": 100, "log_start_offset": 0, "aborted_transactions": None}
+        data |= {"preferred_read_replica": -1, "records": blob if count else None} | more
+        asked = {"topics": [{"topic": "orders", "partitions": [part]}], "forgotten_topics_data": []}
+        answer = {"error_code": 0, "responses": [{"topic": "orders", "partitions": [data]}]}
+        self.plain(name, at, "Fetch", version, asked, answer)
+
+    def start(self, name: str, at: float, offset: int) -> None:
+        data = {"partition_index": 0, "committed_offset": offset, "error_code": 0}
+        data |= {"committed_leader_epoch": -1, "metadata": ""}
+        asked = {"topics": [{"name": "orders", "partition_indexes": [0]}]}
+        answer = {"topics": [{"name": "orders", "partitions": [data]}], "error_code": 0}
+        self.ask(name, at, "OffsetFetch", 5, asked, answer, 0.01)
+
+    def list_end(self, name: str, at: float, offset: int, stamp: int = -1) -> None:
+        part = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": stamp}
+        data = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": offset}
+        asked = {"replica_id": -1, "topics": [{"name": "orders", "partitions": [part]}]}
+        answer = {"topics": [{"name": "orders", "partitions": [data | {"leader_epoch": 0}]}]}
+        self.plain(name, at, "ListOffsets", 5, asked, answer)
+
+    def commit(self, name: str, at: float, offset: int, error: int = 0) -> None:
+        part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
+        topics = [{"name": "orders", "partitions": [part | {"committed_metadata": None}]}]
+        asked = {"member_id": name, "generation_id": 1, "topics": topics}
+        done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": error}]}]
+        self.ask(name, at, "OffsetCommit", 7, asked, {"topics": done}, 0.01)
+
+    def plain(self, name: str, at: float, api: str, version: int, asked: Any, answer: Any) -> None:
+        """Of an API without a group."""
+        self.ids += 1
+        self.beat(name, at, 1)  # makes the wire, and sets its time
+        wire = self.wires[name]
+        self.ids += 1
+        wire.client(request(api, version, self.ids, name.partition("#")[0], **asked))
+        wire.broker(response(api, version, self.ids, **answer))
+
+
+def failing(times: int, *, commits: bool, stays: float = 0.1) -> Readers:
+    """An application that fails on what it is given and starts again."""
+    group = Readers()
+    for life in range(times):
+        name, at = f"a#{life}", 10 * life
+        group.join(name, at, 1, (name,))
+        group.start(name, at + 1, 5 if commits else -1)
+        group.fetch(name, at + 2, 5 if commits else 0)
+        if commits and life == 0:
+            group.commit(name, at + 2.05, 5)
+        group.leave(name, at + 2.05 + stays)
+    return group
+
+
+@pytest.mark.parametrize(("times", "stuck"), [(1, False), (2, False), (3, True), (6, True)])
+@pytest.mark.parametrize("commits", [True, False])
+def test_who_comes_back_to_one_offset_is_stuck(times: int, stuck: bool, commits: bool) -> None:
+    told = failing(times, commits=commits).told()
+    assert ("reader-stuck" in told) == stuck
+    if stuck:
+        assert told["reader-stuck"].severity == "error"
+        assert f"was read {times} times" in told["reader-stuck"].text
+        assert told.get("redelivered") is None or told["redelivered"].because
+
+
+def test_who_commits_nothing_and_stays_is_not_stuck() -> None:
+    told = failing(4, commits=False, stays=5).told()
+    assert "reader-stuck" not in told
+    assert "commits-lost" in told
+    assert "read 30 records of orders-0 a second time" in told["commits-lost"].text
+
+
+def test_who_got_beyond_it_was_stuck() -> None:
+    group = failing(4, commits=True)
+    group.join("b", 50, 1, ("b",))
+    group.commit("b", 52, 15)
+    told = group.told()
+    assert told["reader-stuck"].severity == "warning"
+    assert "then group g got beyond it" in told["reader-stuck"].text
+
+
+@pytest.mark.parametrize(
+    ("commits", "every", "grows", "stuck"),
+    [
+        (4, 5, True, True),
+        (2, 10, True, False),
+        (4, 1, True, False),
+        (4, 5, False, False),
+    ],
+    ids=["stuck", "too few", "too soon", "no growth"],
+)
+def test_one_offset_that_is_committed_while_the_log_grows(
+    commits: int, every: int, grows: bool, stuck: bool
+) -> None:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 0.2, 0, high_watermark=20)
+    for number in range(1, commits + 1):
+        group.commit("a", number * every, 6)
+        group.fetch("b", number * every + 0.1, 0, high_watermark=20 + 9 * number * grows)
+    told = group.told()
+    assert ("reader-stuck" in told) == stuck
+    if stuck:
+        assert told["reader-stuck"].severity == "warning"
+
+
+def test_a_rebalance_is_no_restart() -> None:
+    """Another member is there all the time."""
+    group = Readers()
+    group.join("b", 0, 1, ("a", "b"))
+    group.join("a", 0.1, 1)
+    group.fetch("a", 1, 0)
+    group.start("b", 5, -1)
+    group.fetch("b", 6, 0)
+    group.beat("b", 9, 1)
+    told = group.told()
+    assert "commits-lost" not in told
+    assert "redelivered" in told
+
+
+@pytest.mark.parametrize("error", [0, 22])
+def test_commits_that_fail_are_lost(error: int) -> None:
+    group = Readers()
+    for life in (0, 10):
+        name = f"a#{life}"
+        group.join(name, life, 1, (name,))
+        group.start(name, life + 1, -1)
+        group.fetch(name, life + 2, 0)
+        group.commit(name, life + 5, 10, error)
+        group.leave(name, life + 6)
+    told = group.told()
+    assert ("commits-lost" in told) == bool(error)
+    if error:
+        assert "because all its 2 commits failed" in told["commits-lost"].text
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "skips"),
+    [(-1, 100, 100, True), (-1, 0, 0, False), (-1, 100, 0, False), (100, 100, 100, False)],
+    ids=["skips", "empty log", "reads from the beginning", "has a commit"],
+)
+def test_groups_that_begin_at_the_end(start: int, end: int, first: int, skips: bool) -> None:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.start("a", 1, start)
+    group.list_end("a", 2, end)
+    group.fetch("a", 3, first, 0)
+    told = group.told()
+    assert ("latest-skips" in told) == skips
+    if skips:
+        assert "skips 100 records" in told["latest-skips"].text
+        assert told["latest-skips"].severity == "note"
+
+
+def refused(offset: int, *, start: int, before: int | None) -> dict[str, Finding]:
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.start("a", 1, start)
+    if before is not None:
+        group.fetch("a", 2, before, offset - before)
+    more = {"error_code": 1, "high_watermark": -1, "log_start_offset": -1}
+    group.fetch("a", 3, offset, 0, **more)
+    group.list_end("a", 4, 60, stamp=-2)
+    group.fetch("a", 5, 60, log_start_offset=60)
+    return group.told()
+
+
+def test_offsets_that_are_gone() -> None:
+    told = refused(5, start=5, before=None)
+    assert "retention-overtook" not in told
+    text = told["offset-out-of-range"].text
+    assert "offset 5 of orders-0, which holds 60 to 100; it went on at 60 (earliest)" in text
+
+
+def test_records_that_were_deleted_before_they_were_read() -> None:
+    told = refused(40, start=30, before=30)
+    assert "offset-out-of-range" not in told
+    assert told["retention-overtook"].severity == "error"
+    assert told["retention-overtook"].text.startswith("20 records of orders were deleted before")
+
+
+def test_a_first_start_that_resets_is_no_finding() -> None:
+    told = refused(0, start=-1, before=None)
+    assert not {"offset-out-of-range", "retention-overtook"} & told.keys()
+
+
+def zstd(version: int, *, beats: float, further: bool) -> dict[str, Finding]:
+    """Bytes that only say that they are zstd: nobody looks inside."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.fetch("a", 1, 0, version=version, attributes=4)
+    if further:
+        group.fetch("a", 2, 10, 0, version=version)
+    group.beat("a", beats, 1)
+    return group.told()
+
+
+@pytest.mark.parametrize(
+    ("version", "beats", "further", "severity"),
+    [
+        (7, 4, False, "error"),
+        (7, 4, True, "note"),
+        (7, 1.5, False, "note"),
+        (4, 4, False, "note"),
+        (4, 15, False, "error"),
+        (11, 15, False, None),
+    ],
+)
+def test_zstd_for_clients_that_do_not_know_it(
+    version: int, beats: float, further: bool, severity: str | None
+) -> None:
+    told = zstd(version, beats=beats, further=further)
+    assert (told["batch-codec"].severity if "batch-codec" in told else None) == severity
+
+
+@pytest.mark.parametrize(
+    "name", ["java-old", "kafka-python", "librdkafka", "rebalance", "aiokafka"]
+)
+def test_short_reads_are_no_trouble(name: str) -> None:
+    """Programs that read some records in each codec, commit nothing and close."""
+    names = {each.name for each in judged(capture_of(name, SAMPLES))[0]}
+    assert not names & {"batch-codec", "reader-stuck", "commits-lost", "lag"}
+
+
+def sharing(deliveries: list[int], types: list[int]) -> dict[str, Finding]:
+    group = Readers()
+    topic = bytes(15) + b"\7"
+    acquired = [
+        {"first_offset": at, "last_offset": at, "delivery_count": count}
+        for at, count in enumerate(deliveries)
+    ]
+    acks = [{"first_offset": 0, "last_offset": len(types) - 1, "acknowledge_types": types}]
+    part = {"partition_index": 0, "acknowledgement_batches": acks if types else []}
+    asked = {"member_id": "m", "topics": [{"topic_id": topic, "partitions": [part]}]}
+    data = {"partition_index": 0, "error_code": 0, "records": b"", "acquired_records": acquired}
+    data |= {"error_message": None, "acknowledge_error_code": 0, "acknowledge_error_message": None}
+    data["current_leader"] = {"leader_id": 0, "leader_epoch": 0}
+    answer = {"responses": [{"topic_id": topic, "partitions": [data]}], "node_endpoints": []}
+    group.ask("a", 1, "ShareFetch", 1, asked, answer, 0.1)
+    return group.told()
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "types", "severity"),
+    [
+        ([1] * 30, [1] * 30, None),
+        ([1] * 29 + [2], [2], "note"),
+        ([1] * 29 + [4], [2], "note"),
+        ([1] * 29 + [5], [2], "warning"),
+        ([1] * 11 + [2] * 19, [2] * 19, "note"),
+        ([1] * 10 + [2] * 20, [2] * 20, "warning"),
+        ([1] * 30, [3], "note"),
+    ],
+)
+def test_share_groups_that_get_records_again(
+    deliveries: list[int], types: list[int], severity: str | None
+) -> None:
+    told = sharing(deliveries, types)
+    finding = told.get("share-redelivery")
+    assert (finding.severity if finding else None) == severity
+
+
+def test_what_comes_back_by_itself_is_told() -> None:
+    text = sharing([1] * 10 + [2] * 3, [2])["share-redelivery"].text
+    assert "2 came back without a release (lock expired, or a member gone)" in text
+
+
+@pytest.mark.parametrize(
+    ("capture", "text"),
+    [
+        ("growing-lag-librdkafka", "94.9 records/s were written and 11.7 read"),
+        ("poison-librdkafka", "offset 5 of xml-in-0 was read 5 times within 3.3 s by xml-load"),
+        ("codec-zstd-java11", "zold-java was sent batches of zonly in zstd and got no further"),
+        ("codec-zstd-kafkajs", "it left 97 ms later"),
+        ("share-released-java", "28 of 88 records of tasks were delivered again"),
+        ("latest-skips-librdkafka", "leads-0, leads-1 (latest): it skips 300 records"),
+        ("retention-ahead-of-reader-java", "420 records of cdrs were deleted before cdr-bill"),
+    ],
+)
+def test_numbers_of_real_traffic(capture: str, text: str) -> None:
+    assert any(text in each.text for each in judged(capture_of(capture, HERE / "causes"))[0])
