@@ -7,6 +7,7 @@ from typing import Final
 from analyzer.findings.addresses import Addresses
 from analyzer.findings.batches import Batches
 from analyzer.findings.batching import Batching
+from analyzer.findings.clocks import Clocks
 from analyzer.findings.codecs import Codecs
 from analyzer.findings.connections import Lives
 from analyzer.findings.consumers import Consumers
@@ -55,6 +56,7 @@ DETECTORS: Final[tuple[type[Detector], ...]] = (
     Lag,
     Sizes,
     Batching,
+    Clocks,
     Deleted,
     Lookups,
     Resets,

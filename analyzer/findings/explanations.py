@@ -244,6 +244,13 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         after_ns=PATIENT,
     ),
     Explanation(
+        ("clock-skew",),
+        ("error-storm", "error-seen"),
+        ("client", "topic"),
+        "a broker refuses records whose timestamps are out of bounds",
+        before_ns=ALL,
+    ),
+    Explanation(
         ("denied", "topic-deleted", "unknown-topic"),
         ("lookup-storm",),
         ("client",),
@@ -266,7 +273,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         "what it had not committed is read again",
     ),
     Explanation(
-        ("rebalance-expired", "rebalance-fenced", "rebalance-restarts"),
+        ("rebalance-expired", "rebalance-restarts", "static-conflict"),
         ("redelivered", "lag", "rebalance-storm", "rebalance-slow"),
         ("group",),
         "a member that is gone without a word makes the group rebalance, and what it had not "

@@ -48,7 +48,7 @@ class Findings:
     """An accumulator of exchanges that tells findings."""
 
     NAME: ClassVar[str] = "findings"
-    VERSION: ClassVar[int] = 10
+    VERSION: ClassVar[int] = 11
     COLUMNS: ClassVar[tuple[Column, ...]] = COLUMNS
 
     def __init__(

@@ -57,6 +57,9 @@ LIMITS: Final[dict[str, Limit]] = {
     ),
     "metadata.count": Limit(20, "count", "starting clients ask a few times"),
     "unknown-topic.count": Limit(5, "count", "a topic that is being created answers so at first"),
+    "clock.ahead": Limit(
+        600 * SECOND, "ns", "machines with NTP are milliseconds apart; windows allow minutes"
+    ),
     "deleted.count": Limit(3, "count", "brokers that restart may not know a topic for a moment"),
     "deleted.span": Limit(2 * SECOND, "ns", "by then a broker has learnt what the others know"),
     "batches.least": Limit(200, "count", "fewer batches say nothing about a habit"),

@@ -68,12 +68,12 @@ class Rebalances(Detector):
             brief="group {group} rebalanced",
         ),
         Rule(
-            "rebalance-fenced",
+            "static-conflict",
             "warning",
-            "members were fenced",
-            "Two members use one group.instance.id, or a member went on after its group had moved "
-            "on without it.",
+            "several members of a group use one group.instance.id",
+            ONE_EACH,
             "FENCED_INSTANCE_ID",
+            subject=("group",),
         ),
         Rule(
             "rebalance-restarts",
@@ -119,10 +119,12 @@ class Rebalances(Detector):
         polls = [each for each in story.rebalances if _word(each) == "poll"]
         by_cause = {
             "rebalance-poll": polls,
-            "rebalance-expired": [r for r in story.rebalances if r.cause == "expired"],
-            # Members with one instance id have a finding of their own.
-            "rebalance-fenced": [
-                r for r in story.rebalances if r.cause == "fenced" and not _by_instance(r.text)
+            # Who is fenced went on after its group had moved on without it. Members with one
+            # instance id have a finding of their own.
+            "rebalance-expired": [
+                r
+                for r in story.rebalances
+                if r.cause == "expired" or (r.cause == "fenced" and not _by_instance(r.text))
             ],
             "rebalance-restarts": [r for r in story.rebalances if r.cause == "replaced"],
         }
@@ -171,7 +173,7 @@ class Rebalances(Detector):
         )
         others = "another" if len(fenced) == 1 else "others"
         yield view.finding(
-            self.rule("rebalance-fenced"),
+            self.rule("static-conflict"),
             f"{plural(len(fenced), 'member')} of group {safe(story.group)} "
             f"{'was' if len(fenced) == 1 else 'were'} fenced by {others} with the same instance "
             f"id: {who}",
@@ -179,7 +181,6 @@ class Rebalances(Detector):
             count=len(fenced),
             first_ns=fenced[0].last_ns,
             last_ns=fenced[-1].last_ns,
-            advice=ONE_EACH,
             about=[
                 ("group", safe(story.group)),
                 *(("instance", safe(each)) for each in sorted({m.instance or "" for m in fenced})),

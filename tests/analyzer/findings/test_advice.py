@@ -31,7 +31,7 @@ def test_denials_are_errors_and_say_what_to_grant() -> None:
 
 
 def test_all_fenced_members_are_counted_and_those_who_took_over_are_named() -> None:
-    (finding,) = of("rebalance-fenced", "static-conflict-java")
+    (finding,) = of("static-conflict", "static-conflict-java")
     assert finding.count == 2
     assert finding.text == (
         "2 members of group stat were fenced by others with the same instance id: stat-1 (instance "
@@ -62,7 +62,7 @@ def test_who_took_over_is_told_apart_from_others_of_its_name(hosts: int, named: 
     beat = {"group_id": "g", "member_id": "member-1", "generation_id": 1}
     first.client(request("Heartbeat", 3, 2, **beat))
     first.broker(response("Heartbeat", 3, 2, error_code=82))
-    finding = found(wires)["rebalance-fenced"]
+    finding = found(wires)["static-conflict"]
     assert finding.text.endswith(f"app (instance pod-1) by {named}")
 
 

@@ -1,0 +1,124 @@
+"""Clocks of producers that are wrong, as the timestamps of their records tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
+from analyzer.findings.model import Finding, Rule
+from analyzer.findings.view import View, all_of, duration, listed, plural
+from analyzer.identity import host_of
+from analyzer.statistics.mergeable import NAMES, Names, least, most, total
+from analyzer.statistics.moved import moved, whole_batches
+
+if TYPE_CHECKING:
+    from analyzer.model import Exchange
+    from analyzer.rows import Row
+
+PRODUCE: Final = 0
+INVALID_TIMESTAMP: Final = 32
+MS: Final = 1_000_000
+MAX_CLIENTS: Final = 2_000
+MOST_NAMED: Final = 100
+
+
+@dataclass(slots=True)
+class Stamps(Seen):
+    """Of the batches of a producer, whose newest records have a CreateTime."""
+
+    ahead_ns: int | None = most()
+    """How far the newest timestamp was ahead of the capture's clock; below 0: behind it."""
+    least_ns: int | None = least()
+    refused: int = total()
+    """Requests that were refused with INVALID_TIMESTAMP."""
+    topics: Names = field(default_factory=Names, metadata=NAMES)
+    """Of these, as keys."""
+
+
+class Clocks(Detector):
+    """CreateTime of records next to the clock of the capture."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "clock-skew",
+            "warning",
+            "records carry timestamps far in the future, or that a broker refuses",
+            "Set the clock of the producer's machine (NTP), and look for timestamps in seconds or "
+            "microseconds, which Kafka reads as milliseconds. Brokers delete and index by these "
+            "timestamps: message.timestamp.before.max.ms and after.max.ms "
+            "(message.timestamp.difference.max.ms before 3.6) are the bounds of a topic.",
+            "INVALID_TIMESTAMP",
+            subject=("client",),
+        ),
+    )
+    KEYS = frozenset({PRODUCE})
+
+    def prepare(self) -> None:
+        """By client."""
+        self.clients = self.table(Stamps, MAX_CLIENTS)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """The newest timestamp of a request, and refusals."""
+        newest = 0
+        refused = []
+        for each in moved(exchange):
+            if each.error == INVALID_TIMESTAMP:
+                refused.append(each.topic)
+            for batch in whole_batches(each.records) if each.records else ():
+                if not batch.log_append_time:
+                    newest = max(newest, batch.max_timestamp)
+        if newest <= 0 and not refused:
+            return
+        stamps = self.clients[(row.client_id, host_of(row.client_address))]
+        stamps.see(row)
+        if newest > 0:
+            ahead = newest * MS - row.time_ns
+            stamps.ahead_ns = ahead if stamps.ahead_ns is None else max(stamps.ahead_ns, ahead)
+            stamps.least_ns = ahead if stamps.least_ns is None else min(stamps.least_ns, ahead)
+        if refused:
+            stamps.refused += 1
+            for topic in refused:
+                stamps.topics.add(topic or "")
+
+    def told(self, view: View) -> Iterator[Finding]:
+        """By client: refused ones, and those that are ahead where others are not."""
+        far = limit("clock.ahead")
+        right = {
+            key
+            for key, stamps in self.clients.items()
+            if stamps.ahead_ns is not None and abs(stamps.ahead_ns) < far
+        }
+        for (client_id, host), stamps in self.clients.items():
+            ahead = stamps.ahead_ns
+            # Of a capture whose own clock is wrong, or was moved, all clients are as far away.
+            future = ahead is not None and ahead >= far and bool(right)
+            if stamps.refused or future:
+                yield self._told(client_id, host, stamps, view)
+
+    def _told(self, client_id: Any, host: Any, stamps: Stamps, view: View) -> Finding:
+        who, ahead = view.client(client_id, host), stamps.ahead_ns or 0
+        topics = sorted({view.topic(topic) for topic in stamps.topics})
+        refused = (
+            f"; {plural(stamps.refused, 'request')} for {listed(topics)} "
+            f"{'was' if stamps.refused == 1 else 'were'} refused with INVALID_TIMESTAMP"
+            if stamps.refused
+            else ""
+        )
+        where = "ahead of" if ahead >= 0 else "behind"
+        mine = view.of_client(client_id, host)
+        return view.finding(
+            self.rule("clock-skew"),
+            f"timestamps of {who} are up to {duration(abs(ahead))} {where} the capture's clock"
+            f"{refused}",
+            all_of(mine, "api == Produce", "error == 32" if stamps.refused else ""),
+            stamps,
+            count=stamps.refused or stamps.count,
+            severity="error" if stamps.refused else None,
+            about=[
+                ("client", who),
+                *(("topic", each) for each in topics[:MOST_NAMED]),
+            ],
+        )
