@@ -35,6 +35,8 @@ REMARK_S = 15.0
 READ_S = 300.0
 END_S = 30.0
 SEVERITIES = ("error", "warning", "note", "chat")
+MOST_TOLD = 20
+"""Findings of a failure."""
 _FAILED = pytest.StashKey[bool]()
 _CAPTURES = pytest.StashKey[list["Proxy"]]()
 
@@ -269,12 +271,11 @@ class Capture:
     def assert_no_findings(self, level: str = "warning", allow: Sequence[str] = ()) -> None:
         """`kafkascope check` finds nothing that bad, except the rules named in `allow`."""
         __tracebackhide__ = True
-        bad = [each for each in self.findings(level) if each["name"] not in allow]
+        every = self.findings()
+        wanted = _severities(level)
+        bad = [e for e in every if e["severity"] in wanted and e["name"] not in allow]
         if bad:
-            told = [
-                f"{each['severity']} {each['name']}: {each['text']}\n    ls -Y '{each['filter']}'"
-                for each in bad[:20]
-            ]
+            told = list(_folded(bad[:MOST_TOLD], every))
             count = "1 finding" if len(bad) == 1 else f"{len(bad)} findings"
             raise AssertionError("\n".join([f"{count} of level {level} or worse:", *told]))
 
@@ -482,6 +483,43 @@ def _severities(level: str) -> tuple[str, ...]:
     if level not in SEVERITIES:
         raise ValueError(f"{level!r} is none of {', '.join(SEVERITIES)}")
     return SEVERITIES[: SEVERITIES.index(level) + 1]
+
+
+def _folded(bad: Sequence[dict[str, Any]], every: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Causes, each with its consequences indented below it. A consequence whose cause is milder,
+    or allowed, stands for itself and says what explains it."""
+    place = {each["id"]: number for number, each in enumerate(every)}
+    shown = {each["id"] for each in bad}
+
+    def cause(of: dict[str, Any]) -> str:
+        seen = [str(of["id"])]
+        for one in seen:
+            seen += [e for e in every[place[one]]["because"] if e in shown and e not in seen]
+        # The worst and earliest stand first.
+        heads = [one for one in seen if not shown.intersection(every[place[one]]["because"])]
+        return min(heads or seen, key=place.__getitem__)
+
+    below: dict[str, list[dict[str, Any]]] = {}
+    for each in bad:
+        head = cause(each)
+        below.setdefault(head, [])
+        if head != each["id"]:
+            below[head].append(each)
+    for head, consequences in below.items():
+        yield from _told(every[place[head]])
+        for one in every[place[head]]["because"]:
+            if one in place:
+                yield f"    because: {every[place[one]]['text']}"
+        if consequences:
+            yield "    therefore:"
+        for each in consequences:
+            yield from (f"        {line}" for line in _told(each))
+
+
+def _told(finding: dict[str, Any]) -> Iterator[str]:
+    yield f"{finding['severity']} {finding['name']}: {finding['text']}"
+    if finding["filter"]:
+        yield f"    ls -Y '{finding['filter']}'"
 
 
 def _error_name(error: Any) -> str:
