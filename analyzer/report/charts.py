@@ -17,6 +17,8 @@ LETTERS: Final = 30
 """Of a label."""
 WIDE: Final = 9
 """Of a capital."""
+CLOCK: Final = 60
+"""Of a time below an axis; one that has no room is left out."""
 LABEL: Final = 200
 VALUE: Final = 90
 BAR: Final = 20
@@ -133,7 +135,9 @@ def columns(title: str, steps: Sequence[Step]) -> str:
         inner.append("</g>")
     ticks = max(1, -(-len(steps) // 8))
     for index in range(0, len(steps), ticks):
-        inner.append(_text(left + index * width, top + HEIGHT + 16, steps[index].label, "dim"))
+        x = left + index * width
+        if x <= WIDTH - CLOCK:
+            inner.append(_text(x, top + HEIGHT + 16, steps[index].label, "dim"))
     return _svg(WIDTH, top + HEIGHT + 22, title, inner)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.commands.counting import count
 from analyzer.commands.remarks import nothing_found, remarks
-from analyzer.findings import Finding, Findings
+from analyzer.findings import Cause, Finding, Findings
+from analyzer.findings.causes import unfolded
 from analyzer.statistics import Errors, Rates
 from analyzer.statistics.rates import SECOND
 
@@ -35,12 +36,18 @@ class Facts:
     errors: Errors
     rates: Rates
     names: TopicNames
-    found: list[Finding]
+    causes: list[Cause]
+    """What is worth knowing, the worst first, with what followed from each."""
     packets: int
     connections: int
     captured_bytes: int
     remarks: list[str]
     """Sentences on what is missing or odd about the capture."""
+
+    @property
+    def found(self) -> list[Finding]:
+        """All findings, consequences behind their cause."""
+        return unfolded(self.causes)
 
     @property
     def first_ns(self) -> int | None:
@@ -103,7 +110,7 @@ def collect(
         errors,
         rates,
         names,
-        findings.told(names),
+        findings.causes(names),
         source.packets,
         source.connections,
         source.captured_bytes,

@@ -7,8 +7,10 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from analyzer.findings.causes import apart, names_of
 from analyzer.render_cells import duration
 from analyzer.report.sections import Section, Table
+from analyzer.report.summary import summary
 from analyzer.text import safe
 from analyzer.times import iso_ns
 
@@ -51,14 +53,25 @@ def markdown(facts: Facts, parts: list[Section], redacted: str) -> str:
             f" {facts.connections:,} connections, {facts.packets:,} packets.",
             "",
         ]
-    out += ["## Findings", ""]
-    if not facts.found:
+    out += [f"- {_text(sentence)}" for sentence in summary(facts)]
+    out += ["", "## Findings", ""]
+    trouble, chats = apart(facts.causes)
+    if not facts.causes:
         out += ["Nothing was found that is worth a remark.", ""]
-    for finding in facts.found:
-        out.append(f"- **{finding.severity}**: {_text(finding.text)} ({finding.count:,} times)")
+    for cause in trouble:
+        finding = cause.finding
+        out.append(f"- **{finding.severity}**: {_text(finding.text)} ({_often(finding.count)})")
         out.append(f"  {_text(finding.advice)}")
         if finding.filter:
             out.append(f"  {_code(f'kafkascope open {names} -Y {shlex.quote(finding.filter)}')}")
+        if cause.consequences:
+            out.append(f"  therefore: {_text(cause.therefore())}")
+        out += [
+            f"  - **{each.severity}**: {_text(each.text)} ({_often(each.count)})"
+            for each in cause.consequences
+        ]
+    if chats:
+        out.append(f"- **chat**: normal, and often taken for trouble: {_text(names_of(chats))}")
     out.append("")
     for part in parts:
         out += [f"## {part.title}", "", _text(part.says), ""]
@@ -71,6 +84,10 @@ def markdown(facts: Facts, parts: list[Section], redacted: str) -> str:
     said = facts.remarks or ["Every packet was whole, and everything that is Kafka was decoded."]
     out += [f"- {_text(each)}" for each in said]
     return "\n".join([*out, "", redacted, ""])
+
+
+def _often(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _text(text: str) -> str:

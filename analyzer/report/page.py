@@ -4,14 +4,18 @@ readable on paper. Everything that came from traffic is escaped."""
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from analyzer.findings import Finding
+from analyzer.findings import Cause, Finding
+from analyzer.findings.causes import apart, names_of
+from analyzer.findings.view import plural
 from analyzer.render_cells import duration, size
 from analyzer.render_times import Times
 from analyzer.report.sections import Section, Table
+from analyzer.report.summary import summary
 from analyzer.text import safe
 from analyzer.times import iso_ns
 
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
     from analyzer.report.collect import Facts
 
 MOST_FINDINGS: Final = 100
+"""Causes; of consequences of a cause as many."""
+FEW_LINES: Final = 8
+"""Of a table; longer ones are folded, so that sections can be read in a row."""
 NAME: Final = 14
 SENTENCE: Final = 48
 """Characters from which a column wants to be wider."""
@@ -50,7 +57,8 @@ article.note{border-color:var(--note)}article h3{font-weight:600}
 .sev{display:inline-block;min-width:4.8rem;font-weight:700}
 .error .sev{color:var(--bad)}.warning .sev{color:var(--warn)}.note .sev{color:var(--note)}
 article p{margin:.25rem 0}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:13px;margin:.4rem 0 .2rem}
+.wide{overflow:auto;max-height:36rem}
+table{border-collapse:collapse;font-size:13px;margin:.4rem 0 .2rem}
 caption{text-align:left;font-weight:600;padding:.6rem 0 .2rem}
 th,td{padding:.22rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{position:sticky;top:0;background:var(--bg)}.r{text-align:right;
@@ -67,12 +75,15 @@ font-weight:700;font-size:11px}
 .axis{stroke:var(--dim)}.grid{stroke:var(--line);stroke-dasharray:3 3}
 .stable{fill:var(--main)}.join{fill:var(--warn)}.sync{fill:var(--second)}.left{fill:var(--dim)}
 .gone{fill:var(--bad)}.wait{fill:none;stroke:var(--warn);stroke-dasharray:2 3}
-details>summary{cursor:pointer;color:var(--link)}
+details>summary{cursor:pointer;color:var(--link);overflow-wrap:anywhere}
+article details>article{background:var(--bg)}
+#summary{margin:.8rem 0 0}#summary p{margin:.1rem 0}#time h2{margin-top:.8rem;padding-top:.6rem}
+#summary dl.facts{margin:.6rem 0}
 @media print{:root{color-scheme:light;
 --fg:#1b1b1f;--dim:#5c5c66;--bg:#fff;--card:#f6f6f8;--line:#d9d9e0;
 --main:#0072b2;--second:#56b4e9;--bad:#d55e00;--warn:#9a6400;--note:#0072b2;--link:#005a8e}
 body{max-width:none;padding:0;font-size:10pt}nav{display:none}
-.wide{overflow:visible}th{position:static}details{display:block}a{color:inherit;
+details::details-content{content-visibility:visible;display:block}.wide{overflow:visible;max-height:none}th{position:static}details{display:block}a{color:inherit;
 text-decoration:none}table{font-size:7pt;width:100%}th,td{padding:.15rem .3rem}
 td.m,td.l{min-width:0;overflow-wrap:anywhere}th{overflow-wrap:normal}tr{break-inside:avoid}
 .y{display:none}svg.chart{max-height:20rem}h2{break-after:avoid}caption{break-after:avoid}}
@@ -83,6 +94,8 @@ td.m,td.l{min-width:0;overflow-wrap:anywhere}th{overflow-wrap:normal}tr{break-in
 def page(facts: Facts, parts: list[Section], release: str, redacted: str) -> str:
     """The whole file."""
     title = f"Kafka traffic: {', '.join(facts.inputs)}"
+    # The first chart stands beside the summary: both are seen without scrolling.
+    first = int(bool(parts) and bool(parts[0].charts))
     out = [
         "<!DOCTYPE html>\n",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -93,11 +106,12 @@ def page(facts: Facts, parts: list[Section], release: str, redacted: str) -> str
         f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>",
         f"<header><h1>{_text(title)}</h1>",
         f'<p class="dim">{_text(_range(facts))}</p></header>',
-        _key_numbers(facts),
-        _contents(parts),
+        f'<section id="summary">{_summary(facts)}{_key_numbers(facts)}</section>',
         "<main>",
+        *(_section(part) for part in parts[:first]),
+        _contents(parts),
         _findings(facts),
-        *(_section(part) for part in parts),
+        *(_section(part) for part in parts[first:]),
         _complete(facts),
         "</main>",
         f"<footer><p>{_text(redacted)} Made by kafkascope; the same numbers come from the "
@@ -120,8 +134,7 @@ def _range(facts: Facts) -> str:
 
 def key_numbers(facts: Facts) -> list[tuple[str, str]]:
     """(what, how many) for the top of the page."""
-    words = ("error", "warning")
-    counts = {word: sum(each.severity == word for each in facts.found) for word in words}
+    counts = Counter(each.finding.severity for each in facts.causes)
     return [
         ("exchanges", f"{facts.exchanges:,}"),
         ("clients", f"{len(facts.findings.base.clients.rows()):,}"),
@@ -141,6 +154,10 @@ def _key_numbers(facts: Facts) -> str:
     return f'<dl class="facts">{"".join(cells)}</dl>'
 
 
+def _summary(facts: Facts) -> str:
+    return "".join(f"<p>{_prose(sentence)}</p>" for sentence in summary(facts))
+
+
 def _contents(parts: Iterable[Section]) -> str:
     links = [("findings", "Findings"), *((part.id, part.title) for part in parts)]
     links.append(("complete", "How complete it is"))
@@ -154,17 +171,16 @@ def _contents(parts: Iterable[Section]) -> str:
 def _findings(facts: Facts) -> str:
     times = Times("u")
     out = ['<section id="findings"><h2>Findings</h2>']
-    if not facts.found:
+    if not facts.causes:
         out.append("<p>Nothing was found that is worth a remark.</p>")
-    shown = facts.found[:MOST_FINDINGS]
-    loud = [each for each in shown if each.severity != "chat"]
-    quiet = [each for each in shown if each.severity == "chat"]
-    out += [_finding(each, facts, times) for each in loud]
-    if quiet:
-        inner = "".join(_finding(each, facts, times) for each in quiet)
-        out.append(f"<details><summary>{len(quiet)} normal things</summary>{inner}</details>")
-    if len(facts.found) > len(shown):
-        out.append(f'<p class="dim">{len(facts.found) - len(shown)} more: kafkascope check</p>')
+    trouble, chats = apart(facts.causes)
+    out += [_cause(each, facts, times) for each in trouble[:MOST_FINDINGS]]
+    out.append(_left_out(len(trouble)))
+    if chats:
+        inner = "".join(_cause(each, facts, times) for each in chats[:MOST_FINDINGS])
+        said = f"{plural(len(chats), 'normal thing')}, often taken for trouble: {names_of(chats)}"
+        inner += _left_out(len(chats))
+        out.append(f"<details><summary>{_text(said)}</summary>{inner}</details>")
     out.append(_command(f"kafkascope check {_names(facts)}"))
     return "".join([*out, "</section>"])
 
@@ -173,7 +189,25 @@ def _names(facts: Facts) -> str:
     return " ".join(shlex.quote(name) for name in facts.inputs)
 
 
-def _finding(finding: Finding, facts: Facts, times: Times) -> str:
+def _left_out(count: int) -> str:
+    rest = count - MOST_FINDINGS
+    return f'<p class="dim">{rest:,} more: kafkascope check</p>' if rest > 0 else ""
+
+
+def _cause(cause: Cause, facts: Facts, times: Times) -> str:
+    """A cause; what followed from it is folded into it."""
+    if not cause.consequences:
+        return _finding(cause.finding, facts, times)
+    count = len(cause.consequences)
+    inner = "".join(
+        _finding(each, facts, times) for each in cause.consequences[:MOST_FINDINGS]
+    ) + _left_out(count)
+    said = f"therefore: {cause.therefore()}"
+    folded = f"<details><summary>{_text(said)}</summary>{inner}</details>"
+    return _finding(cause.finding, facts, times, folded)
+
+
+def _finding(finding: Finding, facts: Facts, times: Times, behind: str = "") -> str:
     when = ""
     often = "once" if finding.count == 1 else f"{finding.count:,} times"
     if finding.first_ns is not None:
@@ -189,7 +223,7 @@ def _finding(finding: Finding, facts: Facts, times: Times) -> str:
     if finding.filter:
         command = f"kafkascope open {_names(facts)} -Y {shlex.quote(finding.filter)}"
         out.append(f"<p><code>{_text(command)}</code></p>")
-    return "".join([*out, "</article>"])
+    return "".join([*out, behind, "</article>"])
 
 
 def _prose(text: str) -> str:
@@ -209,13 +243,20 @@ def _section(part: Section) -> str:
     for legend, svg in part.charts:
         caption = f"<figcaption>{_text(legend)}</figcaption>" if legend else ""
         out.append(f"<figure>{caption}{svg}</figure>")
-    for index, each in enumerate(part.tables):
-        # Long tables below a chart of the same numbers are there for whoever asks.
-        folded = bool(part.charts) and index == 0 and part.id == "time"
-        text = _table(each)
-        out.append(f"<details><summary>as a table</summary>{text}</details>" if folded else text)
+    out += [_folded(each) if _folds(part, each) else _table(each) for each in part.tables]
     out.append(_command(part.command))
     return "".join([*out, "</section>"])
+
+
+def _folds(part: Section, table: Table) -> bool:
+    """Whether somebody has to ask for a table: a chart tells its numbers, or it is long."""
+    return part.id == "time" or len(table.rows) > FEW_LINES
+
+
+def _folded(table: Table) -> str:
+    lines = plural(len(table.rows) + table.left_out, "line")
+    said = f"{table.caption}: {lines}"
+    return f"<details><summary>{_text(said)}</summary>{_table(table)}</details>"
 
 
 def _table(table: Table) -> str:

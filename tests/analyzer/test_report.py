@@ -31,6 +31,10 @@ from tui.cli import main
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SHOP = SAMPLES / "demo.pcap.zst"
+CAUSES = Path(__file__).parent / "captures" / "causes"
+DOWN = CAUSES / "broker-down-java.pcap.gz"
+HEALTHY = CAUSES / "healthy-kafkajs.pcap.gz"
+NOTHING = Path("nothing.pcapng")
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
@@ -117,6 +121,90 @@ def test_every_chart_has_a_title_and_parents_close(page: str) -> None:
 def test_light_dark_and_paper_are_styled(page: str) -> None:
     assert "prefers-color-scheme:dark" in page
     assert "@media print" in page
+
+
+def paragraphs(page: str, section: str) -> list[str]:
+    found = re.search(rf'<section id="{section}">(.*?)</section>', page, re.DOTALL)
+    assert found is not None
+    return re.findall(r"<p>(.*?)</p>", found[1])
+
+
+def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
+    said = paragraphs(page, "summary")
+    assert said[0] == (
+        "Within 78 s: 1,778 exchanges, between 21 clients and 3 brokers, on 194 connections."
+    )
+    assert re.fullmatch(
+        r"[\d,]+ responses told an error, and \d+ requests got no response\.", said[1]
+    )
+    assert said[2].startswith("Findings: 7 errors")
+    assert said[3].startswith("Error: 2 batches of image-svc for topic thumbnails were refused")
+    assert len(said) == 6
+    places = [page.index(part) for part in ('id="summary"', "<svg", "<nav>", 'id="findings"')]
+    assert places == sorted(places), "both are seen before anything else"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (SHOP, ()),
+        (SHOP, ("-Y", "api == Heartbeat")),
+        (SHOP, ("-Y", "client == nobody")),
+        (SHOP, ("--redact", "all")),
+        (SAMPLES / "rebalance.pcap", ()),
+        (SAMPLES / "sasl.pcap", ()),
+        (HEALTHY, ()),
+        (NOTHING, ()),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else " ".join(value),
+)
+def test_a_summary_has_three_to_six_sentences(
+    name: Path, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    if name == NOTHING:
+        name = tmp_path / NOTHING
+        with name.open("wb") as file:
+            PcapngWriter(file).interface("lo")
+    said = paragraphs(made(tmp_path, name, *options), "summary")
+    assert 3 <= len(said) <= 6
+    assert all(sentence.endswith(".") for sentence in said)
+    assert sum(map(len, said)) < 2_000, "the chart below it is to be seen, too"
+    if name == HEALTHY:
+        assert said[1].endswith("and every request that wants a response got one.")
+
+
+@pytest.mark.parametrize("redact", ["values", "all"])
+def test_what_followed_is_folded_into_its_cause(redact: str, tmp_path: Path) -> None:
+    page = made(tmp_path, DOWN, "--redact", redact)
+    fold = re.search(
+        r'<article class="warning">.{,400}was down for 26 s((?!</article>).)*'
+        r"<details><summary>therefore: 1 request without response</summary>"
+        r'<article class="warning">((?!</article>).)*got no answer((?!</article>).)*'
+        r"</article></details></article>",
+        page,
+        re.DOTALL,
+    )
+    assert fold is not None
+    assert page.count("got no answer: ") == 1
+    assert "therefore 1 request without response." in paragraphs(page, "summary")[-1]
+    lines = made(tmp_path, DOWN, "--redact", redact, name="r.md").splitlines()
+    (at,) = (n for n, line in enumerate(lines) if line == "  therefore: 1 request without response")
+    assert "was down for 26 s" in "".join(lines[at - 3 : at])
+    assert lines[at + 1].startswith("  - **warning**: 1 JoinGroup request of ")
+    for text in (page, *lines):
+        assert redact == "values" or "restart-" not in text
+
+
+def test_no_table_is_wider_or_longer_than_its_place(page: str) -> None:
+    tables = re.findall(r'(<summary>[^<]*</summary>)?<div class="wide"><table>(.*?)</table>', page)
+    assert len(tables) == page.count("<table>") > 10
+    for summary, table in tables:
+        rows = table.count("<tr") - 1
+        assert summary or rows <= 8
+        if summary:
+            assert re.search(r": [\d,]+ lines?<", summary)
+    assert ".wide{overflow:auto" in page
+    assert "details::details-content{content-visibility:visible" in page, "paper opens folds"
 
 
 def test_markdown_has_the_same_findings(tmp_path: Path) -> None:

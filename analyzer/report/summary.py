@@ -1,0 +1,92 @@
+"""What a capture is, in a few sentences: what was seen, how it went, what is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from analyzer.findings.causes import Cause, apart
+from analyzer.findings.view import plural
+from analyzer.render_cells import duration
+
+if TYPE_CHECKING:
+    from analyzer.report.collect import Facts
+
+MOST_CAUSES: Final = 3
+"""Each told in a sentence; all of them follow below the summary."""
+LONGEST: Final = 240
+"""Characters of a sentence about a cause, so that a summary stays one."""
+
+
+def summary(facts: Facts) -> list[str]:
+    """Three to six sentences; commands stand between backticks."""
+    return [*_seen(facts), *_found(facts.causes)]
+
+
+def _seen(facts: Facts) -> Iterator[str]:
+    """When, how much, between how many, and how it went."""
+    packets = plural(facts.packets, "packet")
+    if facts.first_ns is None:
+        only = " that the filter selects" if facts.filter_text else ""
+        yield f"The capture has {packets} and no exchange{only}."
+        yield from (_sentence(each) for each in facts.remarks[:1])
+        return
+    span = duration((facts.last_ns or facts.first_ns) - facts.first_ns)
+    base = facts.findings.base
+    clients = plural(len({line["client"] for line in base.clients.rows()}), "client")
+    exchanges = plural(facts.exchanges, "exchange")
+    only = " that the filter selects" if facts.filter_text else ""
+    yield (
+        f"Within {span}: {exchanges}{only}, between {clients} and"
+        f" {plural(_brokers(facts), 'broker')}, on {plural(facts.connections, 'connection')}."
+    )
+    lines = facts.rates.rows()
+    failed = sum(line["failed"] or 0 for line in lines)
+    unanswered = sum(line["unanswered"] or 0 for line in lines)
+    refused = plural(failed, "response") if failed else "No response"
+    lost = (
+        f"{plural(unanswered, 'request')} got no response"
+        if unanswered
+        else "every request that wants a response got one"
+    )
+    yield f"{refused} told an error, and {lost}."
+
+
+def _brokers(facts: Facts) -> int:
+    """How many brokers were talked to. A node has an address for each listener; where nobody was
+    told who they are, or there are two clusters, addresses are all that is known."""
+    cluster = facts.findings.base.cluster
+    lines = [line for line in cluster.rows(facts.names) if line["exchanges"]]
+    nodes = {line["node"] for line in lines if line["node"] is not None}
+    several = len(cluster.whole.ids) > 1
+    return len({line["address"] for line in lines} if several or not nodes else nodes)
+
+
+def _found(causes: Iterable[Cause]) -> Iterator[str]:
+    """How many causes there are, and the worst of them."""
+    trouble, _ = apart(causes)
+    if not trouble:
+        yield "Nothing was found that needs attention."
+        return
+    words = ("error", "warning", "note")
+    counts = [(sum(each.finding.severity == word for each in trouble), word) for word in words]
+    followed = sum(len(each.consequences) for each in trouble)
+    more = f", from which {plural(followed, 'other')} followed" if followed else ""
+    listed = _and([plural(count, word) for count, word in counts if count])
+    yield f"Findings: {listed}{more}."
+    for number, cause in enumerate(trouble[:MOST_CAUSES]):
+        if number and cause.severity == "note":
+            return
+        therefore = f"; therefore {cause.therefore()}" if cause.consequences else ""
+        yield _sentence(f"{cause.severity.capitalize()}: {cause.finding.text}{therefore}")
+
+
+def _and(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _sentence(text: str) -> str:
+    """Of bounded length, with its end."""
+    if len(text) > LONGEST:
+        text = text[:LONGEST].rpartition(" ")[0] + " ..."
+    return text if text.endswith((".", "!", "?")) else f"{text}."
