@@ -20,7 +20,8 @@ STEPS: Final = (
     Step(
         "This is a minute of a shop's Kafka: one row is a request with its answer. What is wrong?",
         "7",
-        "Findings, the worst first. Up and down choose one; below it stands what to do.",
+        "Findings, the worst first. Up and down choose one; below it stands what to do. Where ▸"
+        " stands others followed: Enter opens them.",
         7,
     ),
     Step(

@@ -17,6 +17,7 @@ from tests.analyzer.pipeline.kit import made
 from tui.cli import main
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+CAUSES = Path(__file__).parents[1] / "captures" / "causes"
 COMMANDS = (
     ("stats", "apis"),
     ("stats", "latency", "--by", "api,client"),
@@ -64,6 +65,21 @@ def test_commands_say_the_same_of_tables(words: tuple[str, ...], tables: Path) -
     assert ours.exit_code == theirs.exit_code == 0
     assert lines_of(ours) == lines_of(theirs)
     assert ours.stdout
+
+
+def test_causes_and_consequences_of_tables_are_those_of_the_capture(tmp_path: Path) -> None:
+    source, out = CAUSES / "broker-down-java.pcap.gz", tmp_path / "tables"
+    made([str(source)], out)
+    told = [run("check", str(each), "--fail-on", "never", "--json") for each in (source, out)]
+    theirs, ours = map(lines_of, told)
+    assert ours == theirs
+    cause, *consequences = ours
+    assert (cause["name"], cause["because"]) == ("broker-down", [])
+    assert cause["key"] == "broker-down broker=127.0.0.1 node=1"
+    assert [each["because"] for each in consequences] == [[cause["id"]]]
+    blocks = [run("check", str(each), "--fail-on", "never").stdout for each in (source, out)]
+    assert "therefore: 1 request without response" in blocks[0]
+    assert blocks[0] == blocks[1]
 
 
 def test_the_report_of_tables_is_that_of_the_capture(tmp_path: Path) -> None:
