@@ -78,7 +78,7 @@ def _found(causes: Iterable[Cause]) -> Iterator[str]:
         if number and cause.severity == "note":
             return
         therefore = f"; therefore {cause.therefore()}" if cause.consequences else ""
-        yield _sentence(f"{cause.severity.capitalize()}: {cause.finding.text}{therefore}")
+        yield _sentence(f"{cause.finding.severity.capitalize()}: {cause.finding.text}{therefore}")
 
 
 def _and(words: list[str]) -> str:

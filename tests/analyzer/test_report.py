@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -137,8 +139,13 @@ def test_it_begins_with_sentences_and_a_chart(page: str) -> None:
     assert re.fullmatch(
         r"[\d,]+ responses told an error, and \d+ requests got no response\.", said[1]
     )
-    assert said[2].startswith("Findings: 7 errors")
-    assert said[3].startswith("Error: 2 batches of image-svc for topic thumbnails were refused")
+    assert re.match(r"Findings: \d+ errors, \d+ warnings and \d+ notes, from which \d", said[2])
+    checked = CliRunner().invoke(main, ["check", str(SHOP), "--json", "--fail-on", "never"]).stdout
+    worst = [each for each in map(json.loads, checked.splitlines()) if not each["because"]]
+    for sentence, cause in zip(said[3:], worst, strict=False):
+        assert unescape(sentence).startswith(
+            f"{cause['severity'].capitalize()}: {cause['text'][:80]}"
+        )
     assert len(said) == 6
     places = [page.index(part) for part in ('id="summary"', "<svg", "<nav>", 'id="findings"')]
     assert places == sorted(places), "both are seen before anything else"
