@@ -337,14 +337,19 @@ def _users(outage: Outage, lines: list[Line]) -> set[User]:
 
 def _groups(clients: Iterable[str], view: View) -> list[str]:
     """The groups that these clients are members of."""
-    wanted, found = set(clients), []
+    known: dict[str, list[str]] = view.kept("groups of clients", lambda: _by_client(view))
+    return sorted({group for client in clients for group in known.get(client, ())})
+
+
+def _by_client(view: View) -> dict[str, list[str]]:
+    """The groups of each client. To tell the story of a group takes long, and brokers go down
+    often."""
+    found: dict[str, list[str]] = defaultdict(list)
     groups = view.base.groups
     for name in groups.names():
         story = groups.story(name)
-        if story is not None and any(
-            view.client(member.client_id, member.host) in wanted for member in story.members
-        ):
-            found.append(safe(story.group))
+        for client_id, host in {(m.client_id, m.host) for m in story.members} if story else ():
+            found[view.client(client_id, host)].append(safe(name))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 
@@ -58,6 +59,7 @@ def is_loopback(host: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def plain(host: str) -> str:
     """An address as it is compared: without a zone, in its usual spelling, IPv4 out of IPv6."""
     try:

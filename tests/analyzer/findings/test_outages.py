@@ -8,6 +8,8 @@ import pytest
 from analyzer.context import Context
 from analyzer.findings import Finding, Findings
 from analyzer.rows import row_of
+from analyzer.statistics.group_story import Story
+from analyzer.statistics.groups import Groups
 from captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.wire import START, Wire, beat, heartbeat, told
 
@@ -139,3 +141,28 @@ def test_connects_that_are_not_answered_belong_to_the_dead_connection() -> None:
     told = found(dead(), failed(1, 12, silent=True))
     assert set(told) == {"silent-drop"}
     assert "1 new connection to it got no answer either" in told["silent-drop"].text
+
+
+def test_stories_of_groups_are_not_told_for_each_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be thousands of both."""
+
+    def asked(outages: int) -> int:
+        calls.clear()
+        wires = []
+        for number in range(outages):
+            at = 100.0 * number
+            wires += [working(3 * number + 1, at, at + 10), failed(3 * number + 2, at + 11)]
+            wires.append(working(3 * number + 3, at + 12, at + 50, side="client"))
+        down = found(*wires)["broker-down"]
+        assert ("group", "g") in down.entities
+        return len(calls)
+
+    calls: list[str] = []
+    tell = Groups.story
+
+    def counted(self: Groups, name: str) -> Story | None:
+        calls.append(name)
+        return tell(self, name)
+
+    monkeypatch.setattr(Groups, "story", counted)
+    assert asked(1) == asked(6)
