@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from analyzer.filter_regex import Regex, RegexError
 from dissectors.reader import Body
@@ -116,13 +116,9 @@ class ConsumerGroups:
 
     def _fits(self, name: str, member_id: str, size: int) -> bool:
         """Whether there is room for what a heartbeat says; plain ones say nothing new."""
-        group = self._groups.get(name)
-        if group is None and len(self._groups) >= MAX_GROUPS:
-            empty = next((n for n, each in self._groups.items() if not each.members), None)
-            if empty is None:
-                return False
-            del self._groups[empty]
-        known = group is not None and member_id in group.members
+        if not has_place(self._groups, name):
+            return False
+        known = name in self._groups and member_id in self._groups[name].members
         return (known and size < 2 * ENTRY) or self._room.admit(size)
 
     def _held(self) -> int:
@@ -256,6 +252,17 @@ class ConsumerGroups:
             {**each, "topic_name": self._model.ids.get(bytes(each["topic_id"]), "")}
             for each in by_topic(places)
         ]
+
+
+def has_place(groups: dict[str, Any], name: str) -> bool:
+    """Whether a group is known or may be added: an empty one makes room when there are too many."""
+    if name in groups or len(groups) < MAX_GROUPS:
+        return True
+    empty = next((other for other, each in groups.items() if not each.members), None)
+    if empty is None:
+        return False
+    del groups[empty]
+    return True
 
 
 def by_topic(places: set[Place]) -> list[Body]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from dissectors.reader import Body
 from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
-from proxy.serve.consumers import HEARTBEAT_MS, MAX_GROUPS, MAX_MEMBERS, SESSION_S, Place, by_topic
+from proxy.serve.consumers import HEARTBEAT_MS, MAX_MEMBERS, SESSION_S, Place, by_topic, has_place
 from proxy.serve.deliveries import LOCK_S, MOST_LOCKS, Delivery
 from proxy.serve.model import Model
 from proxy.serve.partitions import Partitions
@@ -113,13 +113,9 @@ class ShareGroups:
 
     def _fits(self, name: str, member_id: str, size: int) -> bool:
         """Whether there is room for what a heartbeat says; plain ones say nothing new."""
-        group = self._groups.get(name)
-        if group is None and len(self._groups) >= MAX_GROUPS:
-            empty = next((n for n, each in self._groups.items() if not each.members), None)
-            if empty is None:
-                return False
-            del self._groups[empty]
-        known = group is not None and member_id in group.members
+        if not has_place(self._groups, name):
+            return False
+        known = name in self._groups and member_id in self._groups[name].members
         return (known and not size) or self._room.admit(max(size, size_of(name, member_id)))
 
     def _held(self) -> int:
