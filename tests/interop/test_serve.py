@@ -154,9 +154,14 @@ def read_all(client: str, path: Path, story: Story, log: Path) -> str:
         return broker.stop()
 
 
+CONNECTED = re.compile(r'kafkascope: [0-9.:]+: client "[^"]*" connected')
+"""How the line about each client begins."""
+
+
 def unexpected(said: str) -> list[str]:
-    """Lines of a served capture beside the first and the last one."""
-    return [each for each in said.splitlines() if not each.endswith("answered")][1:]
+    """Lines of a served capture beside the first and the last one, and those about who came."""
+    lines = [each for each in said.splitlines() if not each.endswith("answered")]
+    return [each for each in lines[1:] if not CONNECTED.match(each)]
 
 
 @pytest.mark.parametrize(("client", "name"), [*OWN.items(), *OTHERS.items()])
