@@ -19,6 +19,13 @@ ADVERTISED: Final = (
     "Set advertised.listeners to an address that the clients can reach; with several networks, one "
     "listener for each."
 )
+FAILED: Final = {
+    "refused": ("address-unreachable", "refused"),
+    "no answer to SYN": ("address-unanswered", "did not answer"),
+}
+"""Remark of an address -> rule, and what became of connects."""
+MOST_CLIENTS: Final = 100
+"""Clients that a finding names for those that it explains."""
 TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
 
 
@@ -29,10 +36,20 @@ class Addresses(Detector):
         Rule(
             "address-unreachable",
             "error",
-            "an address that brokers advertise refuses connections, or does not answer",
-            f"{ADVERTISED} Refused: nothing listens there; no answer: a firewall or a wrong "
-            "network.",
+            "an address that brokers advertise refuses connections",
+            f"Nothing listens there: the host is right and the port is wrong, or the broker is "
+            f"down. {ADVERTISED}",
             brief="{n} answer with its address|{n} answers with its address",
+            subject=("node", "broker"),
+        ),
+        Rule(
+            "address-unanswered",
+            "error",
+            "connects to an address that brokers advertise get no answer",
+            "A firewall drops them, or the address lies in a network that has no such host: try "
+            f"it from the client's machine (nc -vz HOST PORT). {ADVERTISED}",
+            brief="{n} answer with its address|{n} answers with its address",
+            subject=("node", "broker"),
         ),
         Rule(
             "address-loopback",
@@ -78,12 +95,10 @@ class Addresses(Detector):
     def _of_remark(self, remark: str, line: Line) -> tuple[str, str] | None:
         node, address = line["node"], safe(line["address"])
         clients = listed(line["clients"], 2)
-        if remark in ("refused", "no answer to SYN"):
-            how = "refused" if remark == "refused" else "did not answer"
+        if remark in FAILED:
+            name, how = FAILED[remark]
             tried = plural(line["attempts"] or 1, "attempt to connect", "attempts to connect")
-            return "address-unreachable", (
-                f"node {node} is advertised as {address} to {clients}, which {how} {tried}"
-            )
+            return name, f"node {node} is advertised as {address} to {clients}, which {how} {tried}"
         if remark.startswith("loopback, told to"):
             return "address-loopback", (
                 f"node {node} is advertised as {address} to {clients} at "
@@ -110,7 +125,11 @@ class Addresses(Detector):
             about=[
                 ("broker", safe(line["address"])),
                 ("node", str(line["node"])),
+<<<<<<< HEAD
                 *(("client", safe(each)) for each in line["clients"][:MOST_NAMED]),
+=======
+                *(("client", each) for each in _clients(name, line, view)),
+>>>>>>> c0ce34f (findings: tell unanswered addresses apart from refused ones)
             ],
         )
 
@@ -141,6 +160,14 @@ class Addresses(Detector):
                     *(("node", each) for each in nodes[:MOST_NAMED]),
                 ],
             )
+
+
+def _clients(name: str, line: Line, view: View) -> list[str]:
+    """Whom an address was told that is of no use to them."""
+    told = line["told_to"]
+    if name == "address-loopback":
+        told = [each for each in told if not is_loopback(each[1])]
+    return sorted({view.client(*each) for each in told})[:MOST_CLIENTS]
 
 
 def _is_wrong(told: str, client_host: str) -> bool:

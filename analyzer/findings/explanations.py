@@ -49,7 +49,13 @@ GROUP: Final = (
 
 EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     Explanation(
-        ("address-unreachable", "address-loopback", "address-private", "address-unspecified"),
+        (
+            "address-unreachable",
+            "address-unanswered",
+            "address-loopback",
+            "address-private",
+            "address-unspecified",
+        ),
         ("address-unresolved", *AGAIN),
         ("client",),
         "a client that cannot reach a node asks for metadata again and gives up its requests",
@@ -116,6 +122,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("broker-down",),
         (
             "address-unreachable",
+            "address-unanswered",
             "batch-twice",
             "error-broken",
             "error-seen",

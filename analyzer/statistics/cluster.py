@@ -239,6 +239,7 @@ class Cluster:
                     "told": node.told,
                     "sources": list(node.sources),
                     "clients": sorted({titles[client] for client in node.clients}),
+                    "told_to": judged.told[key],
                     "contacted": contact.word,
                     "attempts": contact.attempts,
                     "exchanges": contact.exchanges,

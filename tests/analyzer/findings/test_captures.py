@@ -91,6 +91,7 @@ TROUBLE = {
     "too-large": {"message-too-large"},
     "advertised-host-java": {"address-unresolved"},
     "advertised-host-librdkafka": {"address-unresolved"},
+    "advertised-silent-librdkafka": {"address-unanswered"},
     "advertised-private-net-kafkajs": {"address-unresolved"},
     "unknown-topic": {"lookup-storm", "unknown-topic"},
     "wrong-address": {"address-unreachable"},

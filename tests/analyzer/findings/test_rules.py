@@ -37,7 +37,8 @@ network, and no broker that gives partitions away twice."""
 CALM = {
     "address-loopback": "healthy",
     "address-private": "demo",
-    "address-unreachable": "cluster",
+    "address-unanswered": "wrong-address",
+    "address-unreachable": "advertised-silent-librdkafka",
     "address-unresolved": "unknown-topic",
     "address-unspecified": "demo",
     "answer-to-nothing": "lost-answers",
