@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from analyzer.commands.counting import count
 from analyzer.commands.grid import print_lines
+from analyzer.commands.hosts import hosts_option
 from analyzer.commands.options import Wish, input_options, known_release
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
+from analyzer.findings import Findings
+from analyzer.findings.outcomes import COLUMNS as OUTCOME
+from analyzer.findings.outcomes import Outcome, outcomes
 from analyzer.render_times import Times
-from analyzer.statistics.clients import Clients, line_of
+from analyzer.statistics.clients import Clients, Usage, line_of
 from analyzer.statistics.model import Column, Line
 from analyzer.terminal import say
 from analyzer.verdict import RANK, breaks_at, verdict_of
 from dissectors.releases import RELEASES, release_key
+
+if TYPE_CHECKING:
+    from analyzer.identity import Identity
+    from captures.model import Resolved
 
 BREAKS: Final = Column("breaks_at", "breaks at")
 VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "list"))
@@ -31,9 +40,14 @@ VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "li
     help="Judge by what this Kafka release has: 4.0, 4.0.0, 3.9.1.",
 )
 @click.option("--apis", is_flag=True, help="One line per client and API, with its versions.")
+@hosts_option
 @input_options
-def clients(wish: Wish, release: str | None, apis: bool) -> int:
-    """Clients: id, address, library, user, roles, and where their API versions end.
+def clients(wish: Wish, release: str | None, apis: bool, hosts: tuple[Resolved, ...]) -> int:
+    """Clients: id, address, library, user, roles, what became of them, and where their API versions
+    end.
+
+    An outcome is `worked`, `gone` (how, and right after what), `stuck`, `kept out` (why), or `open`
+    when the capture ends. A part of a capture (-Y, --from, --to, -c) tells none.
 
     A verdict is `ok`, `breaks`, or `unclear` when the capture cannot tell, and judges only the APIs
     that the client used in it.
@@ -46,8 +60,10 @@ def clients(wish: Wish, release: str | None, apis: bool) -> int:
     if apis and release is not None:
         raise click.UsageError("--apis and --for are two tables: choose one")
     with Reading(wish) as reading:
-        found = Clients()
-        count(reading, found)
+        whole = not (apis or wish.filter_text or wish.begin or wish.end or wish.count)
+        findings = Findings() if whole else None
+        found = Clients() if findings is None else findings.base.clients
+        count(reading, found if findings is None else findings, watch=whole, hosts=hosts)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
         if release is not None and not wish.quiet:
@@ -57,13 +73,20 @@ def clients(wish: Wish, release: str | None, apis: bool) -> int:
                 columns, lines, name = Clients.API_COLUMNS, found.apis(), "client-api"
             else:
                 extra = (BREAKS,) if release is None else VERDICT
-                columns, lines, name = (*Clients.COLUMNS, *extra), judged(found, release), "client"
+                names = reading.capture.context.names
+                ends = None if findings is None else outcomes(findings, names)
+                columns, name = (*Clients.COLUMNS, *extra, *OUTCOME), "client"
+                lines = judged(found, release, ends)
             print_lines(lines, columns, f"{name}/1", wish, output, times)
         return reading.finish()
 
 
-def judged(found: Clients, release: str | None) -> list[Line]:
-    """The clients with where they break; with a release, those that break on it first."""
+def judged(
+    found: Clients, release: str | None, ends: Mapping[Identity, Outcome] | None = None
+) -> list[Line]:
+    """The clients with where they break, and what became of them; with a release, those that break
+    on it first. Behind them hosts that never came to a request."""
+    ends = dict(ends or {})
     lines = []
     for usage in found.usages():
         line = {**line_of(usage), "breaks_at": breaks_at(usage)}
@@ -71,10 +94,12 @@ def judged(found: Clients, release: str | None) -> list[Line]:
             verdict = verdict_of(usage, release)
             line["verdict"] = verdict.word
             line["why"] = [reason.text for reason in verdict.reasons]
-        lines.append(line)
+        end = ends.pop(usage.identity, None)
+        lines.append(line if end is None else {**line, **end.line()})
     if release is not None:
         lines.sort(key=lambda line: RANK[line["verdict"]])
-    return lines + found.rows()[len(lines) :]
+    strangers = [{**line_of(Usage(each)), **end.line()} for each, end in ends.items()]
+    return lines + found.rows()[len(lines) :] + strangers
 
 
 def _remark(release: str) -> None:

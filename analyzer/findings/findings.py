@@ -119,9 +119,13 @@ class Findings:
         """All findings: causes, the worst and earliest first, each before its consequences."""
         return unfolded(self.causes(names))
 
+    def view(self, names: TopicNames | None = None) -> View:
+        """What detectors read, as it is by now."""
+        return View(self.base, names, self.span.first_ns, self.span.last_ns, self.release)
+
     def causes(self, names: TopicNames | None = None) -> list[Cause]:
         """The causes, the worst and earliest first, with what followed from each."""
-        view = View(self.base, names, self.span.first_ns, self.span.last_ns, self.release)
+        view = self.view(names)
         (tampered,) = (each for each in self.detectors if isinstance(each, Tampered))
         owned = tampered.owner()
         found = [

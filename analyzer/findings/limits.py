@@ -169,6 +169,18 @@ LIMITS: Final[dict[str, Limit]] = {
     "large.frame": Limit(
         100 * 1024 * 1024, "bytes", "socket.request.max.bytes: the broker closes the connection"
     ),
+    "outcome.after": Limit(
+        2 * SECOND, "ns", "who leaves this soon after an error that is no retry left because of it"
+    ),
+    "outcome.still": Limit(
+        2 * SECOND, "ns", "consumers fetch each half a second (fetch.max.wait.ms), and heartbeat"
+    ),
+    "outcome.silent": Limit(
+        600 * SECOND, "ns", "connections.max.idle.ms: clients and brokers close idle connections"
+    ),
+    "outcome.rounds": Limit(
+        2, "count", "times read again after the first: one restart is no habit, two are"
+    ),
 }
 
 

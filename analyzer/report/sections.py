@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from analyzer.commands.clients import VERDICT, judged
 from analyzer.commands.grid import RIGHT, cell
 from analyzer.filter_syntax import quoted
+from analyzer.findings.outcomes import COLUMNS as OUTCOME
+from analyzer.findings.outcomes import outcomes
 from analyzer.findings.view import api_is
 from analyzer.render_cells import duration
 from analyzer.render_times import Times
@@ -157,7 +159,9 @@ def _over_time(facts: Facts, times: Times, where: str) -> Section:
 
 
 def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
-    lines = judged(facts.findings.base.clients, release)
+    # A part of a capture does not tell how anybody ended.
+    ends = None if facts.filter_text else outcomes(facts.findings, facts.names)
+    lines = judged(facts.findings.base.clients, release, ends)
     broken = [line["client"] for line in lines if line.get("verdict") == "breaks"]
     names = list(dict.fromkeys(str(name) for name in broken))
     says = f"Who talks to the brokers, with what, and would it work with Kafka {release}?"
@@ -187,7 +191,7 @@ def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
         _tables(
             table(
                 f"Clients, judged by Kafka {release}",
-                [*chosen, *more],
+                [*chosen, *more, *(OUTCOME[:2] if ends else ())],
                 lines,
                 times,
                 lambda line: _equals("client", line["client"]),

@@ -48,6 +48,10 @@ COMMON: Final = frozenset({2, 3, 10, 17, 18, 22, 23, 36, 60, 71, 72})
 """What every kind of client sends."""
 
 
+PASSING: Final = frozenset({27, 79})
+"""REBALANCE_IN_PROGRESS and MEMBER_ID_REQUIRED: steps of a group's protocol, no trouble."""
+
+
 @dataclass(slots=True)
 class Used(Measures):
     """Of one version of an API, by one client."""
@@ -56,6 +60,11 @@ class Used(Measures):
     failed: int = total()
     unsupported: int = total()
     """Answered UNSUPPORTED_VERSION, or not at all because the connection ended."""
+    succeeded: int = total()
+    """Answered without any error, or wanted no answer."""
+    succeeded_ns: int | None = most()
+    last_failed: tuple[int, int] | None = most()
+    """(time, error code) of the last error that is no step of a protocol."""
     request_bytes: int = total()
     response_bytes: int = total()
     roles: Names = field(default_factory=Names, metadata=NAMES)
@@ -79,6 +88,10 @@ class Usage:
     """API -> lowest and highest version that brokers offered."""
     unsupported: dict[str, set[int]] = field(default_factory=dict)
     """API -> versions that were refused."""
+    answered: dict[str, Used] = field(default_factory=dict)
+    """API -> what became of its requests."""
+    last: tuple[int, str] | None = None
+    """(time, API) of the last request."""
     total: Used = field(default_factory=Used)
 
     @property
@@ -100,7 +113,7 @@ class Clients(ByKey[Used]):
     """Clients by identity; their versions by API."""
 
     NAME = "clients"
-    VERSION = 2
+    VERSION = 3
     KEY = ("client_id", "host", "software", "user", "key", "version")
     MEASURES = Used
     COLUMNS: ClassVar[tuple[Column, ...]] = (
@@ -143,6 +156,14 @@ class Clients(ByKey[Used]):
         used = self.values[(*identity, key, row.api_version)]
         used.count += 1
         used.failed += bool(row.errors)
+        if row.errors:
+            for error in row.errors:
+                if error.code not in PASSING:
+                    here = (row.time_ns, error.code)
+                    used.last_failed = max(used.last_failed or here, here)
+        elif row.state in ("answered", "no-reply"):
+            used.succeeded += 1
+            used.succeeded_ns = max(used.succeeded_ns or 0, row.time_ns)
         refused = row.state == "lost" or any(
             error.top and error.code == UNSUPPORTED_VERSION for error in row.errors
         )
@@ -190,6 +211,9 @@ class Clients(ByKey[Used]):
                 continue
             versions = usage.versions.setdefault(api, {})
             versions[version] = versions.get(version, 0) + used.count
+            usage.answered.setdefault(api, Used()).merge(used)
+            if used.last_ns is not None:
+                usage.last = max(usage.last or (0, ""), (used.last_ns, api))
             if used.unsupported:
                 usage.unsupported.setdefault(api, set()).add(version)
             usage.total.merge(used)

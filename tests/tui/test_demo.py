@@ -105,7 +105,7 @@ def test_every_big_question_has_its_trouble(saved: Path) -> None:
     told = run("check", str(saved), "-q", "--format", "csv", "--columns", "name")
     found = set(told.split())
     assert found >= {
-        "address-unreachable",
+        "address-unanswered",
         "breaks-on-upgrade",
         "denied",
         "http-to-kafka",

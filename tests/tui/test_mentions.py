@@ -91,7 +91,7 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
         await settled(app, pilot)
         errors = sum(each.severity == "error" for each in found.told(store.session.context.names))
         assert f" {errors} errors, " in text_of(app).splitlines()[0]
-        await pilot.press("slash", *"finding == address-unreachable", "enter")
+        await pilot.press("slash", *"finding == address-unanswered", "enter")
         await idle(app, pilot)
         assert len(app.view_) == 1
         assert "◆" in text_of(app)

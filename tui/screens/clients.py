@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding
 
 from analyzer.commands.clients import BREAKS, VERDICT, judged
+from analyzer.findings.outcomes import COLUMNS as OUTCOME
+from analyzer.findings.outcomes import outcomes
 from analyzer.identity import Identity
 from analyzer.statistics.clients import Clients
+from analyzer.text import safe, wrapped
 from analyzer.verdict import breaks_at
 from dissectors.releases import RELEASES, release_key
 from tui.keys import Key
@@ -19,7 +22,7 @@ from tui.screens.charted import ChartedBoard
 from tui.screens.ladder import Told
 from tui.screens.matrix import ROLES, everybody, matrix, summary
 from tui.screens.picker import Picker
-from tui.screens.sheet import Sheet
+from tui.screens.sheet import Sheet, Spans
 from tui.store import LATER
 
 if TYPE_CHECKING:
@@ -29,12 +32,15 @@ if TYPE_CHECKING:
     from analyzer.statistics.model import Line
 
 
+ENDS = {"kept out": "!", "stuck": "!", "gone": "?", "open": "dim"}
+
+
 class ClientsBoard(ChartedBoard):
     """Clients with a verdict."""
 
     NUMBER = 3
     TITLE = "Clients"
-    STATISTICS = ("clients",)
+    STATISTICS = ("clients", "findings")
     COMMAND = "kafkascope clients {}"
     TABS = ("Versions", "All clients", "Over time")
     EMPTY = "no client in the capture"
@@ -42,7 +48,8 @@ class ClientsBoard(ChartedBoard):
         Key("clients.release", "K", "K", "release", "judge for another Kafka release"),
     )
     HELP = (
-        "Who talks to the cluster: client id, address, library, user, and what it does. Versions "
+        "Who talks to the cluster: client id, address, library, user, what it does, and what "
+        "became of it: worked, gone, stuck, kept out, or open at the end, with the reason below. Versions "
         "shows each API with the versions it used (full) of those it was offered (dots). The "
         "verdict says whether a Kafka release still has them; only APIs that were used are judged."
     )
@@ -59,14 +66,15 @@ class ClientsBoard(ChartedBoard):
         """As `clients --for`."""
         columns = tuple(column for column in Clients.COLUMNS if not column.wide)
         return Sheet(
-            (*columns, *((BREAKS,) if self.release is None else VERDICT)),
+            (*columns, *((BREAKS,) if self.release is None else VERDICT), *OUTCOME[:1]),
             alarms={"failed": "!"},
             tones={
                 "verdict": lambda value: ROLES.get(value, ""),
+                "outcome": lambda value: ENDS.get(value, ""),
                 "breaks_at": lambda value: "!" if value else "",
                 "negotiates": lambda value: "?" if value is False else "dim",
             },
-            keep=("verdict", "breaks_at", "software", "host", "roles"),
+            keep=("outcome", "verdict", "breaks_at", "software", "host", "roles"),
         )
 
     def identity(self, line: Line) -> Any:
@@ -79,11 +87,16 @@ class ClientsBoard(ChartedBoard):
         if found is None:
             return None
         self._usages = {usage.identity: usage for usage in found.usages()}
-        lines = judged(found, self.release)
+        # What becomes of whom is known at the end only.
+        findings = None if self.so_far or self.limited else self.statistic("findings")
+        names = self.scene.store.session.context.names
+        lines = judged(found, self.release, findings and outcomes(findings, names))
         return [unjudged(line) for line in lines] if self.so_far else lines
 
     def evidence(self, line: Line) -> str:
-        """Everything of a client."""
+        """Everything of a client; of one without requests, what shows why."""
+        if not line.get("requests") and line.get("outcome_filter"):
+            return str(line["outcome_filter"])
         parts = [evidence.of_client(line)]
         if line.get("user"):
             parts.append(f"user == {evidence.word(line['user'])}")
@@ -134,14 +147,24 @@ class ClientsBoard(ChartedBoard):
             return sheet
         identity = Identity(line["client"], line["host"], line["software"], line["user"])
         usage = self._usages.get(identity)
+        if usage is None and line.get("outcome") is not None:
+            return told(became(line, width))
         if usage is None:
             return told([[("these are many clients", "dim")]])
         head = summary(usage, self.release, breaks_at(usage), so_far=bool(self.so_far))
-        return told([*head, *matrix(usage, self.release, width)])
+        end = [] if line.get("outcome") is None else became(line, width)
+        return told([*head, *end, *matrix(usage, self.release, width)])
 
     def low_evidence(self, tab: str, line: Line) -> str:
         """A client of the table of all."""
         return evidence.of_client(line)
+
+
+def became(line: Line, width: int) -> list[Spans]:
+    """What became of a client, with the reason."""
+    text = f"{line['outcome']}: {line['outcome_reason']}"
+    role = ENDS.get(line["outcome"], "")
+    return [*([(part, role)] for part in wrapped(safe(text), width, breaks=True)), []]
 
 
 def unjudged(line: Line) -> Line:

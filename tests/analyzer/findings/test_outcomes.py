@@ -1,0 +1,112 @@
+"""What became of each client, on real captures whose truth is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from analyzer.commands.clients import clients
+from analyzer.filter import compile_filter
+from analyzer.findings import Findings
+from analyzer.findings.outcomes import Outcome, outcomes
+from analyzer.offline import open_capture
+from analyzer.rows import row_of
+from tests.analyzer.findings.test_captures import HERE, judged
+
+CAUSES = HERE / "causes"
+
+TRUTH = {
+    "acl-denied-java": {
+        "acl-producer": ("kept out", "AUTHORIZATION"),
+        "acl-consumer": ("kept", ""),
+    },
+    "advertised-host-java": {"remote-java": ("kept out", r"kafka-1.prod.internal")},
+    "advertised-loopback-java": {"remote-kcat": ("kept out", "127.0.0.1:9092")},
+    "advertised-port-java": {"adv-java": ("kept out", "refused")},
+    "advertised-silent-librdkafka": {"orders-api": ("kept out", "did not answer")},
+    "broker-down-java": {"restart-prod": ("open", ""), "restart-cons": ("gone", "broker closed")},
+    "broker-killed-java": {"lead-prod": ("worked", ""), "lead-cons": ("gone", "LeaveGroup")},
+    "client-too-old-producer-kafkapython": {"old-kp": ("kept out", "Produce v2")},
+    "codec-zstd-java11": {"zold-java": ("stuck", "zstd")},
+    "codec-zstd-kafkajs": {"kjs-zstd": ("gone", "closed its connections after LeaveGroup")},
+    "firewall-idle-drop-librdkafka": {"site-agent": ("gone", "vanished without a FIN")},
+    "growing-lag-librdkafka": {"camera": ("worked", "Produce"), "detector": ("gone", "Leave")},
+    "healthy-idle-java": {"rare-w": ("worked", "")},
+    "healthy-java": {"h-java-p": ("worked", "Produce"), "h-java-c": ("gone", "after LeaveGroup")},
+    "healthy-rolling-restart-librdkafka": {"belt-r": ("open", ""), "belt-w": ("open", "")},
+    "http-curl": {None: ("kept out", "HTTP")},
+    "message-too-large-java": {"large-java": ("gone", "MESSAGE_TOO_LARGE")},
+    "min-isr-java": {"isr-java": ("gone", "NOT_ENOUGH_REPLICAS")},
+    "offset-none-java": {"none-java": ("gone", "LeaveGroup.*OFFSET_OUT_OF_RANGE")},
+    "plain-to-tls-java": {"plain-kcat": ("kept out", "TLS")},
+    "poison-librdkafka": {"xml-load": ("stuck", "from offset 5")},
+    "sasl-missing-java": {"no-sasl-java": ("kept out", "")},
+    "sasl-password-java": {"bad-pw-java": ("kept out", "authentication")},
+    "static-conflict-java": {"stat-2": ("gone", "FENCED_INSTANCE_ID")},
+    "tls-expired-java": {None: ("kept out", "certificate expired")},
+    "tls-untrusted-13-librdkafka": {None: ("kept out", "unknown ca")},
+    "topic-deleted-java": {"draft-w": ("gone", "UNKNOWN_TOPIC")},
+    "txn-fenced-librdkafka": {"pay-a": ("gone", "INVALID_PRODUCER_EPOCH"), "pay-b": ("worked", "")},
+    "txn-hanging-java": {"lso-java": ("stuck", "open transaction")},
+    "unknown-topic-java": {"typo-java": ("kept out", "oders"), "typo-cons": ("kept out", "oders")},
+}
+"""Capture -> client -> outcome, and words of the reason."""
+
+
+def ends(path: Path) -> dict[str | None, Outcome]:
+    found = Findings()
+    with open_capture([path]) as capture:
+        capture.watch = found.saw
+        for exchange in capture.exchanges():
+            found.add(row_of(exchange, capture.context.names), exchange)
+        return {who.client_id: end for who, end in outcomes(found, capture.context.names).items()}
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_what_became_of_clients(name: str) -> None:
+    import re
+
+    path = CAUSES / f"{name}.pcap.gz"
+    found = ends(path)
+    for client, (word, reason) in TRUTH[name].items():
+        end = found[client]
+        assert end.word.startswith(word), end
+        assert re.search(reason, end.reason), end
+
+
+@pytest.mark.parametrize("name", ["poison-librdkafka", "sasl-missing-java", "healthy-java"])
+def test_what_shows_it_is_a_filter_that_selects_exchanges(name: str) -> None:
+    path = CAUSES / f"{name}.pcap.gz"
+    _, pairs = judged(path)
+    for end in ends(path).values():
+        wanted = compile_filter(end.filter)
+        assert any(wanted(row, exchange) for row, exchange in pairs), end
+
+
+def test_nobody_healthy_is_stuck_or_kept_out() -> None:
+    for path in sorted(CAUSES.glob("healthy-*.pcap.gz")):
+        words = {end.word for end in ends(path).values()}
+        assert words <= {"worked", "gone", "open"}, path
+
+
+def told(*args: str) -> list[dict[str, object]]:
+    result = CliRunner().invoke(clients, [*args, "--json", "-q"], standalone_mode=False)
+    assert not result.exception, result.exception
+    return [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+
+
+def test_the_command_tells_outcomes() -> None:
+    (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"))
+    assert line["outcome"] == "stuck"
+    assert "xml-in-0" in str(line["outcome_reason"])
+    assert line["outcome_filter"] == 'client == "xml-load" and topic == "xml-in"'
+    (line,) = told(str(CAUSES / "tls-expired-java.pcap.gz"))
+    assert (line["client"], line["requests"], line["outcome"]) == (None, 0, "kept out")
+
+
+def test_a_part_of_a_capture_tells_none() -> None:
+    (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), "-Y", "api == Fetch")
+    assert line["outcome"] is None
