@@ -91,6 +91,8 @@ class Connection:
     """Comment of the pcapng interface that the first packet came from; marks the proxy's broker
     leg."""
 
+    first_packet: int = 0
+    """Number of its first packet; 0 where there are no packets."""
     tls: HandshakeResult | None = None
     """How its TLS handshake went; None: there is none, or nothing is known of its end."""
 

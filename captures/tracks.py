@@ -64,7 +64,7 @@ def track_of(segment: Segment, number: int, comment_of: Comment | None) -> Track
     if segment.flags & (SYN | ACK) == SYN | ACK:
         flow, back = back, flow
     a, b = endpoints(flow)
-    connection = Connection(number, a, b, segment.time_ns)
+    connection = Connection(number, a, b, segment.time_ns, first_packet=segment.packet)
     connection.handshake = bool(segment.flags & SYN)
     if comment_of is not None:
         connection.interface_comment = comment_of(segment.file, segment.interface & MASK)

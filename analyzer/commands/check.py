@@ -175,6 +175,9 @@ def block(cause: Cause, times: Times, width: int) -> Iterable[tuple[str, str]]:
     if finding.filter:
         # Blanks between the words of a filter mean nothing: it can be copied with its line breaks.
         told.append(["see:", "-Y", *_WORD.findall(safe(shlex.quote(finding.filter)))])
+    if finding.connects:
+        command = ["see:", "kafkascope", "stats", "connections", "INPUT", "-Y"]
+        told.append([*command, *_WORD.findall(safe(shlex.quote(finding.connects)))])
     told.append(f"do: {finding.advice}".split())
     if finding.link:
         told.append(f"more: kafkascope errors {finding.link}".split())

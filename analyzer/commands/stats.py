@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,7 +13,10 @@ from analyzer.commands.grid import print_lines
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
+from analyzer.filter import compile_filter
+from analyzer.filter_connections import FIELDS, asks_connections, selected
 from analyzer.filter_values import duration
+from analyzer.findings.view import plural
 from analyzer.render_times import Times
 from analyzer.statistics import latency as latencies
 from analyzer.statistics import sizes as sizes_of
@@ -27,6 +31,12 @@ from analyzer.statistics.sizes import SizesOf
 from analyzer.statistics.throughput import Throughput
 from analyzer.statistics.topics import Topics
 from analyzer.terminal import say
+from captures.model import Closed
+
+if TYPE_CHECKING:
+    from analyzer.statistics.model import Line
+    from analyzer.topics import TopicNames
+    from captures.model import Opened
 
 
 @click.group(context_settings={"max_content_width": 100})
@@ -55,6 +65,29 @@ def by_option(choices: dict[str, Column], usual: str) -> Callable[[Any], Any]:
     return click.option("--by", default=usual, show_default=True, callback=read, help=text)
 
 
+class _LeftOut:
+    """Counts connects that came to no connection, and so to no exchange that a filter could
+    judge."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self._count = 0
+
+    def saw(self, event: Opened | Closed) -> None:
+        """The beginning or end of a connection."""
+        if isinstance(event, Closed) and not event.used and event.connection.handshake:
+            self._count += 1
+
+    def remarks(self) -> list[str]:
+        """A sentence, where some were left out."""
+        if not self._count:
+            return []
+        return [
+            f"{plural(self._count, 'connect')} without any exchange left out: these can be chosen "
+            f"by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
+        ]
+
+
 def _show(wish: Wish, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any) -> int:
     return shown(wish, statistic, name, columns, lambda names: statistic.rows(names, **how))
 
@@ -66,9 +99,12 @@ def shown(
     columns: tuple[Column, ...],
     lines: Callable[[Any], list[dict[str, Any]]],
     remarks: Callable[[], list[str]] = list,
+    watcher: _LeftOut | None = None,
 ) -> int:
     """Count, print the lines, say what there is to remark on them, and end as reading ended."""
     with Reading(wish) as reading:
+        if watcher is not None and watcher.on and reading.stored is None:
+            reading.capture.watch = watcher.saw
         count(reading, statistic, watch=hasattr(statistic, "saw") and not wish.filter_text)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
@@ -132,12 +168,27 @@ def partitions(wish: Wish) -> int:
 @click.option("--by", type=click.Choice(["connection", "client"]), default="connection")
 @input_options
 def connections(wish: Wish, by: str) -> int:
-    """Connections: who, how long, how far they came, how they ended, how the network was."""
-    if by == "client":
-        found = Connections()
-        columns = Connections.CLIENT_COLUMNS
-        return shown(wish, found, "client-connections", columns, found.by_client)
-    return _show(wish, Connections(), "connections", Connections.COLUMNS)
+    """Connections: who, how long, what became of them, how far they came, how they ended, how the
+    network was. Connects that were refused or not answered have a line as well.
+
+    A filter of conn, client.ip, client.port, broker, broker.ip, broker.port, ip and port selects
+    connections. Any other one selects exchanges: connections without any are left out then.
+    """
+    bound = compile_filter(wish.filter_text).bound
+    parts = wish.begin or wish.end or wish.count
+    if bound is not None and asks_connections(bound) and not parts:
+        wish = replace(wish, filter_text="")
+    else:
+        bound = None
+    found, left = Connections(), _LeftOut(on=bool(wish.filter_text))
+
+    def lines(names: TopicNames | None) -> list[Line]:
+        chosen = selected(found.rows(names), bound)
+        return found.by_client(names, chosen) if by == "client" else chosen
+
+    columns = Connections.CLIENT_COLUMNS if by == "client" else Connections.COLUMNS
+    name = "client-connections" if by == "client" else "connections"
+    return shown(wish, found, name, columns, lines, left.remarks, left)
 
 
 @stats.command()

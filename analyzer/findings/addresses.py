@@ -24,6 +24,8 @@ FAILED: Final = {
     "no answer to SYN": ("address-unanswered", "did not answer"),
 }
 """Remark of an address -> rule, and what became of connects."""
+CONNECTS: Final = frozenset(name for name, _ in FAILED.values())
+"""Rules about connects."""
 MOST_CLIENTS: Final = 100
 """Clients that a finding names for those that it explains."""
 TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
@@ -122,6 +124,7 @@ class Addresses(Detector):
             first_ns=line["first"],
             last_ns=line["last"],
             number=line["number"],
+            connects=_connects(line) if name in CONNECTS else "",
             about=[
                 ("broker", safe(line["address"])),
                 ("node", str(line["node"])),
@@ -160,6 +163,16 @@ class Addresses(Detector):
                     *(("node", each) for each in nodes[:MOST_NAMED]),
                 ],
             )
+
+
+def _connects(line: Line) -> str:
+    """The connections to an address, by its port where nothing tells what its name stands for."""
+    host, _, port = line["address"].rpartition(":")
+    if is_address(host.strip("[]")):
+        return f'broker == "{line["address"]}"'
+    clients = sorted({host for _, host in line["told_to"]})
+    found = " or ".join(f"client.ip == {each}" for each in clients[:MOST_NAMED] if each)
+    return all_of(f"broker.port == {port}", f"({found})" if found else "")
 
 
 def _clients(name: str, line: Line, view: View) -> list[str]:

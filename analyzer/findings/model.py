@@ -64,6 +64,8 @@ class Finding:
     """Rule and subject, without times, ports and counts: the same trouble tomorrow has the same."""
     brief: str = ""
     """As a consequence of another one, see `Rule.brief`."""
+    connects: str = ""
+    """Selects connections of `stats connections` that it is about, where some have no exchange."""
     because: tuple[str, ...] = ()
     """Ids of the findings that explain it; empty: it is a cause itself."""
 
@@ -83,6 +85,7 @@ class Finding:
             "first": self.first_ns,
             "last": self.last_ns,
             "filter": self.filter,
+            "connects": self.connects,
             "advice": self.advice,
             "link": self.link,
             "entities": [f"{kind}={name}" for kind, name in self.entities],
@@ -102,6 +105,7 @@ COLUMNS: Final = (
     Column("number", "first No", "count"),
     Column("text", "finding"),
     Column("filter", "evidence", wide=True),
+    Column("connects", "connections", wide=True),
     Column("advice", "what to do", wide=True),
     Column("link", "error", wide=True),
     Column("entities", "about", "list", wide=True),

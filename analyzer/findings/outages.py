@@ -13,11 +13,10 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.model import Severity
+from analyzer.statistics.connections import FAILED
 from analyzer.statistics.model import Line
 from analyzer.text import safe
 
-FAILED: Final = ("refused", "no answer")
-"""Phases of connections that never came to be."""
 MOST_NAMED: Final = 100
 """Clients and groups that a finding names for those that it explains."""
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
@@ -128,6 +127,7 @@ class Outages(Detector):
             first_ns=outage.begin_ns,
             last_ns=end,
             severity=_severity(outage, lasted, users, lines, view),
+            connects=f'broker == "{broker}"',
             about=[
                 *([] if node is None else [("node", str(node))]),
                 ("broker", safe(broker)),
@@ -161,6 +161,7 @@ class Outages(Detector):
             count=len(dead),
             first_ns=first["waiting"],
             last_ns=max(line["opened"] + (line["life"] or 0) for line in dead),
+            connects=among("conn", [line["connection"] for line in (*dead, *later)][:MOST_NAMED]),
             about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", safe(broker))],
         )
 

@@ -18,6 +18,7 @@ from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, order
 from analyzer.findings.view import View, all_of, among, audit_of, duration, listed, plural
 from analyzer.identity import Identity, host_of
+from analyzer.statistics.connections import FAILED
 from analyzer.statistics.model import Column, Line
 from analyzer.text import safe
 from dissectors.codes import ERRORS, error_name
@@ -60,8 +61,6 @@ LOOKS: Final = frozenset(
     }
 )
 """What comes before any work."""
-FAILED: Final = ("refused", "no answer")
-"""Phases of connections that never came to be."""
 
 
 class Outcome(NamedTuple):

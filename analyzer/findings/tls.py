@@ -78,6 +78,7 @@ class TlsFailures(Detector):
                 last_ns=max(opened, default=None),
                 severity="warning" if (host, broker) in worked else None,
                 advice=_advice(side, alert),
+                connects=among("conn", [line["connection"] for line in lines][:MOST_NAMED]),
                 about=[("host", host), ("broker", safe(broker))],
             )
 

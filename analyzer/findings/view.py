@@ -176,6 +176,7 @@ class View:
         link: str = "",
         number: int | None = None,
         about: Iterable[tuple[str, str]] = (),
+        connects: str = "",
     ) -> Finding:
         """A finding of a rule; times and count of `seen` unless they are given."""
         if seen is not None:
@@ -203,6 +204,7 @@ class View:
             number,
             key_of(rule, entities),
             _brief(rule, entities),
+            connects if len(connects) <= MAX_FILTER else "",
         )
 
 

@@ -6,6 +6,7 @@ Also takes the beginnings and ends of connections (`saw`), for those without any
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -27,6 +28,12 @@ MS: Final = 1_000_000
 WAITING: Final = frozenset({1, 78, 11, 14})
 """A connection may end while such a request waits, and nothing is lost: Fetch, ShareFetch,
 JoinGroup, SyncGroup."""
+
+
+FAILED: Final = ("refused", "no answer")
+"""Phases of connects that never came to a connection."""
+ENDS: Final = {"fin": "closed", "rst": "reset", "reuse": "forgotten", "idle": "forgotten"}
+"""How a connection ended -> its state; forgotten: neither side said so."""
 
 
 @dataclass(slots=True)
@@ -74,6 +81,8 @@ class Wire(Measures):
     closed: tuple[int, int, str] | None = least()
     """(time, minus the direction's rank, how): the first end."""
     reset: int | None = most()
+    packet: int | None = least()
+    """The first one."""
 
 
 class Connections(ByKey[Wire]):
@@ -92,7 +101,9 @@ class Connections(ByKey[Wire]):
         Column("software", "Library"),
         Column("user", "User", wide=True),
         Column("opened", "opened", "time"),
+        Column("packet", "first packet", "count", wide=True),
         Column("life", "life", "duration"),
+        Column("state", "state"),
         Column("phase", "phase"),
         Column("requests", "n", "count"),
         Column("unanswered", "unanswered", "count"),
@@ -206,14 +217,17 @@ class Connections(ByKey[Wire]):
         self._live = live
         return {key[0] for key, wire in self.values.items() if wire.handshake == 0}
 
-    def by_client(self, names: TopicNames | None = None) -> list[Line]:
-        """One line per client (its address where it has no id), most connections first."""
+    def by_client(
+        self, names: TopicNames | None = None, lines: Iterable[Line] | None = None
+    ) -> list[Line]:
+        """One line per client (its address where it has no id), most connections first; of all
+        connections, or of some `lines` of `rows`."""
         found: dict[str, list[Line]] = {}
-        for line in self.rows(names):
+        for line in self.rows(names) if lines is None else lines:
             host = line["client_address"].rpartition(":")[0]
             found.setdefault(line["client_id"] or host, []).append(line)
-        lines = [_client_line(client, here) for client, here in sorted(found.items())]
-        return sorted(lines, key=lambda line: -line["connections"])
+        summed = [_client_line(client, here) for client, here in sorted(found.items())]
+        return sorted(summed, key=lambda line: -line["connections"])
 
 
 def _authenticated(wire: Wire, row: Row, exchange: Exchange) -> None:
@@ -235,7 +249,7 @@ def _client_line(client: str, lines: list[Line]) -> Line:
     return {
         "client": client,
         "connections": len(lines),
-        "open": sum(not line["end"] for line in lines),
+        "open": sum(line["state"] == "open" for line in lines),
         "per_minute": None if rate is None else 60 * rate,
         "life": int(median(lives)) if lives else None,
         "requests": requests,
@@ -265,6 +279,7 @@ def _take(wire: Wire, connection: Connection) -> None:
         out_of_order=sum(connection.out_of_order),
         gap_bytes=sum(connection.gap_bytes),
         tls=_shaken(connection.tls),
+        packet=connection.first_packet or None,
     )
     wire.merge(mine)
 
@@ -291,6 +306,8 @@ def _line(number: Any, wire: Wire) -> Line:
         "session": wire.session,
         "opened": opened,
         "life": None if opened is None or last is None else max(0, last - opened),
+        "packet": wire.packet,
+        "state": _state(wire),
         "phase": _phase(wire),
         "requests": wire.requests,
         "unanswered": wire.unanswered,
@@ -309,6 +326,14 @@ def _line(number: Any, wire: Wire) -> Line:
         "idle": _idle(wire),
         "end": _end(wire),
     }
+
+
+def _state(wire: Wire) -> str:
+    """What became of it: refused and unreachable are connects that never came to a connection."""
+    phase = _phase(wire)
+    if phase in FAILED:
+        return "refused" if phase == "refused" else "unreachable"
+    return ENDS.get(wire.closed[2], wire.closed[2]) if wire.closed is not None else "open"
 
 
 def _phase(wire: Wire) -> str:

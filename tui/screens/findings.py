@@ -234,6 +234,8 @@ def about(line: Line, width: int, clock: Any) -> list[Spans]:
         facts.append(("how often", f"{line['count']:,}"))
     if line.get("filter"):
         facts.append(("evidence", line["filter"]))
+    if line.get("connects"):
+        facts.append(("connections", line["connects"]))
     if line.get("entities"):
         facts.append(("about", ", ".join(map(str, line["entities"]))))
     if line.get("link"):
