@@ -19,6 +19,10 @@ FIELDS: Final = (
     *("conn", "client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),
 )
 """What a connection without exchanges has."""
+CHOSEN_BY: Final = (
+    f"without an exchange, they are chosen by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
+)
+"""Why a filter leaves connects out."""
 
 
 class Ends(NamedTuple):

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from captures.model import Connection, Endpoint
     from dissectors.registry import Decoded, RequestHeader
 
-State = Literal["answered", "open", "lost", "no-reply", "orphan", "opaque"]
+State = Literal[
+    "answered", "open", "lost", "no-reply", "orphan", "opaque", "refused", "unreachable"
+]
+"""The last two are of connects without a connection: see `connects`."""
 Side = Literal["request", "response"]
 Severity = Literal["error", "warning", "note", "chat"]
 Cut = Literal["", "gap", "end", "too-large"]

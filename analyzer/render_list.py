@@ -49,6 +49,11 @@ def _api(row: Row, _: Exchange | None) -> str:
     return row.api if row.api_version is None else f"{row.api} v{row.api_version}"
 
 
+def _number(row: Row, _: Exchange | None) -> str:
+    """Connects without a connection have none."""
+    return str(row.number or "-")
+
+
 def _client(row: Row, _: Exchange | None) -> str:
     return row.client_id or row.client_address
 
@@ -70,7 +75,7 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
 
     usual = {
         "number": Column(
-            "number", "No", 5, True, lambda r, _: str(r.number), _get("number"), False
+            "number", "No", 5, True, _number, lambda r, _: (r.number,) if r.number else (), False
         ),
         "time": Column("time", "Time", wide, False, time_cell, _get("time"), False),
         "client": Column("client", "Client", 14, False, _client, _get("client"), False),

@@ -315,7 +315,7 @@ def result(row: Row) -> str:
     """What became of the exchange, in words for people: the last column of `ls`."""
     if row.state == "opaque":
         return f"~ {row.reason}"
-    if row.state == "orphan":
+    if row.state in ("orphan", "refused", "unreachable"):
         return f"? {row.reason}"
     left = [
         f"({each.side}: {each.reason}{f', {each.bytes} bytes' if each.bytes else ''})"

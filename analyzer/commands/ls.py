@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from analyzer import rows
 from analyzer.commands.atrest import kafka_files, list_files
 from analyzer.commands.export import write_all
 from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading, Told
+from analyzer.commands.reading import Reading
 from analyzer.commands.tshark_fields import FieldsPrinter
+from analyzer.connects import Connects
+from analyzer.connects import to_json as connect_json
+from analyzer.filter_connections import CHOSEN_BY
 from analyzer.filter_errors import FilterError
 from analyzer.render_list import Column, columns_of, fitted, json_value, line, raw_cell, sort_key
 from analyzer.render_times import Times
 from analyzer.spreadsheet import csv_line
+from analyzer.terminal import say
 from analyzer.text import safe
+
+if TYPE_CHECKING:
+    from analyzer.connects import Pair
+    from analyzer.rows import Row
 
 
 @click.command()
+@click.option(
+    "--connects",
+    is_flag=True,
+    help="Also connects that were refused or not answered: lines without a number.",
+)
 @input_options
-def ls(wish: Wish) -> int:
+def ls(wish: Wish, connects: bool) -> int:
     """List the exchanges of captures: a request with its response, or why there is none.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
@@ -36,6 +51,8 @@ def ls(wish: Wish) -> int:
       kafkascope ls prod.pcapng -T fields -e kafka.api_key -e kafka.topic_name
       tcpdump -i any -s 0 -U -w - port 9092 | kafkascope ls -
     """
+    if connects and (wish.begin or wish.end or wish.count):
+        raise click.UsageError("--connects lists those of a whole capture: no --from, --to, -c")
     if files := kafka_files(wish.inputs):
         return list_files(files, wish)
     times = Times(wish.time_format)
@@ -45,12 +62,17 @@ def ls(wish: Wish) -> int:
     # Files get names that came late; csv has the columns of `export`.
     saved = wish.form == "jsonl" and wish.output not in (None, "-")
     plain = not wish.columns and not fields and sorting is None and wish.top is None
-    if plain and (saved or wish.form == "csv"):
+    if plain and not connects and (saved or wish.form == "csv"):
         with Reading(wish) as reading:
             write_all(reading, wish, wish.form)
             return reading.finish()
     with Reading(wish) as reading, Output(wish, live=reading.live) as output:
-        pairs = _ordered(reading.rows(), sorting, wish)
+        found: Iterable[Pair] = reading.rows()
+        if connects:
+            watcher = Connects(reading.wanted)
+            reading.capture.watch = watcher.saw
+            found = watcher.merged(reading.rows())
+        pairs = _ordered(found, sorting, wish)
         if fields is not None:
             fields.print(pairs, output)
         elif wish.form in ("json", "jsonl") and not wish.columns:
@@ -59,7 +81,10 @@ def ls(wish: Wish) -> int:
             _print_table(pairs, columns, times, output, reading)
         else:
             _print_plain(pairs, columns, wish, output)
-        return reading.finish()
+        code = reading.finish()
+        if connects and watcher.left and not wish.quiet:
+            say(f"{watcher.left:,} connects left out: {CHOSEN_BY}")
+        return code
 
 
 def _columns(option: str, names: tuple[str, ...], times: Times) -> list[Column]:
@@ -69,13 +94,13 @@ def _columns(option: str, names: tuple[str, ...], times: Times) -> list[Column]:
         raise click.BadParameter(error.sentence, param_hint=option) from None
 
 
-def _sorting(text: str, times: Times) -> Callable[[Iterable[Told]], list[Told]]:
+def _sorting(text: str, times: Times) -> Callable[[Iterable[Pair]], list[Pair]]:
     down = {"-": True, "+": False}.get(text[:1])
     name = text[1:] if down is not None else text
     (column,) = _columns("--sort", (name,), times)
     key = sort_key(column)
 
-    def ordered(pairs: Iterable[Told]) -> list[Told]:
+    def ordered(pairs: Iterable[Pair]) -> list[Pair]:
         found = sorted(pairs, key=key)
         if down is None or down == column.downwards:
             return found
@@ -87,32 +112,35 @@ def _sorting(text: str, times: Times) -> Callable[[Iterable[Told]], list[Told]]:
 
 
 def _ordered(
-    pairs: Iterator[Told], sorting: Callable[[Iterable[Told]], list[Told]] | None, wish: Wish
-) -> Iterator[Told]:
-    source: Iterable[Told] = pairs if sorting is None else sorting(pairs)
+    pairs: Iterable[Pair], sorting: Callable[[Iterable[Pair]], list[Pair]] | None, wish: Wish
+) -> Iterator[Pair]:
+    source: Iterable[Pair] = pairs if sorting is None else sorting(pairs)
     for index, pair in enumerate(source):
         if wish.top is not None and index >= wish.top:
             return
         yield pair
 
 
-def _print_json(pairs: Iterator[Told], output: Output, *, whole: bool) -> None:
-    from analyzer.rows import to_json
+def _print_json(pairs: Iterator[Pair], output: Output, *, whole: bool) -> None:
     from dissectors.jsonform import dumps
 
     if not whole:
         for row, _ in pairs:
-            output.json_line(dumps(to_json(row)))
+            output.json_line(dumps(_object(row)))
         return
     before = b"["
     for row, _ in pairs:
-        output.json_line(before + dumps(to_json(row)))
+        output.json_line(before + dumps(_object(row)))
         before = b","
     output.json_line(b"]" if before == b"," else b"[]")
 
 
+def _object(row: Row) -> dict[str, Any]:
+    return rows.to_json(row) if row.number else connect_json(row)
+
+
 def _print_table(
-    pairs: Iterator[Told], columns: list[Column], times: Times, output: Output, reading: Reading
+    pairs: Iterator[Pair], columns: list[Column], times: Times, output: Output, reading: Reading
 ) -> None:
     width = output.width
     if width is not None:
@@ -135,7 +163,7 @@ def _style(state: str, failed: bool) -> str:
     return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
 
 
-def _print_plain(pairs: Iterator[Told], columns: list[Column], wish: Wish, output: Output) -> None:
+def _print_plain(pairs: Iterator[Pair], columns: list[Column], wish: Wish, output: Output) -> None:
     """tsv, csv, and JSON of chosen columns: values without units."""
     names = [column.name for column in columns]
     if wish.form == "csv":

@@ -14,7 +14,7 @@ from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.filter import compile_filter
-from analyzer.filter_connections import FIELDS, asks_connections, selected
+from analyzer.filter_connections import CHOSEN_BY, asks_connections, selected
 from analyzer.filter_values import duration
 from analyzer.findings.view import plural
 from analyzer.render_times import Times
@@ -82,10 +82,7 @@ class _LeftOut:
         """A sentence, where some were left out."""
         if not self._count:
             return []
-        return [
-            f"{plural(self._count, 'connect')} without any exchange left out: these can be chosen "
-            f"by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"
-        ]
+        return [f"{plural(self._count, 'connect')} left out: {CHOSEN_BY}"]
 
 
 def _show(wish: Wish, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any) -> int:

@@ -14,7 +14,7 @@ from analyzer.text import safe
 
 if TYPE_CHECKING:
     from analyzer.commands.output import Output
-    from analyzer.commands.reading import Told
+    from analyzer.connects import Pair
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}
@@ -51,7 +51,7 @@ class FieldsPrinter:
             raise click.BadParameter("quote is d, s or n; occurrence f, l or a", param_hint="-E")
         self.quote = quote
 
-    def print(self, pairs: Iterable[Told], output: Output) -> None:
+    def print(self, pairs: Iterable[Pair], output: Output) -> None:
         """One line for each exchange."""
         if self.header:
             output.line(self.separator.join(self.names))

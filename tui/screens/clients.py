@@ -50,8 +50,8 @@ class ClientsBoard(ChartedBoard):
     HELP = (
         "Who talks to the cluster: client id, address, library, user, what it does, and what "
         "became of it: worked, gone, stuck, kept out, or open at the end, with the reason below. "
-        "Versions shows each API with the versions it used (full) of those it was offered (dots). The "
-        "verdict says whether a Kafka release still has them; only APIs that were used are judged."
+        "Versions shows each API with the versions it used (full) of those it was offered (dots). "
+        "The verdict says whether a Kafka release still has them; only APIs that were used count."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
