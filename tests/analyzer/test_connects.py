@@ -40,11 +40,14 @@ def test_connections_have_a_state(path: str, state: str, count: int) -> None:
 
 
 def test_the_first_packet_is_a_syn_to_that_address() -> None:
+    from scapy.layers.inet import TCP
+    from scapy.layers.l2 import Ether  # registers the link type
     from scapy.utils import rdpcap
 
+    assert Ether
     packets = rdpcap(REFUSED)
     for line in objects("stats", "connections", REFUSED):
-        tcp = packets[line["packet"] - 1]["TCP"]
+        tcp = packets[line["packet"] - 1][TCP]
         assert tcp.flags == "S"
         assert line["broker_address"].endswith(f":{tcp.dport}")
         assert line["client_address"].endswith(f":{tcp.sport}")
