@@ -178,9 +178,6 @@ LIMITS: Final[dict[str, Limit]] = {
     "outcome.silent": Limit(
         600 * SECOND, "ns", "connections.max.idle.ms: clients and brokers close idle connections"
     ),
-    "outcome.rounds": Limit(
-        2, "count", "times read again after the first: one restart is no habit, two are"
-    ),
 }
 
 

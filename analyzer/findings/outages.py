@@ -19,6 +19,8 @@ from analyzer.text import safe
 
 MOST_NAMED: Final = 100
 """Clients and groups that a finding names for those that it explains."""
+MOST_WORDS: Final = 1_000
+"""Characters of a filter that people copy."""
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""
 
@@ -127,7 +129,7 @@ class Outages(Detector):
             first_ns=outage.begin_ns,
             last_ns=end,
             severity=_severity(outage, lasted, users, lines, view),
-            connects=f'broker == "{broker}"',
+            connects=_connects(broker, [*outage.ended, *outage.failed]),
             about=[
                 *([] if node is None else [("node", str(node))]),
                 ("broker", safe(broker)),
@@ -207,6 +209,12 @@ class Outages(Detector):
 def _closed(line: Line) -> int:
     opened: int = line["opened"]
     return opened + int(line["life"] or 0)
+
+
+def _connects(broker: str, lines: Iterable[Line]) -> str:
+    """The connections of an outage; those of the broker where their numbers are too many words."""
+    found = among("conn", [line["connection"] for line in lines])
+    return found if len(found) <= MOST_WORDS else f'broker == "{broker}"'
 
 
 def _works(line: Line) -> bool:

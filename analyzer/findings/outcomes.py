@@ -50,6 +50,8 @@ KEPT_OUT: Final = frozenset(
 """Rules that say why somebody cannot work."""
 SILENCED: Final = frozenset({"silent-drop"})
 """Rules about connections that are dead and were never closed."""
+STUCK: Final = frozenset({"reader-stuck"})
+"""Rules about readers that make no progress."""
 UNREADABLE: Final = frozenset({"batch-codec", "batch-damaged"})
 """Rules about records that their reader cannot get past."""
 DATA: Final = frozenset({"Produce", "Fetch", "ShareFetch"})
@@ -120,6 +122,8 @@ class _Judge:
             reason, partition = self.stuck[who]
             return Outcome("stuck", reason, all_of(where, self.view.of_topic(partition.topic)))
         for each in mine:
+            if each.name in STUCK:
+                return Outcome("stuck", each.text, each.filter or where)
             if each.name in UNREADABLE and usage.total.roles and not self._reads_on(who):
                 return Outcome("stuck", each.text, each.filter or where)
         return self._end(usage, who, mine, where)
@@ -274,7 +278,7 @@ def _members(view: View) -> dict[User, Member]:
 
 
 def _stuck(view: View) -> dict[User, tuple[str, Partition]]:
-    """Clients whose place in a partition stays while there is more to read, with a sentence."""
+    """Readers that wait at a last stable offset that does not move, with a sentence."""
     found: dict[User, tuple[str, Partition]] = {}
     for place in audit_of(view).found:
         reason = _stands(place)
@@ -286,21 +290,10 @@ def _stuck(view: View) -> dict[User, tuple[str, Partition]]:
 
 def _stands(place: Partition) -> str:
     """Why a partition does not go on for its readers; empty when it does."""
-    name = f"{safe(place.topic)}-{place.number}"
     since, until = place.waits_since_ns, place.waits_until_ns
-    if since is not None and until is not None and until - since >= limit("outcome.still"):
-        return (
-            f"reads nothing of {name} behind offset {place.stable:,} for "
-            f"{duration(until - since)}: an open transaction holds back what follows, to "
-            f"{place.end:,}"
-        )
-    committed, fetched, end = place.committed, place.fetched, place.end
-    if committed is None or fetched is None or end is None or committed >= min(fetched, end):
-        return ""
-    rounds = place.again // (fetched - committed)
-    if rounds < limit("outcome.rounds"):
+    if since is None or until is None or until - since < limit("outcome.still"):
         return ""
     return (
-        f"reads {name} again and again from offset {committed:,}: fetched to {fetched:,} "
-        f"{rounds + 1} times, committed stays, the end is {end:,}"
+        f"reads nothing of {safe(place.topic)}-{place.number} behind offset {place.stable:,} for "
+        f"{duration(until - since)}: an open transaction holds back what follows, to {place.end:,}"
     )

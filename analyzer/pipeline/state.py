@@ -19,7 +19,7 @@ from captures.errors import CaptureError
 if TYPE_CHECKING:
     from analyzer.context import Context
 
-VERSION: Final = 4
+VERSION: Final = 5
 
 
 class OtherState(CaptureError):
