@@ -128,11 +128,7 @@ class Addresses(Detector):
             about=[
                 ("broker", safe(line["address"])),
                 ("node", str(line["node"])),
-<<<<<<< HEAD
-                *(("client", safe(each)) for each in line["clients"][:MOST_NAMED]),
-=======
                 *(("client", each) for each in _clients(name, line, view)),
->>>>>>> c0ce34f (findings: tell unanswered addresses apart from refused ones)
             ],
         )
 
