@@ -48,6 +48,8 @@ COMMON: Final = frozenset({2, 3, 10, 17, 18, 22, 23, 36, 60, 71, 72})
 """What every kind of client sends."""
 
 
+NEGOTIATED: Final = (API_VERSIONS, UNSUPPORTED_VERSION)
+"""A client that is newer than its broker is told so, and asks again."""
 PASSING: Final = frozenset({27, 79})
 """REBALANCE_IN_PROGRESS and MEMBER_ID_REQUIRED: steps of a group's protocol, no trouble."""
 
@@ -158,7 +160,7 @@ class Clients(ByKey[Used]):
         used.failed += bool(row.errors)
         if row.errors:
             for error in row.errors:
-                if error.code not in PASSING:
+                if (key, error.code) != NEGOTIATED and error.code not in PASSING:
                     here = (row.time_ns, error.code)
                     used.last_failed = max(used.last_failed or here, here)
         elif row.state in ("answered", "no-reply"):
