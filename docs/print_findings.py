@@ -46,6 +46,8 @@ touched names the rule: it is a note then, without advice for the broker, when a
 | chat | normal, and often taken for trouble |
 
 A rule's severity is the usual one; a single occurrence, or one among brokers, may be a note.
+What a rule is shown by is a capture in `tests/analyzer/captures` or `captures/samples`; no small
+cluster shows some, whose tests make the traffic by hand.
 
 With `-Y` only the exchanges that pass are judged, and connections without any are not.
 
@@ -56,11 +58,11 @@ def lines() -> Iterator[str]:
     """The rest of the page."""
     yield "## Rules"
     yield ""
-    yield "| rule | severity | tells that | what to do |"
-    yield "| --- | --- | --- | --- |"
+    yield "| rule | severity | tells that | what to do | shown by |"
+    yield "| --- | --- | --- | --- | --- |"
     for kind in DETECTORS:
         for rule in kind.RULES:
-            cells = (f"`{rule.name}`", rule.severity, rule.title, rule.advice)
+            cells = (f"`{rule.name}`", rule.severity, rule.title, rule.advice, _proof(rule.name))
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
     yield "## What explains what"
@@ -89,6 +91,16 @@ def lines() -> Iterator[str]:
     yield "| --- | --- | --- |"
     for name, limit in LIMITS.items():
         yield f"| `{name}` | {_value(limit)} | {limit.why} |"
+
+
+def _proof(rule: str) -> str:
+    """The capture of real traffic that shows it, of those that tests hold us to."""
+    from tests.analyzer.findings.test_captures import TROUBLE
+    from tests.analyzer.findings.test_rules import SAMPLED
+
+    shown = [capture for capture, rules in TROUBLE.items() if rule in rules]
+    shown += [SAMPLED[rule]] if rule in SAMPLED else []
+    return f"`{shown[0]}`" if shown else "made by hand"
 
 
 def _rules(names: Iterable[str]) -> str:
