@@ -85,6 +85,10 @@ class Judged:
             (host, port) for (_, _, port), hosts in self._literals.items() for host in hosts
         }
         self._words: dict[tuple[NodeKey, Client], Word] = {}
+        self._since = {key: each.first_ns or 0 for key, each in told}
+        """When a client was told of a node first."""
+        self._met: dict[tuple[Client, int], dict[str, Contact]] = {}
+        self._unresolved: dict[Client, dict[int, set[str]]] = {}
         self._attempted: dict[str, dict[int, dict[str, Attempts]]] = {}
         for (client_host, host, port), calls in attempts.items():
             by_port = self._attempted.setdefault(client_host, {}).setdefault(port, {})
@@ -127,13 +131,26 @@ class Judged:
     def _at(self, client: Client, port: int) -> dict[str, Contact]:
         """Addresses with a port that a client had exchanges with; requests without a client id may
         be anybody's on its host."""
-        found: dict[str, Contact] = {}
+        known = self._met.get((client, port))
+        if known is not None:
+            return known
+        found = self._met[client, port] = {}
         for who in dict.fromkeys((client, ("", client[1]))):
             for (host, number), contact in self._contacts.get(who, {}).items():
                 if number == port:
                     sum_ = found.setdefault(host, Contact())
                     sum_.merge(Contact.load(contact.dump()))
         return found
+
+    def _names_of(self, client: Client) -> dict[int, set[str]]:
+        """Port -> the names that a client was told and that nothing resolves."""
+        known = self._unresolved.get(client)
+        if known is None:
+            known = self._unresolved[client] = {}
+            for node, _ in self._by_client[client]:
+                if self.hosts_of(node) is None:
+                    known.setdefault(node[3], set()).add(node[2])
+        return known
 
     def _direct(self, client: Client, hosts: list[str], port: int) -> Word:
         """Of known addresses."""
@@ -179,9 +196,8 @@ class Judged:
     def _guess(self, node: NodeKey, client: Client) -> Word:
         """Of a name that nothing resolves: by port, and what the client did after it was told."""
         port = node[3]
-        mine = self._by_client[client]
-        names = {each[2] for each, _ in mine if each[3] == port and self.hosts_of(each) is None}
-        since = min(told.first_ns or 0 for each, told in mine if each == node)
+        names = self._names_of(client).get(port, set())
+        since = self._since[node, client]
         there = {
             host: each
             for host, each in self._at(client, port).items()

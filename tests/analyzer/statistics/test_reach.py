@@ -9,6 +9,7 @@ import pytest
 from analyzer.context import Context
 from analyzer.rows import row_of
 from analyzer.statistics.cluster import Cluster
+from analyzer.statistics.reach_judged import Judged, NodeKey
 from captures.model import Closed, Opened, Resolved
 from tests.analyzer.statistics.test_cluster import metadata
 from tests.analyzer.wire import BROKER, CLIENT, MS, START, Wire, request, response, told
@@ -190,3 +191,19 @@ def test_parts_tell_the_same_as_the_whole(parts: int) -> None:
     whole, cut = counted(wires, *names), counted(wires, *names, parts=parts)
     assert cut.rows() == whole.rows()
     assert list(cut.judged().stuck()) == list(whole.judged().stuck())
+
+
+def test_many_names_are_judged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """33 KB of Metadata with 2,000 names took minutes."""
+
+    asked: list[object] = []
+    look = Judged.hosts_of
+
+    def counted_look(self: Judged, node: NodeKey) -> set[str] | None:
+        asked.append(node)
+        return look(self, node)
+
+    monkeypatch.setattr(Judged, "hosts_of", counted_look)
+    nodes = [(number, f"kafka-{number}", 9092) for number in range(200)]
+    assert len(counted([asks(Wire(), *nodes)]).rows()) >= 200
+    assert len(asked) <= 5 * len(nodes)
