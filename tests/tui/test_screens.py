@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual.strip import Strip
 
+from analyzer.findings import Findings
 from analyzer.findings.causes import Cause
 from analyzer.findings.model import Finding
 from analyzer.model import Severity
@@ -20,6 +22,10 @@ from tui.screens.groups import GroupsBoard
 from tui.screens.latency import LatencyBoard
 from tui.screens.live import LiveBoard
 from tui.screens.topics import TopicsBoard
+
+if TYPE_CHECKING:
+    from analyzer.findings.view import View
+    from analyzer.topics import TopicNames
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 BOARDS: list[type[Board]] = [
@@ -35,6 +41,16 @@ BOARDS: list[type[Board]] = [
 
 class SomeFindings:
     """What `check` finds changes more often than how it is shown."""
+
+    def __init__(self, statistics: dict[str, Any]) -> None:
+        self._real = Findings(beside=statistics)
+
+    def view(self, names: TopicNames | None = None) -> View:
+        """Of the real numbers: what became of clients."""
+        return self._real.view(names)
+
+    def told(self, names: object = None) -> list[Finding]:
+        return []
 
     def causes(self, names: object = None) -> list[Cause]:
         address = some(
@@ -80,7 +96,7 @@ class NoFindings:
 @pytest.fixture(scope="module")
 def demo() -> ReadScene:
     scene = ReadScene(SAMPLES / "libraries.pcap")
-    scene.statistics["findings"] = SomeFindings()
+    scene.statistics["findings"] = SomeFindings(scene.statistics)
     return scene
 
 

@@ -154,6 +154,18 @@ def test_no_line_ends_inside_a_word(shop: list[Cause], width: int) -> None:
 def test_a_filter_that_is_broken_into_lines_is_the_same_filter(shop: list[Cause]) -> None:
     for each in shop:
         lines = [text for text, _ in block(each, Times(), 30)]
-        found = re.search(r"^    see:\s+-Y\s(.*?)\n    (?:do|see):", "\n".join(lines), re.S | re.M)
+        found = re.search(r"^    see:\s+-Y\s(.*?)\n    (?:see|do):", "\n".join(lines), re.S | re.M)
         told = found[1] if found else "''"
         assert str(parse(*shlex.split(told))) == str(parse(each.finding.filter))
+
+
+def test_a_finding_about_connects_says_where_they_are(shop: list[Cause]) -> None:
+    about = [each for each in shop if each.finding.connects]
+    assert about
+    for each in about:
+        text = "\n".join(text for text, _ in block(each, Times(), 30))
+        found = re.search(r"^    see:\s+kafkascope\s(.*?)\n    do:", text, re.S | re.M)
+        assert found is not None
+        *words, told = shlex.split(found[1])
+        assert words == ["stats", "connections", "INPUT", "-Y"]
+        assert str(parse(told)) == str(parse(each.finding.connects))
