@@ -64,8 +64,10 @@ def total() -> Any:
 
 
 def bits() -> Any:
-    """A field that keeps all bits that are set in any value."""
-    return field(default=0, metadata={"rule": Rule(lambda a, b: a | b)})
+    """A field that keeps all bits that are set in any value. Written as text: a number of so many
+    bits is none of JSON."""
+    rule = Rule(lambda a, b: a | b, lambda value: f"{value:x}", lambda state: int(state, 16))
+    return field(default=0, metadata={"rule": rule})
 
 
 def least() -> Any:

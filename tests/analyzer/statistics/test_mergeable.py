@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.statistics.mergeable import Event, Events, Keyed, Measures, Names, total
+from analyzer.statistics.mergeable import Event, Events, Keyed, Measures, Names, bits, total
 
 TEXTS = st.lists(st.text(max_size=3), max_size=30)
 
@@ -94,3 +94,15 @@ def test_the_latest_events_are_kept(times: list[int], cut: int) -> None:
 
 def test_events_come_in_order() -> None:
     assert [event.id for event in happened(["bb", "a", "", "cc"])] == ["", "a", "bb", "cc"]
+
+
+@dataclass(slots=True)
+class Slots(Measures):
+    seen: int = bits()
+
+
+def test_more_bits_than_a_number_of_json_has_come_back() -> None:
+    one, two = Slots(1 << 1_199 | 1), Slots(1 << 70)
+    again = Slots.load(json.loads(json.dumps(one.dump())))
+    again.merge(two)
+    assert again.seen == 1 << 1_199 | 1 << 70 | 1
