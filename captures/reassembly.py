@@ -16,6 +16,7 @@ so
 
 from __future__ import annotations
 
+import gc
 from typing import Final, Literal
 
 from captures.copies import Copies
@@ -84,6 +85,8 @@ class Reassembler:
         self._comment_of = comment_of
         self.held = 0
         """Bytes of memory in all that waits."""
+        self._evicted = 0
+        """Connections that were forgotten since Python was asked to look for cycles."""
 
     def feed(self, segment: Segment) -> Out:
         """Take the next segment; what it caused."""
@@ -191,6 +194,13 @@ class Reassembler:
         for track in tracks[: len(tracks) // 8 + 1]:
             self._close(track, "idle", track.connection.last_ns, out)
             self._forget(track)
+            self._evicted += 1
+        if self._evicted >= MAX_CONNECTIONS:
+            # Both directions of a connection know each other. Programs of ours look for cycles
+            # seldom, and a flood of SYNs made half a gigabyte of them meanwhile.
+            self._evicted = 0
+            del tracks, track
+            gc.collect()
 
     def _forget(self, track: Track) -> None:
         for half in track.halves:

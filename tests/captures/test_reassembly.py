@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment, reassembly
+from captures.half import Half
 from captures.tcp import ACK, FIN, PSH, RST, SYN
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
@@ -301,6 +303,24 @@ def test_endless_connections_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     lines = told(events)
     assert sum(line.endswith("idle") for line in lines) >= 1000 - 64
     assert len(lines) == 1000 + sum(line.endswith("idle") for line in lines)
+
+
+def test_what_is_forgotten_is_freed_where_python_seldom_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 64)
+    reassembler = Reassembler()
+    gc.collect()
+    gc.disable()
+    try:
+        for n in range(2000):
+            flow = FLOW[:8] + n.to_bytes(2, "big") + FLOW[10:]
+            reassembler.feed(segment(0, 5, flags=SYN, flow=flow, ms=n))
+        mine = set(map(id, reassembler.flows.values()))
+        left = [each for each in gc.get_objects() if isinstance(each, Half)]
+        assert len(left) <= 2 * len(mine) + 2 * 64
+    finally:
+        gc.enable()
 
 
 ranges = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=12)
