@@ -96,7 +96,7 @@ def test_failed_connects_keep_their_ports_times_and_ends(tmp_path):
 def test_a_filter_keeps_what_failed_for_its_clients(tmp_path):
     target = tmp_path / "cut.pcapng"
     run(SHOP, "-Y", f"client == {UNREACHED}", "-o", target)
-    assert names(told(target), "error") == {"address-unreachable": 1}
+    assert names(told(target), "error") == {"address-unanswered": 1}
     run(SHOP, "-Y", "client == orders-svc", "-o", target)
     assert names(told(target), "error") == {}
     assert {line["phase"] for line in connections(target)} <= {"work", "versions"}
@@ -163,7 +163,7 @@ def test_addresses_of_failed_connects_are_those_of_the_metadata(tmp_path):
     target = tmp_path / "cut.pcapng"
     run(SHOP, "--anonymize", "-o", target)
     assert b"172.17.0.4" not in target.read_bytes()
-    (found,) = (each for each in told(target) if each.name == "address-unreachable")
+    (found,) = (each for each in told(target) if each.name == "address-unanswered")
     (address,) = (value for kind, value in found.entities if kind == "broker")
     assert address in {line["broker_address"] for line in connections(target)}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -35,32 +36,41 @@ class Taken(NamedTuple):
         return "Traceback" in self.errors or self.code < 0
 
 
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_BYTES, ADDRESS_BYTES))
-    os.nice(5)
+LAUNCHER: Final = """
+import json, os, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
+os.nice(5)
+child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+took = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+os.write(int(os.environ["TOLD"]), json.dumps(took).encode())
+"""
+"""Between the tests and the command: a process takes over the peak of the one that starts it, and
+that of a process with many tests is large."""
 
 
 def measured(arguments: Sequence[str | Path], timeout: float = 120.0) -> Taken:
     """Run `kafkascope` with these arguments; its output goes nowhere."""
     command = [sys.executable, "-m", "tui.cli", *map(str, arguments)]
+    told, tell = os.pipe()
     child = subprocess.Popen(
-        command,
+        [sys.executable, "-c", LAUNCHER, str(ADDRESS_BYTES), *command],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        preexec_fn=_limited,
+        pass_fds=(tell,),
+        env={**os.environ, "TOLD": str(tell)},
+        start_new_session=True,
     )
-    timer = threading.Timer(timeout, child.kill)
+    os.close(tell)
+    timer = threading.Timer(timeout, lambda: os.killpg(child.pid, signal.SIGKILL))
     timer.start()
     try:
-        assert child.stderr is not None
-        with child.stderr as pipe:
-            errors = pipe.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
+        with os.fdopen(told, "rb") as pipe:
+            _, errors = child.communicate()
+            took = pipe.read()
     finally:
         timer.cancel()
-    seconds = usage.ru_utime + usage.ru_stime
-    text = errors.decode("utf-8", "replace")
-    return Taken(child.returncode, seconds, usage.ru_maxrss >> 10, text)
+    code, seconds, kilobytes = json.loads(took) if took else (-signal.SIGKILL, timeout, 0)
+    return Taken(code, seconds, kilobytes >> 10, errors.decode("utf-8", "replace"))
