@@ -32,12 +32,27 @@ def prepare(cluster: Cluster, prefix: str, copies: int = 1) -> None:
 
 def make_topics(cluster: Cluster, *names: str, copies: int = 1) -> None:
     """Topics of two partitions; not by way of the listeners whose visitors are counted."""
+    from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
-    wanted = [NewTopic(name, 2, copies, config={"retention.ms": "-1"}) for name in names]
-    for done in admin.create_topics(wanted, operation_timeout=30).values():
-        done.result(60)
+    left = list(names)
+    for attempt in range(5):
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap("INTERNAL")})
+        wanted = [NewTopic(name, 2, copies, config={"retention.ms": "-1"}) for name in left]
+        again = []
+        for name, done in admin.create_topics(wanted, operation_timeout=30).items():
+            try:
+                done.result(60)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code == KafkaError._DESTROY_BROKER and attempt < 4:
+                    # librdkafka learned of the brokers meanwhile, and let go of the one it asked.
+                    again.append(name)
+                elif code != KafkaError.TOPIC_ALREADY_EXISTS or not attempt:
+                    raise
+        if not again:
+            return
+        left = again
 
 
 def codecs(driver: Driver, story: Story, cluster: Cluster) -> None:
