@@ -67,7 +67,7 @@ class TlsFailures(Detector):
             if outcome == "closed" and (host, broker) in worked:
                 continue  # who closes an odd one in the middle gave up, or looked for a port
             opened = [line["opened"] for line in lines if line["opened"] is not None]
-            who, how = _how(host, safe(broker), outcome, side, alert)
+            who, how = _how(outcome, side, alert)
             yield view.finding(
                 self.rule("tls-failed"),
                 f"{plural(len(lines), 'TLS handshake')} of {host} with {safe(broker)} failed: "
@@ -92,7 +92,7 @@ def failed_connections(view: View) -> set[object]:
     }
 
 
-def _how(host: str, broker: str, outcome: str, side: str, alert: int) -> tuple[str, str]:
+def _how(outcome: str, side: str, alert: int) -> tuple[str, str]:
     """(who, what it did)."""
     who = "the client" if side == "client" else "the broker"
     if outcome == "alert":
