@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from analyzer.findings.detectors import DETECTORS
-from analyzer.findings.explanations import EXPLANATIONS
+from analyzer.findings.explanations import ALL, EXPLANATIONS
 from analyzer.findings.limits import LIMITS, Limit
+from analyzer.findings.outcomes import THRESHOLDS
 
 TARGET = Path(__file__).with_name("findings.md")
 
@@ -46,8 +47,10 @@ touched names the rule: it is a note then, without advice for the broker, when a
 | chat | normal, and often taken for trouble |
 
 A rule's severity is the usual one; a single occurrence, or one among brokers, may be a note.
-What a rule is shown by is a capture in `tests/analyzer/captures` or `captures/samples`; no small
-cluster shows some, whose tests make the traffic by hand.
+What a rule is shown by is a capture of real traffic in `tests/analyzer/captures` or
+`captures/samples`; "synthetic" is traffic that a test makes by hand, and the reason why. Its limits
+are the thresholds that decide whether a rule is told, how severe it is, or what it says; tests hold
+each one from both sides.
 
 With `-Y` only the exchanges that pass are judged, and connections without any are not.
 
@@ -58,11 +61,21 @@ def lines() -> Iterator[str]:
     """The rest of the page."""
     yield "## Rules"
     yield ""
-    yield "| rule | severity | tells that | what to do | shown by |"
-    yield "| --- | --- | --- | --- | --- |"
+    heads = ("rule", "severity", "tells that", "what to do", "shown by", "explains")
+    yield f"| {' | '.join((*heads, 'explained by', 'limits'))} |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for kind in DETECTORS:
         for rule in kind.RULES:
-            cells = (f"`{rule.name}`", rule.severity, rule.title, rule.advice, _proof(rule.name))
+            cells = (
+                f"`{rule.name}`",
+                rule.severity,
+                rule.title,
+                rule.advice,
+                _proof(rule.name),
+                _rules(_effects(rule.name)),
+                _rules(_causes(rule.name)),
+                _limits(rule.limits),
+            )
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
     yield "## What explains what"
@@ -80,27 +93,43 @@ def lines() -> Iterator[str]:
             _rules(line.causes),
             _rules(line.effects),
             " and ".join(line.same),
-            f"{line.after_ns / 1e9:g} s later",
+            "the end" if line.after_ns == ALL else f"{line.after_ns / 1e9:g} s later",
             line.why,
         )
         yield "| " + " | ".join(cells) + " |"
     yield ""
-    yield "## Thresholds"
+    yield "## Limits of outcomes"
     yield ""
-    yield "| threshold | from | because |"
-    yield "| --- | --- | --- |"
-    for name, limit in LIMITS.items():
-        yield f"| `{name}` | {_value(limit)} | {limit.why} |"
+    yield "`kafkascope clients` says what became of each client, from the findings and these:"
+    yield ""
+    yield f"{_limits(THRESHOLDS)}."
 
 
 def _proof(rule: str) -> str:
     """The capture of real traffic that shows it, of those that tests hold us to."""
     from tests.analyzer.findings.test_captures import TROUBLE
-    from tests.analyzer.findings.test_rules import SAMPLED
+    from tests.analyzer.findings.test_rules import MADE, SAMPLED
 
     shown = [capture for capture, rules in TROUBLE.items() if rule in rules]
     shown += [SAMPLED[rule]] if rule in SAMPLED else []
-    return f"`{shown[0]}`" if shown else "made by hand"
+    return f"`{shown[0]}`" if shown else f"synthetic: {MADE[rule].why}"
+
+
+def _effects(rule: str) -> list[str]:
+    """The rules that it explains, each once."""
+    lines = [line for line in EXPLANATIONS if rule in line.causes]
+    return sorted({effect for line in lines for effect in line.effects})
+
+
+def _causes(rule: str) -> list[str]:
+    """The rules that explain it, each once."""
+    lines = [line for line in EXPLANATIONS if rule in line.effects]
+    return sorted({cause for line in lines for cause in line.causes})
+
+
+def _limits(names: Iterable[str]) -> str:
+    """Names, values and reasons."""
+    return "; ".join(f"`{name}` {_value(LIMITS[name])} ({LIMITS[name].why})" for name in names)
 
 
 def _rules(names: Iterable[str]) -> str:
@@ -114,6 +143,8 @@ def _value(limit: Limit) -> str:
         return f"{limit.value} %"
     if limit.unit == "count":
         return f"{limit.value:,}"
+    if limit.unit == "ms" and limit.value >= 1_000:
+        return f"{limit.value / 1_000:g} s"
     return f"{limit.value:,} {limit.unit}"
 
 

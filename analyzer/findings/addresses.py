@@ -79,6 +79,7 @@ class Addresses(Detector):
             f"to: look one up on its machine. {ADVERTISED}",
             "BROKER_NOT_AVAILABLE",
             brief="{client} connected to no address that it was told",
+            limits=("addresses.looks", "addresses.pace"),
         ),
     )
 

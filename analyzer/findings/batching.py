@@ -58,6 +58,7 @@ class Batching(Detector):
             "other",
             "Raise linger.ms (5 to 20 ms) and batch.size, and do not flush or wait after each "
             "record: brokers pay per request and batch, and compression needs neighbours.",
+            limits=("batches.least", "batches.busy", "batches.right-after", "batches.waiting"),
         ),
     )
     KEYS = frozenset({PRODUCE})

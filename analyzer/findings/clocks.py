@@ -52,6 +52,7 @@ class Clocks(Detector):
             "(message.timestamp.difference.max.ms before 3.6) are the bounds of a topic.",
             "INVALID_TIMESTAMP",
             subject=("client",),
+            limits=("clock.ahead",),
         ),
     )
     KEYS = frozenset({PRODUCE})

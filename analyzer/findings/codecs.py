@@ -78,6 +78,7 @@ class Codecs(Detector):
             "kafka-python know snappy, lz4 and zstd only with another package: upgrade the reader, "
             "install the codec, or set compression.type of the topic.",
             "UNSUPPORTED_COMPRESSION_TYPE",
+            limits=("codec.waits", "codec.slow", "stuck.leaves"),
         ),
     )
     KEYS = frozenset({0, FETCH, 78})

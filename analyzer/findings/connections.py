@@ -34,6 +34,17 @@ class Lives(Detector):
             "Make one client object and keep it: each connection costs threads, memory, TLS and "
             "SASL handshakes on the broker.",
             brief="{n} short connection|{n} short connections",
+            limits=(
+                "connections.short",
+                "connections.rate",
+                "connections.life",
+                "connections.asking",
+                "connections.span",
+                "connections.burst",
+                "connections.use",
+                "connections.while",
+                "connections.few",
+            ),
         ),
         Rule(
             "apiversions-loop",
@@ -42,6 +53,12 @@ class Lives(Detector):
             "A readiness probe that is too eager, or a client that cannot use what it is told: "
             "each connection costs the broker a handshake. Probe every ten seconds or more.",
             brief="{n} short connection|{n} short connections",
+            limits=(
+                "connections.short",
+                "connections.rate",
+                "connections.life",
+                "connections.asking",
+            ),
         ),
         Rule(
             "network-loss",
@@ -50,6 +67,7 @@ class Lives(Detector):
             "Look at the network (or at a machine without time to receive): each loss costs at "
             "least a round trip, often 200 ms.",
             brief="{n} segment sent again|{n} segments sent again",
+            limits=("network.retransmissions", "network.retransmissions-count"),
         ),
         Rule(
             "capture-gaps",

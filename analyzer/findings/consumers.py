@@ -58,6 +58,7 @@ class Consumers(Detector):
             "It is blocked in its own code (or paused): compare with max.poll.interval.ms, after "
             "which it is removed from the group.",
             brief="a member of group {group} stood still",
+            limits=("consumer.silence",),
         ),
         Rule(
             "commits-lost",
@@ -66,6 +67,7 @@ class Consumers(Detector):
             "Enable auto commit (enable.auto.commit), or commit after processing, and look whether "
             "commits fail; until then each restart reads everything again.",
             brief="group {group} commits nothing",
+            limits=("commits.none", "commits.restart"),
         ),
         Rule(
             "owned-twice",

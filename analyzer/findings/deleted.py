@@ -86,6 +86,7 @@ class Deleted(Detector):
             "UNKNOWN_TOPIC_OR_PARTITION",
             brief="topic {topic} is no longer there",
             subject=("topic",),
+            limits=("deleted.count", "deleted.span"),
         ),
     )
     KEYS = USES | {DELETE_TOPICS}

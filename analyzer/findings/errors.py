@@ -51,6 +51,7 @@ class ErrorCodes(Detector):
             "an error comes again and again",
             "The client repeats what cannot succeed: `kafkascope errors` explains the code.",
             brief="{n} error response|{n} error responses",
+            limits=("errors.storm", "errors.storm-rate", "errors.storm-busy"),
         ),
         Rule(
             "error-broken",

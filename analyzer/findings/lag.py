@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
@@ -14,9 +14,6 @@ from analyzer.findings.view import View, about_group, audit_of, duration, listed
 from analyzer.statistics.delivery_ends import at
 from analyzer.statistics.delivery_model import Partition
 from analyzer.text import safe
-
-LEAST_POINTS: Final = 4
-"""Positions over time that show a trend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +42,15 @@ class Lag(Detector):
             "processing faster, or look for one slow partition. What retention deletes before it "
             "is read is lost.",
             brief="group {group} falls behind",
+            limits=(
+                "lag.points",
+                "lag.records",
+                "lag.span",
+                "lag.many",
+                "lag.time",
+                "lag.share",
+                "lag.grown",
+            ),
         ),
     )
 
@@ -85,7 +91,7 @@ def growth_of(place: Partition) -> Growth | None:
     """How the lag of a partition grows; None where it does not, or nobody can tell."""
     # Between two commits the position seems to stand still: lag is what it is at commits.
     read = place.placed
-    if len(read) < LEAST_POINTS:
+    if len(read) < limit("lag.points"):
         read = [(time_ns, to) for time_ns, to, _, _ in place.points if to is not None]
     ends = place.ends
     lags = []
@@ -93,7 +99,7 @@ def growth_of(place: Partition) -> Growth | None:
         end = at(ends, time_ns)
         if end is not None:
             lags.append((time_ns, offset, max(end, offset)))
-    if len(lags) < LEAST_POINTS:
+    if len(lags) < limit("lag.points"):
         return None
     (first_ns, from_, first_end), (last_ns, to, last_end) = lags[0], lags[-1]
     now, before, span = last_end - to, first_end - from_, last_ns - first_ns
@@ -123,4 +129,4 @@ def _rises(lags: list[tuple[int, int, int]], first_ns: int, span: int) -> bool:
     if one is None or three is None:
         return False
     middle = (one + three) // 2 if two is None else two
-    return one < middle < three and three >= 2 * one
+    return one < middle < three and three >= limit("lag.grown") * one

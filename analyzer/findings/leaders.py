@@ -60,6 +60,7 @@ class Leaders(Detector):
             "of its library, and for proxies that rewrite addresses.",
             "NOT_LEADER_OR_FOLLOWER",
             brief="{n} request to no leader|{n} requests to no leader",
+            limits=("leader.retries", "leader.refresh"),
         ),
         Rule(
             "leader-moved",

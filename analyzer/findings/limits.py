@@ -6,25 +6,26 @@ them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-SECOND: Final = 1_000_000_000
+from analyzer.statistics import limits as counted
+from analyzer.statistics.limits import SECOND, Limit
 
-
-class Limit(NamedTuple):
-    """A threshold."""
-
-    value: int
-    unit: str
-    """ns, bytes, count, percent, per second."""
-    why: str
-
+__all__ = ["LIMITS", "SECOND", "Limit", "limit"]
 
 LIMITS: Final[dict[str, Limit]] = {
+    **counted.LIMITS,
     "slow.excess": Limit(
         SECOND, "ns", "most requests take milliseconds; a second beyond what was asked is felt"
     ),
     "slow.count": Limit(3, "count", "one slow answer may be a pause of the broker's JVM"),
+    "pause.flood": Limit(
+        SECOND // 4, "ns", "what had waited for a broker is answered within this behind its pause"
+    ),
+    "pause.flood-share": Limit(
+        10, "percent", "of the pause: after a long one more has to be answered"
+    ),
+    "network.far": Limit(SECOND // 50, "ns", "a TCP handshake of so long leads to another site"),
     "lost.age": Limit(
         SECOND, "ns", "who closes sooner with a request in flight was stopped, and did not give up"
     ),
@@ -44,10 +45,16 @@ LIMITS: Final[dict[str, Limit]] = {
     ),
     "rebalances.many": Limit(3, "count", "apart from its forming, a group should hardly rebalance"),
     "rebalances.returns": Limit(
-        2, "count", "times that one client came back: a deployment restarts each once"
+        2, "times", "that one client came back: a deployment restarts each once"
     ),
     "rebalances.every": Limit(
         60 * SECOND, "ns", "on average; members that come and go more rarely do not stop a group"
+    ),
+    "rebalances.each": Limit(
+        2, "times", "the members and one more: each comes once and goes once on any day"
+    ),
+    "rebalances.back": Limit(
+        30 * SECOND, "ns", "a client that did not poll is back by then; a deployment takes longer"
     ),
     "rebalances.slow": Limit(
         10 * SECOND, "ns", "members stand still meanwhile (classic protocol, eager assignors)"
@@ -56,7 +63,13 @@ LIMITS: Final[dict[str, Limit]] = {
         1, "per second", "clients refresh every 5 minutes, and after errors with a backoff"
     ),
     "metadata.count": Limit(20, "count", "starting clients ask a few times"),
+    "metadata.starting": Limit(
+        3, "count", "each connection of a starting client may need so many; they do not count"
+    ),
     "unknown-topic.count": Limit(5, "count", "a topic that is being created answers so at first"),
+    "unknown-topic.spreading": Limit(
+        5 * SECOND, "ns", "brokers hear of a new topic one after the other"
+    ),
     "clock.ahead": Limit(
         600 * SECOND, "ns", "machines with NTP are milliseconds apart; windows allow minutes"
     ),
@@ -74,6 +87,12 @@ LIMITS: Final[dict[str, Limit]] = {
     ),
     "fetches.rate": Limit(50, "per second", "on one connection: a long poll asks twice a second"),
     "fetches.least": Limit(300, "count", "fewer say nothing about a habit"),
+    "fetches.empty": Limit(
+        10, "percent", "records for each fetch: with more of them there is something to fetch"
+    ),
+    "fetches.waits": Limit(
+        100, "ms", "who allows less wants quick answers: then it is not the broker that hurries"
+    ),
     "commits.rate": Limit(
         10, "per second", "each is a write to a compacted, replicated topic; every 5 s is usual"
     ),
@@ -111,6 +130,7 @@ LIMITS: Final[dict[str, Limit]] = {
     "outage.short": Limit(
         15 * SECOND, "ns", "a broker restarts in seconds; clients that wait longer are felt"
     ),
+    "sasl.several": Limit(3, "count", "connections that ended alike: one may be an accident"),
     "drop.rest": Limit(
         2 * SECOND,
         "ns",
@@ -120,6 +140,7 @@ LIMITS: Final[dict[str, Limit]] = {
     "drop.span": Limit(2 * SECOND, "ns", "TCP sends again after 0.2, 0.4, 0.8 ... s"),
     "idle.rest": Limit(2 * SECOND, "ns", "nobody sets connections.max.idle.ms lower"),
     "idle.same": Limit(SECOND // 2, "ns", "brokers look for idle connections now and then"),
+    "idle.same-share": Limit(2, "percent", "of the rest: long ones are measured less exactly"),
     "idle.default": Limit(10 * SECOND, "ns", "around connections.max.idle.ms, which is 10 minutes"),
     "idle.count": Limit(2, "count", "a single one may have had another reason"),
     "idle.apart": Limit(SECOND, "ns", "closed at once: the broker stopped"),
@@ -133,12 +154,17 @@ LIMITS: Final[dict[str, Limit]] = {
         3 * SECOND, "ns", "of reading wait: who is that far behind does not read what is new"
     ),
     "lag.share": Limit(90, "percent", "of what is written is read; the rest piles up"),
+    "lag.points": Limit(4, "count", "positions over time that show a trend"),
+    "lag.grown": Limit(
+        2, "times", "the last third of the time next to the first: a lag that grows slowly may pass"
+    ),
     "commits.none": Limit(
         60 * SECOND, "ns", "auto.commit.interval.ms is 5 s; those who commit by hand rarely exceed"
     ),
     "commits.restart": Limit(
         SECOND // 2, "ns", "without a fetch: a program that starts again needs longer"
     ),
+    "resets.soon": Limit(SECOND, "ns", "who resets its position reads on within this"),
     "stuck.time": Limit(
         10 * SECOND, "ns", "over which one offset is committed: two intervals of auto commit"
     ),
@@ -162,7 +188,8 @@ LIMITS: Final[dict[str, Limit]] = {
     ),
     "transaction.open": Limit(60 * SECOND, "ns", "transaction.timeout.ms is 60 s by default"),
     "skew.records": Limit(1_000, "count", "fewer say nothing about a distribution"),
-    "skew.times": Limit(3, "count", "times the even share: one broker and consumer carry the rest"),
+    "skew.times": Limit(3, "times", "the even share: one broker and consumer carry the rest"),
+    "skew.partitions": Limit(3, "count", "of two partitions one has often more than the other"),
     "large.batch": Limit(
         900_000, "bytes", "message.max.bytes is 1,048,588 by default: the next one may be refused"
     ),

@@ -22,10 +22,6 @@ METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 5, 17})
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, INVALID_TOPIC_EXCEPTION."""
 MS: Final = 1_000_000
-SPREADING: Final = 5_000_000_000
-"""How long (ns) brokers may go on to say that a topic is not there, when another one has it."""
-STARTING: Final = 3
-"""Lookups that each connection of a starting client may need."""
 
 CHANGES_TOPICS: Final = frozenset({"CreateTopics", "DeleteTopics", "CreatePartitions"})
 """What the quota of topic changes holds back, with an error of its own (KIP-599)."""
@@ -51,6 +47,7 @@ class Lookups(Detector):
             "hidden by ACLs look the same.",
             "UNKNOWN_TOPIC_OR_PARTITION",
             brief="{n} answer that {topic} is not there|{n} answers that {topic} is not there",
+            limits=("unknown-topic.count", "unknown-topic.spreading"),
         ),
         Rule(
             "lookup-storm",
@@ -59,6 +56,7 @@ class Lookups(Detector):
             "Find out what fails between the lookups (errors, connections that end): each failure "
             "makes a client ask again.",
             brief="{n} lookup|{n} lookups",
+            limits=("metadata.rate", "metadata.count", "metadata.starting"),
         ),
         Rule(
             "commit-storm",
@@ -66,6 +64,7 @@ class Lookups(Detector):
             "a client commits offsets far too often",
             "Commit by time or by thousands of records, not by record; auto.commit.interval.ms is "
             "5 s by default.",
+            limits=("commits.rate", "commits.least"),
         ),
         Rule(
             "throttled",
@@ -73,6 +72,7 @@ class Lookups(Detector):
             "brokers throttle a client",
             "A quota of its user or client id binds: raise it (kafka-configs --entity-type), or "
             "send and fetch less.",
+            limits=("throttle.share", "throttle.time"),
         ),
     )
     KEYS = frozenset({METADATA})
@@ -119,7 +119,8 @@ class Lookups(Detector):
             who, mine = view.client(client_id, host), view.of_client(client_id, host)
             first_ns, last_ns = traffic.first_ns, traffic.last_ns
             lookup = api in ("Metadata", "FindCoordinator", "DescribeCluster")
-            spare = traffic.count - STARTING * view.connections(client_id, host)
+            starting = limit("metadata.starting") * view.connections(client_id, host)
+            spare = traffic.count - starting
             if lookup and spare >= limit("metadata.count") and rate >= limit("metadata.rate"):
                 span = (last_ns or 0) - (first_ns or 0)
                 yield view.finding(
@@ -175,7 +176,7 @@ class Lookups(Detector):
         born = since.get(view.topic(topic))
         if born is None or seen.first is None or seen.last_ns is None:
             return False
-        return seen.first[0] < born and seen.last_ns < born + SPREADING
+        return seen.first[0] < born and seen.last_ns < born + limit("unknown-topic.spreading")
 
 
 def _since(view: View) -> dict[str, int]:

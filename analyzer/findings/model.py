@@ -37,6 +37,8 @@ class Rule(NamedTuple):
     subject: tuple[str, ...] = ()
     """Kinds of the entities that make two findings of this rule the same trouble; all stable kinds
     where it is empty."""
+    limits: tuple[str, ...] = ()
+    """Names of the thresholds that decide whether and how it is told, see `limits`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class Outages(Detector):
             "themselves.",
             "BROKER_NOT_AVAILABLE",
             subject=("node", "broker"),
+            limits=("outage.before", "outage.short"),
         ),
         Rule(
             "silent-drop",
@@ -69,6 +70,7 @@ class Outages(Detector):
             "make clients close them sooner (connections.max.idle.ms), raise its idle time, or "
             "send TCP keep-alives.",
             "NETWORK_EXCEPTION",
+            limits=("drop.rest", "drop.retransmissions", "drop.span"),
         ),
         Rule(
             "idle-close",
@@ -78,6 +80,14 @@ class Outages(Detector):
             "that the client closes first; a request that is sent at that moment is lost and "
             "sent again.",
             "NETWORK_EXCEPTION",
+            limits=(
+                "idle.rest",
+                "idle.same",
+                "idle.same-share",
+                "idle.default",
+                "idle.count",
+                "idle.apart",
+            ),
         ),
     )
 
@@ -307,7 +317,7 @@ def _alike(closed: list[Line]) -> list[Line]:
     begin = 0
     for end, line in enumerate(ordered):
         while line["idle"] - ordered[begin]["idle"] > max(
-            limit("idle.same"), ordered[begin]["idle"] // 50
+            limit("idle.same"), ordered[begin]["idle"] * limit("idle.same-share") // 100
         ):
             begin += 1
         if end - begin + 1 > len(best):

@@ -39,6 +39,8 @@ COLUMNS: Final = (
     Column("outcome_reason", "what became of it"),
     Column("outcome_filter", "see", wide=True),
 )
+THRESHOLDS: Final = ("outcome.after", "outcome.still", "outcome.silent")
+"""The limits that decide what became of a client."""
 KEPT_OUT: Final = frozenset(
     {
         *("version-refused", "sasl-missing", "sasl-mechanism", "sasl-failed", "tls-failed"),

@@ -14,8 +14,6 @@ from analyzer.findings.limits import limit
 from analyzer.statistics.mergeable import Event, Measures, bits
 
 SLOT: Final = 50_000_000
-FLOOD: Final = 250_000_000
-"""Within which what had waited is answered, at least."""
 MINUTE: Final = 60_000_000_000
 GIVEN_UP: Final = "given up"
 """The kind of the event of a request whose connection its client closed."""
@@ -79,7 +77,7 @@ def together(found: Iterable[Pause]) -> list[list[Pause]]:
     """Pauses of several brokers that ended at the same time are one trouble."""
     groups: list[list[Pause]] = []
     for pause in sorted(found, key=lambda pause: (pause.end_ns, pause.broker)):
-        if groups and abs(groups[-1][-1].end_ns - pause.end_ns) <= FLOOD:
+        if groups and abs(groups[-1][-1].end_ns - pause.end_ns) <= limit("pause.flood"):
             groups[-1].append(pause)
         else:
             groups.append([pause])
@@ -92,9 +90,10 @@ def _belongs(each: Waiting, pause: Pause) -> bool:
     if each.event.time_ns >= pause.end_ns or each.end_ns <= pause.begin_ns:
         return False
     late = each.end_ns - pause.end_ns
-    flood = max(FLOOD, (pause.end_ns - pause.begin_ns) // 10)
+    least = limit("pause.flood")
+    share = (pause.end_ns - pause.begin_ns) * limit("pause.flood-share") // 100
     given_up = each.event.kind == GIVEN_UP
-    return -FLOOD <= late <= flood or (given_up and late < 0)
+    return -least <= late <= max(least, share) or (given_up and late < 0)
 
 
 def _silence(

@@ -28,8 +28,6 @@ CAUSES: Final = {
     "rejoined": "members rejoined",
 }
 MS: Final = 1_000_000
-RETURN: Final = 30_000_000_000
-"""Nanoseconds; who restarts takes longer, or closes for good."""
 INSTANCE: Final = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 ONE_EACH: Final = (
     "Give each consumer its own group.instance.id (such as the name of its pod), or none. See "
@@ -66,6 +64,7 @@ class Rebalances(Detector):
             "Records take longer than max.poll.interval.ms: lower max.poll.records, raise the "
             "interval, or process in other threads.",
             brief="group {group} rebalanced",
+            limits=("rebalances.back",),
         ),
         Rule(
             "static-conflict",
@@ -91,6 +90,13 @@ class Rebalances(Detector):
             "and the cooperative or the consumer protocol make it cheaper.",
             "REBALANCE_IN_PROGRESS",
             brief="group {group} rebalanced",
+            limits=(
+                "rebalances.many",
+                "rebalances.returns",
+                "rebalances.every",
+                "rebalances.each",
+                "rebalances.handover",
+            ),
         ),
         Rule(
             "rebalance-slow",
@@ -99,6 +105,7 @@ class Rebalances(Detector):
             "All members of an eager group wait for the last one to rejoin: it does so when it "
             "polls next, so poll more often, or use cooperative assignment.",
             brief="group {group} rebalanced",
+            limits=("rebalances.slow",),
         ),
     )
 
@@ -203,7 +210,7 @@ class Rebalances(Detector):
                 for other in story.members
                 if (other.client_id, other.host) == (gone.client_id, gone.host)
                 and other.first_ns is not None
-                and 0 < other.first_ns - gone.last_ns < RETURN
+                and 0 < other.first_ns - gone.last_ns < limit("rebalances.back")
             ]
             if backs:
                 found.append((gone, min(backs)))
@@ -241,7 +248,8 @@ class Rebalances(Detector):
             and span <= len(found) * limit("rebalances.every")
         )
         if not restless and (
-            len(odd) < limit("rebalances.many") and len(found) < 2 * len(story.members) + 2
+            len(odd) < limit("rebalances.many")
+            and len(found) < limit("rebalances.each") * (len(story.members) + 1)
         ):
             return
         causes: dict[str, int] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, audit_of, plural
 from analyzer.identity import host_of
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 OUT_OF_RANGE: Final = 1
-SOON: Final = 1_000_000_000
-"""Within this time (ns) a client that resets its position reads on."""
 MOST_TOLD: Final = 3
 MOST_NAMED: Final = 20
 """Partitions of one finding."""
@@ -71,6 +70,7 @@ class Resets(Detector):
             "raise retention or consume faster; auto.offset.reset decides what is read next.",
             "OFFSET_OUT_OF_RANGE",
             brief="{n} offset out of range|{n} offsets out of range",
+            limits=("resets.soon",),
         ),
         Rule(
             "retention-overtook",
@@ -79,6 +79,7 @@ class Resets(Detector):
             "It reads more slowly than retention (or DeleteRecords) deletes: make it faster, or "
             "raise retention.ms and retention.bytes of the topic. What was deleted is lost for it.",
             "OFFSET_OUT_OF_RANGE",
+            limits=("resets.soon",),
         ),
     )
     KEYS = frozenset({FETCH, LIST_OFFSETS})
@@ -223,7 +224,7 @@ class Resets(Detector):
         time_ns = outside.first[0] if outside.first is not None else 0
         if reads is not None and (reads.last_ns or 0) > time_ns:
             return False
-        return (view.last_ns or 0) - time_ns > SOON
+        return (view.last_ns or 0) - time_ns > limit("resets.soon")
 
     def _next(
         self, client_id: Any, host: Any, topic: str, number: Any, time_ns: int

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from analyzer.detect import is_other
 from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.tls import failed_connections
 from analyzer.findings.view import View, all_of, among, listed, plural
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 MOST_BROKERS: Final = 50
-SEVERAL: Final = 3
-"""Connections that ended alike: one may be an accident."""
 ALERT: Final = range(5, 32)
 """Bytes of a TLS alert, and of two."""
 
@@ -82,6 +81,7 @@ class Security(Detector):
             "Set security.protocol=SASL_PLAINTEXT (or SASL_SSL) with a sasl.mechanism, or use a "
             "listener without SASL.",
             "ILLEGAL_SASL_STATE",
+            limits=("sasl.several",),
         ),
         Rule(
             "sasl-mechanism",
@@ -249,7 +249,7 @@ class Security(Detector):
                 found.setdefault(("", client, host, broker), []).append(line)
         for (name, client, host, broker), seen in sorted(found.items()):
             who, what = view.client(client, host), plural(len(seen), "connection")
-            if not name and len(seen) < SEVERAL:
+            if not name and len(seen) < limit("sasl.several"):
                 continue
             if name == "plain-to-tls":
                 text = (

@@ -52,6 +52,7 @@ class Shares(Detector):
             "group.share.record.lock.duration.ms (30 s) comes back: look why. After "
             "group.share.delivery.count.limit deliveries (5) a record is not delivered any more, "
             "as one that is rejected.",
+            limits=("share.deliveries", "share.again", "share.least"),
         ),
     )
     KEYS = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})

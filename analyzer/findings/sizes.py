@@ -24,8 +24,6 @@ TOO_LARGE: Final = frozenset({10, 18})
 PRODUCE: Final = 0
 FETCH: Final = 1
 MS: Final = 1_000_000
-LEAST_WAIT: Final = 100
-"""Milliseconds of a wait; who asks for less wants quick answers."""
 UNDER_WAY: Final = (
     "The client does ask to wait, and the broker answers at once: records are there that readers "
     "may not see yet. Look for followers that are down or behind (min.insync.replicas not met: "
@@ -68,6 +66,7 @@ class Sizes(Detector):
             "a connection ended after a request larger than brokers take",
             "socket.request.max.bytes limits a request; lower max.request.size of the producer.",
             "MESSAGE_TOO_LARGE",
+            limits=("large.frame",),
         ),
         Rule(
             "large-batches",
@@ -77,6 +76,7 @@ class Sizes(Detector):
             "room left.",
             "MESSAGE_TOO_LARGE",
             brief="{n} large batch|{n} large batches",
+            limits=("large.batch",),
         ),
         Rule(
             "eager-fetches",
@@ -84,6 +84,7 @@ class Sizes(Detector):
             "many fetches that bring nothing",
             "Raise fetch.max.wait.ms and fetch.min.bytes: a long poll costs the broker nothing "
             "while it waits.",
+            limits=("fetches.rate", "fetches.least", "fetches.empty", "fetches.waits"),
         ),
     )
     KEYS = None
@@ -107,7 +108,7 @@ class Sizes(Detector):
     def _see_early(self, row: Row, exchange: Exchange) -> None:
         asked = exchange.request.body if exchange.request is not None else None
         wait_ms = 0 if asked is None else asked["max_wait_ms"]
-        if wait_ms >= LEAST_WAIT and (row.latency_ns or 0) * 2 < wait_ms * MS:
+        if wait_ms >= limit("fetches.waits") and (row.latency_ns or 0) * 2 < wait_ms * MS:
             key = row.client_id, host_of(row.client_address), row.broker_address
             early = self.early[key]
             early.count += 1
@@ -170,7 +171,10 @@ class Sizes(Detector):
             if key["api"] != "Fetch" or traffic.count < limit("fetches.least"):
                 continue
             rate = per_second(traffic.count, traffic.first_ns, traffic.last_ns) or 0
-            if rate >= limit("fetches.rate") and traffic.records * 10 < traffic.count:
+            if (
+                rate >= limit("fetches.rate")
+                and 100 * traffic.records < limit("fetches.empty") * traffic.count
+            ):
                 who = view.client(key["client_id"], key["host"])
                 early = self.early.get((key["client_id"], key["host"], key["broker"]))
                 broker = early is not None and early.count * 2 > traffic.count

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from analyzer.rows import Row
 
 FETCH: Final = 1
-LEAST_PARTITIONS: Final = 3
 
 
 @dataclass(slots=True)
@@ -41,6 +40,7 @@ class Skew(Detector):
             "one partition of a topic gets most of its records",
             "Look at the keys: one key, or few, carry most records; choose keys that spread, or "
             "a partitioner that splits the heavy ones.",
+            limits=("skew.records", "skew.times", "skew.partitions"),
         ),
         Rule(
             "reads-across-racks",
@@ -83,7 +83,7 @@ class Skew(Detector):
             partitions = max(counts.get(topic, 0), len(lines))
             hot = max(lines, key=lambda line: int(line["produced_records"]))
             part = hot["produced_records"] / whole
-            if partitions < LEAST_PARTITIONS or whole < limit("skew.records"):
+            if partitions < limit("skew.partitions") or whole < limit("skew.records"):
                 continue
             if part * partitions >= min(limit("skew.times"), partitions - 0.5):
                 name = safe(str(topic))

@@ -33,8 +33,6 @@ MAX_MINUTES: Final = 20_000
 """Minutes of brokers: more than a day of ten of them."""
 MOST_NAMED: Final = 100
 MOST_IN_FILTER: Final = 200
-FAR: Final = 20_000_000
-"""A handshake of 20 ms is another site."""
 
 
 @dataclass(slots=True)
@@ -67,6 +65,7 @@ class Slowness(Detector):
             "`kafkascope stats latency --by api,broker`.",
             "REQUEST_TIMED_OUT",
             brief="{n} slow response|{n} slow responses",
+            limits=("slow.excess", "slow.count"),
         ),
         Rule(
             "broker-paused",
@@ -79,6 +78,7 @@ class Slowness(Detector):
             "REQUEST_TIMED_OUT",
             brief="a broker that answered nobody for a while",
             subject=("broker",),
+            limits=("slow.excess", "pause.flood", "pause.flood-share"),
         ),
         Rule(
             "network-far",
@@ -86,6 +86,7 @@ class Slowness(Detector):
             "the network alone takes long",
             "Every request pays this round trip: move clients nearer, or send fewer and larger "
             "requests.",
+            limits=("network.far",),
         ),
     )
     KEYS = None
@@ -237,7 +238,7 @@ class Slowness(Detector):
     def _far(self, view: View) -> Iterator[Finding]:
         for key, times in view.base.latency.grouped(("client_id", "host", "broker")):
             trip = times.handshake.percentile(0.5)
-            if trip is None or trip < FAR:
+            if trip is None or trip < limit("network.far"):
                 continue
             who = view.client(key["client_id"], key["host"])
             yield view.finding(

@@ -23,7 +23,6 @@ from analyzer.findings.view import (
     plural,
 )
 from analyzer.statistics.delivery_ends import at
-from analyzer.statistics.delivery_follow import LEAST_FETCHES
 from analyzer.statistics.delivery_model import Partition, Stall
 from analyzer.text import safe
 
@@ -57,6 +56,7 @@ class Readers(Detector):
             "application: one that fails on a record and starts again gets the same record. Catch "
             "the error, put the record aside (a dead letter topic) and commit behind it.",
             brief="group {group} makes no progress",
+            limits=("stuck.fetches", "stuck.leaves", "stuck.commits", "stuck.time"),
         ),
     )
 
@@ -142,7 +142,7 @@ def _leaves(place: Partition, stall: Stall, view: View) -> bool:
         number = bisect_left(ends, time_ns)
         end = ends[number] if number < len(ends) else next_ns
         gone += end < next_ns and end - time_ns <= limit("stuck.leaves")
-    return gone >= LEAST_FETCHES - 1
+    return gone >= limit("stuck.fetches") - 1
 
 
 def _committed(place: Partition) -> Stuck | None:

@@ -32,6 +32,7 @@ class Transactions(Detector):
             "or abort; `kafka-transactions.sh find-hanging` and `abort` end those of dead ones.",
             "INVALID_TXN_STATE",
             subject=("txn",),
+            limits=("transaction.open",),
         ),
         Rule(
             "transaction-blocks",
@@ -44,6 +45,7 @@ class Transactions(Detector):
             "INVALID_TXN_STATE",
             brief="group {group} waits behind it",
             subject=("group", "topic"),
+            limits=("consumer.lso",),
         ),
         Rule(
             "transaction-aborted",

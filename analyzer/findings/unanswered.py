@@ -66,6 +66,7 @@ class Unanswered(Detector):
             "or was stopped.",
             "NETWORK_EXCEPTION",
             brief="{n} request without response|{n} requests without response",
+            limits=("lost.age",),
         ),
         Rule(
             "no-answer-yet",
@@ -75,6 +76,7 @@ class Unanswered(Detector):
             "hole in the network, or a firewall that drops idle connections.",
             "REQUEST_TIMED_OUT",
             brief="{n} request without response|{n} requests without response",
+            limits=("open.age",),
         ),
         Rule(
             "late-answer",
@@ -84,6 +86,7 @@ class Unanswered(Detector):
             "out why the broker was slow. Without idempotence Produce makes duplicates.",
             "REQUEST_TIMED_OUT",
             brief="{n} response that came too late|{n} responses that came too late",
+            limits=("lost.age",),
         ),
     )
     KEYS = None

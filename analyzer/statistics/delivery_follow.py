@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from analyzer.statistics.delivery_model import Happening, Kind, Partition, Stall
+from analyzer.statistics.limits import limit
 
 if TYPE_CHECKING:
     from analyzer.statistics.mergeable import Event
-
-LEAST_FETCHES: Final = 3
-"""From one offset; reading it twice is what a restart does."""
 
 
 class Follow:
@@ -158,7 +156,7 @@ class Follow:
             heappush(self.waiting, first)
         stall.fetches.append((time_ns, event.number))
         stall.clients.add(who)
-        if len(stall.fetches) == LEAST_FETCHES:
+        if len(stall.fetches) == limit("stuck.fetches"):
             self.place.stalls.append(stall)
 
     def _passed(self, offset: int) -> None:

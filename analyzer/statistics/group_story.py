@@ -9,17 +9,14 @@ comparing with the members before.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from analyzer.statistics.group_causes import SECOND, Causes
+from analyzer.statistics.group_causes import Causes
 from analyzer.statistics.group_members import fill_silences, members_of, tell_fates
 from analyzer.statistics.group_model import Cause, Member, Presence, Rebalance, Story, span_of
+from analyzer.statistics.limits import limit
 from analyzer.statistics.mergeable import Event
 
 __all__ = ["Presence", "Story", "story_of"]
-
-AT_ONCE: Final = 5 * SECOND
-"""Until the second half of a cooperative rebalance: members ask for it when they gave up theirs."""
 
 
 def story_of(
@@ -175,7 +172,8 @@ class _Classic(Causes):
                 f"{self.label(changed[0].about['member'])} subscribed to other topics",
             )
         reason = about["reason"]
-        given_up = "cooperative" in (about["assignor"] or "") and pause_ns < AT_ONCE
+        soon = pause_ns < limit("rebalances.handover")
+        given_up = "cooperative" in (about["assignor"] or "") and soon
         if "revoke" in reason or (given_up and not reason):
             return "handover", f"{who} rejoined, having given up partitions for others"
         if reason:

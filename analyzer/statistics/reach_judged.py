@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from analyzer.statistics.addresses import is_address, is_loopback, plain
+from analyzer.statistics.limits import limit
 from analyzer.statistics.reach_model import Attempts, Contact, Told
 
 Word: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]
@@ -22,11 +23,6 @@ there was a connection and no answer on it."""
 ORDER: Final[tuple[Word, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
 """Of several clients the best counts."""
 
-MANY_LOOKS: Final = 3
-"""A tool that lists metadata asks once or twice."""
-PACE_NS: Final = 60_000_000_000
-"""Between two looks of a client that waits for something. Clients that do not refresh their
-metadata every five or ten minutes."""
 Client: TypeAlias = tuple[str, str]
 """(client id, host)"""
 NodeKey: TypeAlias = tuple[str, int, str, int]
@@ -234,7 +230,8 @@ class Judged:
         count = sum(each.looks for each in looks)
         first = min(each.first_look_ns or 0 for each in looks)
         last = max(each.last_look_ns or 0 for each in looks)
-        return count >= MANY_LOOKS and last - first <= PACE_NS * (count - 1)
+        least, pace_ns = limit("addresses.looks"), limit("addresses.pace")
+        return count >= least and last - first <= pace_ns * (count - 1)
 
     def stuck(self) -> Iterator[Stuck]:
         """Clients that reached nothing of what they were told, and go on asking."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import pytest
 
 from analyzer.filter_syntax import parse
@@ -19,20 +22,41 @@ SAMPLED = {
 }
 """Rule -> a capture that shows it, among much else."""
 
+
+class Made(NamedTuple):
+    """Traffic made by hand."""
+
+    test: Callable[[], None]
+    why: str
+    """Why no capture of a real cluster shows the trouble."""
+
+
 MADE = {
-    "address-loopback": handmade.test_a_loopback_address_for_a_client_elsewhere,
-    "address-private": handmade.test_a_private_address_for_a_public_client,
-    "address-unspecified": handmade.test_no_address_at_all,
-    "capture-gaps": handmade.test_bytes_that_the_capture_lacks,
-    "capture-midstream": handmade.test_a_capture_that_starts_in_the_middle,
-    "network-far": handmade.test_a_network_that_is_far_away,
-    "network-loss": handmade.test_segments_that_were_sent_again,
-    "owned-twice": handmade.test_partitions_that_two_members_hold,
-    "sequence-gap": handmade.test_sequences_that_are_missing,
-    "transaction-hangs": handmade.test_a_transaction_that_nobody_ends,
+    "address-private": Made(
+        handmade.test_a_private_address_for_a_public_client,
+        "one machine has no public addresses",
+    ),
+    "address-unspecified": Made(
+        handmade.test_no_address_at_all,
+        "brokers refuse to start with 0.0.0.0 in advertised.listeners; gateways tell it",
+    ),
+    "network-far": Made(handmade.test_a_network_that_is_far_away, "one machine has no far network"),
+    "network-loss": Made(
+        handmade.test_segments_that_were_sent_again, "one machine loses no packets"
+    ),
+    "owned-twice": Made(
+        handmade.test_partitions_that_two_members_hold,
+        "the assignors of Kafka and of its clients give a partition to one member",
+    ),
+    "sequence-gap": Made(
+        handmade.test_sequences_that_are_missing, "the clients that are known skip no sequence"
+    ),
+    "transaction-hangs": Made(
+        handmade.test_a_transaction_that_nobody_ends,
+        "brokers without known faults end a transaction at its timeout",
+    ),
 }
-"""Rule -> the test that makes its trouble by hand: one machine with healthy brokers has no such
-network, and no broker that gives partitions away twice."""
+"""Rule -> the test that makes its trouble by hand."""
 
 CALM = {
     "address-loopback": "healthy",

@@ -1,0 +1,190 @@
+"""Thresholds: each belongs to rules that declare it, and no module has one of its own."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import analyzer.findings
+import analyzer.statistics
+from analyzer.findings import RULES
+from analyzer.findings.detectors import DETECTORS
+from analyzer.findings.limits import LIMITS
+from analyzer.findings.outcomes import THRESHOLDS
+from analyzer.statistics import limits as counted
+from dissectors.codes import ERRORS
+from dissectors.registry import APIS
+
+UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second", "per minute"})
+
+NO_LIMITS = {
+    "findings.codecs.LAST_SHARED": "a version of Fetch that tells libraries apart",
+    "findings.codecs.ZSTD_FETCH": "a version of Fetch: KIP-110",
+    "findings.connections.SEGMENT": "the payload of a TCP segment, for a count of segments",
+    "findings.offers.PRODUCE_OF_4": "a version of Produce that Kafka 4 serves",
+    "findings.outages.DEFAULT_IDLE": "Kafka's default; idle.default says how near to it",
+    "findings.pauses.LONGEST": "bounds the search for the end of a pause",
+    "findings.pauses.SLOT": "how exactly times of responses are kept",
+    "findings.shares.REJECT": "a type of acknowledgement (KIP-932)",
+    "findings.shares.RELEASE": "as REJECT",
+    "findings.slow.IN_FLIGHT": "bounds the search for a long poll",
+    "findings.explanations.ALL": "printed with each explanation, and tested in test_causes",
+    "findings.explanations.PATIENT": "as ALL",
+    "findings.explanations.POLL": "as ALL",
+    "findings.explanations.SOON": "as ALL",
+    "statistics.delivery_ends.FINEST": "how exactly ends of logs are kept",
+    "statistics.delivery_parts.APART": "how exactly times of polls are kept; the shortest pause "
+    "that is a finding is much longer",
+    "statistics.delivery_pauses.LEAST_PAUSE": "of lists of pauses: consumer.silence decides",
+    "statistics.group_causes.NEARLY": "decides between two sentences about an expired member",
+    "statistics.histogram.SUB_BITS": "how exactly values are kept",
+    "statistics.latency.FELT": "of a remark of `stats latency`",
+    "statistics.latency.LONG_POLL": "of a remark of `stats latency`",
+    "statistics.latency.MOSTLY_WAIT": "of a remark of `stats latency`",
+    "statistics.mergeable.FEW": "bounds memory",
+    "statistics.mergeable.MANY": "bounds memory",
+    "statistics.moved.WALKED": "bounds work",
+    "statistics.producer_story.SEQUENCES": "numbers of sequences that there are",
+    "statistics.timeline.TICK": "columns of a drawing",
+}
+"""Constant -> why it is no threshold of a rule."""
+
+COMPARED = {
+    "batching: (median or 2) > 1",
+    "retries: tries.appended + len(unsure) < 2",
+    "retries: tries.count < 2",
+    "security: e.code in (33, 34)",
+    "tls: alert == 116",
+    "view: len(row) > 2",
+    "sizes: (row.latency_ns or 0) * 2 < wait_ms * MS",
+    "sizes: early.count * 2 > traffic.count",
+    "skew: part * partitions >= min(limit('skew.times'), partitions - 0.5)",
+    "unanswered: age >= SECOND // 10",
+}
+"""Comparisons with a number that are no thresholds: single records, copies (two of them), codes,
+halves, words of a sentence."""
+
+
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    folder = Path(package.__file__ or "").parent
+    for path in sorted(folder.glob("*.py")):
+        yield importlib.import_module(f"{package.__name__}.{path.stem}")
+
+
+def tree_of(module: ModuleType) -> ast.Module:
+    return ast.parse(Path(module.__file__ or "").read_text())
+
+
+def reads(module: ModuleType) -> set[str]:
+    """The limits that a module names, other than in declarations of rules."""
+    tree = tree_of(module)
+    declared = {
+        id(each)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "limits"
+        for each in ast.walk(node)
+    }
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in LIMITS and id(node) not in declared
+    }
+
+
+def helpers(module: ModuleType) -> Iterator[ModuleType]:
+    """The modules without rules that a detector is made of."""
+    detecting = {kind.__module__ for kind in DETECTORS}
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("analyzer.findings"):
+            name = node.module or ""
+            if name not in detecting and not name.endswith(".limits"):
+                yield importlib.import_module(name)
+
+
+def test_rules_declare_limits_that_exist() -> None:
+    named = [name for rule in RULES.values() for name in rule.limits]
+    assert set(named) <= LIMITS.keys()
+    assert all(len(set(rule.limits)) == len(rule.limits) for rule in RULES.values())
+
+
+def test_every_limit_is_of_a_rule_or_of_outcomes() -> None:
+    named = {name for rule in RULES.values() for name in rule.limits}
+    assert named | set(THRESHOLDS) == LIMITS.keys()
+
+
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.__name__)
+def test_rules_declare_what_their_module_reads(kind: type) -> None:
+    module = importlib.import_module(kind.__module__)
+    read = set(reads(module)).union(*(reads(each) for each in helpers(module)))
+    declared = {name for rule in kind.RULES for name in rule.limits}  # type: ignore[attr-defined]
+    assert read <= declared
+    assert declared - counted.LIMITS.keys() <= read
+
+
+def test_limits_of_statistics_are_read_there() -> None:
+    read: set[str] = set()
+    for module in modules(analyzer.statistics):
+        read |= set() if module is counted else reads(module)
+    assert read == counted.LIMITS.keys()
+
+
+def test_limits_have_a_unit_and_a_reason() -> None:
+    for name, limit in LIMITS.items():
+        assert limit.unit in UNITS, name
+        assert limit.value > 0
+        assert limit.why
+        assert not limit.why.endswith(".")
+
+
+def _of_the_protocol(name: str, value: int) -> bool:
+    """Whether a constant has the key of an API or the code of an error with a word of its name."""
+    apis = {api.name for api in APIS.values() if api.key == value}
+    codes = {error.name for code, error in ERRORS.items() if code == value}
+    words = {word.upper() for each in apis for word in re.findall("[A-Z][a-z]*", each)}
+    words |= {word for each in codes for word in each.split("_")}
+    return bool(words & set(name.split("_")))
+
+
+def test_numbers_of_modules_are_no_limits() -> None:
+    found = set()
+    for package in (analyzer.findings, analyzer.statistics):
+        for module in modules(package):
+            if module.__name__.endswith(".limits"):
+                continue
+            own = {
+                node.target.id
+                for node in tree_of(module).body
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+            }
+            for name in sorted(own):
+                value = getattr(module, name, None)
+                if not isinstance(value, int) or value in (-2, -1, 0, 1):
+                    continue
+                if name.startswith(("MAX_", "MOST_")) or name in ("MS", "SECOND", "MINUTE"):
+                    continue
+                if _of_the_protocol(name, value):
+                    continue
+                found.add(f"{module.__name__.removeprefix('analyzer.')}.{name}")
+    assert found == NO_LIMITS.keys()
+
+
+def test_comparisons_are_with_limits() -> None:
+    found = {
+        f"{module.__name__.rpartition('.')[2]}: {ast.unparse(node)}"
+        for module in modules(analyzer.findings)
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Compare)
+        and any(
+            isinstance(each, ast.Constant)
+            and isinstance(each.value, int | float)
+            and each.value not in (-1, 0, 1, 100)
+            for each in ast.walk(node)
+        )
+    }
+    assert found == COMPARED
