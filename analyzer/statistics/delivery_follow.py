@@ -48,6 +48,13 @@ class Follow:
         self.began = False
         """The group was told where to start, and has not fetched since."""
         self.fetched_ns: int | None = None
+        self.kept: int | None = None
+        """The end of what was fetched and could reach the application: a consumer that is told
+        where to start throws away what it had asked for before."""
+        self.kept_before: int | None = None
+        """The same before the last fetch."""
+        self.started_ns = 0
+        """When the group was last told where to start."""
         self.stalls: dict[int, Stall] = {}
         """By offset; those that no commit has passed."""
         self.waiting: list[int] = []
@@ -71,6 +78,10 @@ class Follow:
     def _start(self, event: Event) -> None:
         place = self.place
         offset = event.about["offset"]
+        # Asked while the last records were on their way.
+        if self.fetched_ns is not None and self.fetched_ns > event.time_ns:
+            self.kept = self.kept_before
+        self.started_ns = event.about["end_ns"]
         place.none |= offset < 0 and place.fetched is None
         self.began = place.fetched is not None and offset < place.fetched
         self._passed(offset)
@@ -84,20 +95,23 @@ class Follow:
     def _fetch(self, time_ns: int, event: Event, who: str) -> None:
         place, about = self.place, event.about
         first, to = about["from"], about["to"]
-        if place.fetched is not None and first < place.fetched:
-            count = min(to, place.fetched) - first
+        if self.kept is not None and first < self.kept:
+            end = min(to, self.kept)
             moved = self.reader and self.reader != who
             why = f"by {who}, after {self.reader}" if moved else f"by {who}"
-            place.again += count
+            place.again += end - first
             self._tell(
                 time_ns,
                 "again",
-                count,
+                end - first,
                 event,
-                f"offsets {first:,} to {min(to, place.fetched) - 1:,} were fetched again {why}",
+                f"offsets {first:,} to {end - 1:,} were fetched again {why}",
                 before_ns=self.fetched_ns if self.began and not place.placed else None,
             )
         self.began, self.fetched_ns = False, time_ns
+        self.kept_before = self.kept
+        if event.time_ns >= self.started_ns:
+            self.kept = to if self.kept is None else max(self.kept, to)
         self._stalled(first, time_ns, event, who)
         place.fetched = to if place.fetched is None else max(place.fetched, to)
         self.reader = who

@@ -81,6 +81,20 @@ def test_a_group_without_commits_reads_again_after_a_rebalance() -> None:
     assert {event["kind"] for event in audit.events()} == {"again"}
 
 
+def test_what_was_on_its_way_when_a_group_rebalanced_is_not_read_again() -> None:
+    """Each member of billing has a Fetch waiting when the group rebalances, drops its records and
+    asks for them again: that is no second delivery. What a stopped member had got is one, and what
+    it fetches when it goes on."""
+    audit = audit_of(SAMPLES / "demo.pcap.zst")
+    found = [event for event in audit.events("billing") if event["kind"] == "again"]
+    assert [event["text"] for event in found] == [
+        "orders-2: offsets 9 to 9 were fetched again by billing-1@10.0.2.12, after "
+        "billing-2@10.0.2.13",
+        "orders-2: offsets 10 to 14 were fetched again by billing-2@10.0.2.13, after "
+        "billing-1@10.0.2.12",
+    ]
+
+
 def test_lag_over_time_never_grows_in_a_group_that_reads_everything() -> None:
     audit = audit_of(SAMPLES / "rebalance.pcap")
     lags = [line["lag"] for line in audit.lags("java-4.4.0.group.group")]
