@@ -15,7 +15,7 @@ from tui.screens import SCREENS, board_class
 from tui.views.exchanges import RELATIVE
 
 if TYPE_CHECKING:
-    from analyzer.findings import Finding
+    from analyzer.findings import Cause
     from tui.app import ScopeApp
     from tui.control import Control
     from tui.screens.board import Board
@@ -145,7 +145,7 @@ class Host:
         some = None if self._some is None else self._some[1]
         return _state(self._all), _state(some), self.store.progress.done
 
-    def findings(self, known: int) -> tuple[int, list[Finding]] | None:
+    def causes(self, known: int) -> tuple[int, list[Cause]] | None:
         """What is found by now, with its version; None when there is nothing but `known`."""
         numbers = self._numbers(limited=False)
         if self.board is None and not numbers.done:
@@ -155,7 +155,7 @@ class Host:
         found = numbers.get("findings")
         if found is None:
             return None
-        return numbers.version, found.told(self.store.session.context.names)
+        return numbers.version, found.causes(self.store.session.context.names)
 
     def filter_changed(self) -> None:
         """What is limited shows other numbers."""

@@ -16,7 +16,7 @@ from analyzer.commands.options import Wish, input_options, known_release
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.findings import RANK, RULES, Cause, Findings
-from analyzer.findings.causes import apart, names_of
+from analyzer.findings.causes import apart, counted, names_of
 from analyzer.findings.causes import unfolded as flat
 from analyzer.findings.view import plural
 from analyzer.render_times import Times
@@ -129,11 +129,7 @@ def check(
 
 
 def _summary(causes: list[Cause]) -> str:
-    counts: dict[str, int] = {
-        word: sum(each.finding.severity == word for each in causes) for word in RANK
-    }
-    counts["consequence"] = sum(len(each.consequences) for each in causes)
-    told = [plural(n, word) for word, n in counts.items() if n]
+    told = [plural(n, word) for word, n in counted(causes).items() if n]
     return ", ".join(told) if told else "nothing found"
 
 

@@ -87,14 +87,15 @@ def ordered(lines: list[Line], columns: Sequence[Column], wish: Wish) -> list[Li
 
 
 def sorted_by(lines: list[Line], column: Column, *, down: bool) -> list[Line]:
-    """The lines by the values of a column; those without one are last."""
+    """The lines by the values of a column, equal ones in the order given; those without one are
+    last."""
     having = [line for line in lines if _value(column, line) is not None]
     having.sort(key=lambda line: _order(_value(column, line)), reverse=down)
     return having + [line for line in lines if _value(column, line) is None]
 
 
 def _value(column: Column, line: Line) -> Any:
-    value = line.get(column.name)
+    value = line.get(column.by or column.name)
     return None if value in ("", []) else value
 
 

@@ -4,6 +4,7 @@
     folded(findings) -> list[Cause]       # causes, worst and earliest first, with what followed
     unfolded(causes) -> list[Finding]     # the same in one list, consequences behind their cause
     apart(causes) -> (trouble, chats)     # chats, which outputs put into one line at the end
+    counted(causes) -> dict[str, int]     # causes of each severity, and "consequence"
 
 A finding explains another one when a line of `explanations` names their rules, both name alike what
 the line demands (a client, a broker, a group ...), and the other one begins while it lasts or
@@ -164,6 +165,16 @@ def apart(causes: Iterable[Cause]) -> tuple[list[Cause], list[Cause]]:
     for each in causes:
         (chats if each.severity == "chat" else trouble).append(each)
     return trouble, chats
+
+
+def counted(causes: Iterable[Cause]) -> dict[str, int]:
+    """How many causes of each severity there are, worst first, and under `consequence` how many
+    findings followed from them."""
+    counts: dict[str, int] = {**dict.fromkeys(RANK, 0), "consequence": 0}
+    for each in causes:
+        counts[each.finding.severity] += 1
+        counts["consequence"] += len(each.consequences)
+    return counts
 
 
 def names_of(causes: Iterable[Cause]) -> str:

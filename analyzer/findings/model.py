@@ -81,6 +81,7 @@ class Finding:
         """As a line of a table."""
         return {
             "severity": self.severity,
+            "rank": RANK[self.severity],
             "name": self.name,
             "text": self.text,
             "count": self.count,
@@ -99,7 +100,7 @@ class Finding:
 
 
 COLUMNS: Final = (
-    Column("severity", "severity"),
+    Column("severity", "severity", by="rank"),
     Column("name", "rule"),
     Column("count", "n", "count"),
     Column("first", "first", "time"),

@@ -4,13 +4,12 @@ readable on paper. Everything that came from traffic is escaped."""
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Final
 
 from analyzer.findings import Cause, Finding
-from analyzer.findings.causes import apart, names_of
+from analyzer.findings.causes import apart, counted, names_of
 from analyzer.findings.view import plural
 from analyzer.render_cells import duration, size
 from analyzer.render_times import Times
@@ -134,7 +133,7 @@ def _range(facts: Facts) -> str:
 
 def key_numbers(facts: Facts) -> list[tuple[str, str]]:
     """(what, how many) for the top of the page."""
-    counts = Counter(each.finding.severity for each in facts.causes)
+    counts = counted(facts.causes)
     return [
         ("exchanges", f"{facts.exchanges:,}"),
         ("clients", f"{len(facts.findings.base.clients.rows()):,}"),

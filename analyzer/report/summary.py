@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from analyzer.findings.causes import Cause, apart
+from analyzer.findings.causes import Cause, apart, counted
 from analyzer.findings.view import plural
 from analyzer.render_cells import duration
 
@@ -68,11 +68,10 @@ def _found(causes: Iterable[Cause]) -> Iterator[str]:
     if not trouble:
         yield "Nothing was found that needs attention."
         return
-    words = ("error", "warning", "note")
-    counts = [(sum(each.finding.severity == word for each in trouble), word) for word in words]
-    followed = sum(len(each.consequences) for each in trouble)
+    counts = counted(trouble)
+    followed = counts.pop("consequence")
     more = f", from which {plural(followed, 'other')} followed" if followed else ""
-    listed = _and([plural(count, word) for count, word in counts if count])
+    listed = _and([plural(count, word) for word, count in counts.items() if count])
     yield f"Findings: {listed}{more}."
     for number, cause in enumerate(trouble[:MOST_CAUSES]):
         if number and cause.severity == "note":

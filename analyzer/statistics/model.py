@@ -36,6 +36,8 @@ class Column(NamedTuple):
     kind: Kind = "text"
     wide: bool = False
     """Left out of tables for people, unless it is asked for."""
+    by: str = ""
+    """The value of a line that it is sorted by, where that is not its own."""
 
 
 Line: TypeAlias = dict[str, Any]

@@ -89,8 +89,13 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
 
     async def steps(app, pilot):
         await settled(app, pilot)
-        errors = sum(each.severity == "error" for each in found.told(store.session.context.names))
-        assert f" {errors} errors, " in text_of(app).splitlines()[0]
+        causes = found.causes(store.session.context.names)
+        assert sum(len(each.consequences) for each in causes) > 10
+        words = ", ".join(
+            f"{sum(each.finding.severity == word for each in causes)} {word}s"
+            for word in ("error", "warning")
+        )
+        assert f" {words}: 7 " in text_of(app).splitlines()[0], "causes, as screen 7 and check"
         await pilot.press("slash", *"finding == address-unanswered", "enter")
         await idle(app, pilot)
         assert len(app.view_) == 1

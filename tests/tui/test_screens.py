@@ -388,6 +388,20 @@ def test_what_followed_is_folded_into_its_cause(demo: ReadScene) -> None:
     perform(FindingsBoard, scene, steps)
 
 
+def test_severities_are_ordered_by_how_bad_they_are(demo: ReadScene) -> None:
+    async def steps(app, pilot):
+        board = app.board
+        usual = [line["name"] for line in board.sheet.lines]
+        await pilot.press("o", *"sever", "enter")
+        await pilot.pause()
+        assert board.sheet.sort.title == "severity"
+        assert [line["name"] for line in board.sheet.lines] == usual == [*usual[:2], "chat"]
+        await pilot.press("v")
+        assert [line["name"] for line in board.sheet.lines] == usual[::-1]
+
+    perform(FindingsBoard, demo.fresh(), steps)
+
+
 def test_what_is_normal_is_one_line_at_the_end(demo: ReadScene) -> None:
     scene = demo.fresh()
 

@@ -24,6 +24,8 @@ class Mentioning(Looking):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._version = -1
+        self._counts: dict[str, int] = {}
+        """Causes of each severity, as `check` counts them."""
         self._final = False
         """Nothing is to be found any more."""
         self._due = 0.0
@@ -40,9 +42,8 @@ class Mentioning(Looking):
         return asked or few or self.tab == "Context"
 
     def finding_words(self) -> str:
-        """For the header."""
-        told = [each.severity for each in self.mentions.told]
-        counts = [(told.count(word), word) for word in ("error", "warning")]
+        """Causes for the header."""
+        counts = [(self._counts.get(word, 0), word) for word in ("error", "warning")]
         words = [f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count]
         more = " so far" if words and self.findings_pending() else ""
         return f"{', '.join(words)}{more}: 7" if words else ""
@@ -61,10 +62,13 @@ class Mentioning(Looking):
             return
         now = time.monotonic()
         if now >= self._due and not self.mentions.busy:
-            told = self.host.findings(self._version)
+            told = self.host.causes(self._version)
             if told is not None:
-                self._version, found = told
-                self.mentions.tell(found)
+                from analyzer.findings.causes import counted, unfolded
+
+                self._version, causes = told
+                self._counts = counted(causes)
+                self.mentions.tell(unfolded(causes))
             spent = time.monotonic() - now
             self._due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
         looked = self.mentions.advance(SPENT)

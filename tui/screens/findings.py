@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 
-from analyzer.findings.causes import Cause, apart, names_of, unfolded
+from analyzer.findings.causes import Cause, apart, counted, names_of, unfolded
+from analyzer.findings.model import RANK
 from analyzer.statistics.model import Column
 from analyzer.text import wrapped
 from tui.screens.board import told
@@ -28,7 +29,7 @@ CHATS: Final = "chat"
 """The name of the line that has all chats below it; no rule is called so."""
 WIDEST: Final = max(len(f"{sign} {word}") for word, sign in SIGNS.items())
 COLUMNS: Final = (
-    Column("shown", "severity"),
+    Column("shown", "severity", by="rank"),
     Column("count", "n", "count"),
     Column("first", "first", "time"),
     Column("last", "last", "time"),
@@ -90,15 +91,13 @@ class FindingsBoard(ChartedBoard):
 
     def said(self) -> str:
         """How many causes of each severity, and how many consequences."""
-        counts = dict.fromkeys(ROLES, 0)
-        for cause in self._causes:
-            counts[cause.finding.severity] += 1
+        counts = counted(self._causes)
+        followed = counts.pop("consequence")
         words = [
             f"{count} {word}{'s' * (count != 1 and word != 'chat')}"
             for word, count in counts.items()
             if count
         ]
-        followed = sum(len(cause.consequences) for cause in self._causes)
         more = [f"{followed} followed"] if followed else []
         more += ["so far"] if self.so_far else []
         return "   ".join([*words, *more])
@@ -166,6 +165,7 @@ def lines_of(causes: Sequence[Cause], opened: set[str]) -> Iterator[Line]:
         ends = [each.last_ns for each in found if each.last_ns is not None]
         line = {
             "severity": "chat",
+            "rank": RANK["chat"],
             "name": CHATS,
             "key": CHATS,
             "text": f"normal, and often taken for trouble: {names_of(chats)}",

@@ -42,6 +42,15 @@ def test_a_finding_is_a_block_of_text() -> None:
     assert done.stderr == "kafkascope: 1 error\n"
 
 
+def test_severities_are_sorted_by_how_bad_they_are() -> None:
+    words = ("--columns", "severity,first", "--format", "csv", "-q")
+    done = run("check", str(SAMPLES / "demo.pcap.zst"), "--sort", "severity", *words)
+    severities = [line.partition(",")[0] for line in done.stdout.splitlines()[1:]]
+    counts = [severities.count(word) for word in ("error", "warning", "note", "chat")]
+    assert min(counts[:3]) > 0
+    assert severities == sorted(severities, key=["error", "warning", "note", "chat"].index)
+
+
 @pytest.mark.parametrize(
     ("args", "code"),
     [
