@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from proxy.hosts import address_named, host_named, is_loopback, same_address
+from proxy.hosts import address_named, host_header, host_named, is_loopback, same_address
 
 if TYPE_CHECKING:
     from proxy.directory import Address
@@ -58,11 +58,10 @@ class Exposition:
 
     def answer(self, head: bytes, came_to: str) -> bytes:
         """The response to a request that came to that address of ours."""
-        lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
-        words = lines[0].split(b" ")
+        words = head.partition(b"\r\n")[0].split(b" ")
         status, text = "404 Not Found", "GET /metrics\n"
-        hosts = _hosts(lines[1:])
-        named = host_named(hosts[0]) if hosts is not None and len(hosts) == 1 else None
+        host = host_header(head)
+        named = None if host is None else host_named(host)
         if named is None:
             status, text = BAD, "one Host is wanted\n"
         elif not (named in self._names or is_loopback(named) or same_address(named, came_to)):
@@ -78,15 +77,3 @@ class Exposition:
             "Connection: close",
         )
         return "\r\n".join((*answer, "", "")).encode() + body
-
-
-def _hosts(lines: list[bytes]) -> list[str] | None:
-    """The values of all Host headers; None when a line is no header: folded, or two in one."""
-    found = []
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name != name.strip() or b"\r" in line or b"\n" in line:
-            return None
-        if name.lower() == b"host":
-            found.append(value.removeprefix(b" ").decode("latin-1"))
-    return found

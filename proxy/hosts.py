@@ -18,6 +18,28 @@ LOCALHOST: Final = "localhost"
 HIGHEST_PORT: Final = 65_535
 
 
+def host_header(head: bytes) -> str | None:
+    """The value of the one `Host` line of a request's head, as it was sent but for one space.
+
+    None when there is another number of them, or a line that is no header: folded, or two in one.
+
+    RFC 9110 allows more spaces and tabs around a value (OWS). They stay here, so that `host_named`
+    refuses them: no browser and no scraper sends them, and what two readers of a head can take for
+    two different hosts is of no use but to get past one of them.
+    """
+    found = []
+    lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+    if any(b"\r" in line or b"\n" in line for line in lines):
+        return None
+    for line in lines[1:]:
+        name, colon, value = line.partition(b":")
+        if not colon or not name or name != name.strip():
+            return None
+        if name.lower() == b"host":
+            found.append(value.removeprefix(b" ").decode("latin-1"))
+    return found[0] if len(found) == 1 else None
+
+
 def host_named(header: str) -> str | None:
     """The host of `HOST[:PORT]`, in lower case and without brackets; None for anything else."""
     found = _HOST.fullmatch(header)
@@ -54,4 +76,4 @@ def _plain(address: IpAddress) -> IpAddress:
     return mapped or address
 
 
-__all__ = ["address_named", "host_named", "is_loopback", "same_address"]
+__all__ = ["address_named", "host_header", "host_named", "is_loopback", "same_address"]

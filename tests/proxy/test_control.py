@@ -22,6 +22,7 @@ from proxy.control import Control, runtime_folder
 from proxy.directory import Address, parse_address
 from proxy.exposition import Exposition
 from proxy.faults import FAULTS
+from tests.hosts import BENT, LOOPBACK
 from tests.proxy.kit import (
     HEARTBEAT,
     broker,
@@ -218,55 +219,11 @@ def test_prometheus_gets_its_text() -> None:
     run(main())
 
 
-SERVED = [
-    b"Host: localhost",
-    b"Host:localhost",
-    b"host: LOCALHOST:9400",
-    b"Host: 127.0.0.1:9400",
-    b"Host: 127.8.0.1",
-    b"Host: [::1]:9400",
-    b"Accept: */*\r\nHost: metrics.internal:80",
-    b"Host: Metrics.Internal",
-]
-REFUSED = [
-    b"Accept: */*",
-    b"Host:",
-    b"Host: evil.example",
-    b"Host: evil.example:9400",
-    b"Host: localhost.evil.example",
-    b"Host: localhost.",
-    b"Host: 127.0.0.1.evil.example",
-    b"Host: 10.0.0.1",
-    b"Host: [::2]",
-    b"Host: [localhost]",
-    b"Host: [127.0.0.1]",
-    b"Host: ::1",
-    b"Host: localhost\t",
-    b"Host: \tlocalhost",
-    b"Host:\tlocalhost",
-    b"Host: localhost\t:9400",
-    b"Host: localhost ",
-    b"Host:  localhost",
-    b"Host: local\x00host",
-    b"Host: localhost:",
-    b"Host: localhost:x",
-    b"Host: localhost:65536",
-    "Host: localhost:\u0669".encode(),
-    "Host: localho\u017ft".encode(),
-    b"Host: user@localhost",
-    b"Host: localhost/",
-    b"Host: localhost, evil.example",
-    b"Host : localhost",
-    b"Host: localhost\r\n evil.example",
-    b"Host: localhost\nX: y",
-    b"Host: localhost\r\nHost: evil.example",
-    b"Host: evil.example\r\nhost: localhost",
-    b"Host: localhost\r\nHost: localhost",
-    b"X-Forwarded-Host: localhost",
-]
+NAMED = [b"Accept: */*\r\nHost: metrics.internal:80", b"Host: Metrics.Internal"]
+SERVED = [*LOOPBACK, *NAMED]
 
 
-@pytest.mark.parametrize("headers", [*SERVED, *REFUSED])
+@pytest.mark.parametrize("headers", [*SERVED, *BENT])
 @pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
 def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> None:
     async def main() -> None:

@@ -21,6 +21,8 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
+from proxy.directory import Address, open_socket
+from tests.hosts import BENT, LOOPBACK
 from tests.interop.needs import CI
 from tui.cli import main, to_look_at
 from tui.web.address import NotHere, address_of
@@ -34,8 +36,9 @@ import aiohttp
 from aiohttp.test_utils import TestClient, TestServer
 from textual import events
 
+from tui.web.door import MAX_HEAD
 from tui.web.driver import TabDriver
-from tui.web.server import FILES, OURS, Site
+from tui.web.server import FILES, OURS, Site, serving
 from tui.web.session import packet
 
 ROOT = Path(__file__).parents[2]
@@ -297,6 +300,85 @@ def test_another_host_or_origin_gets_nothing() -> None:
     visit(steps)
 
 
+Ask = Callable[..., Awaitable[bytes]]
+
+
+def at_the_door(steps: Callable[[Site, Ask], Awaitable[None]]) -> None:
+    """A site that listens as `serve` has it, and a client that sends parts and reads to the end."""
+
+    async def go() -> None:
+        site = Site([sys.executable, "-c", ""], "t")
+        listening = open_socket(Address("127.0.0.1", 0))
+
+        async def ask(first: bytes, *later: bytes, pause: bool = False) -> bytes:
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            told = b""
+            writer.write(first)
+            try:
+                for part in later:
+                    if pause:
+                        await asyncio.sleep(0.01)
+                    else:
+                        told += await reader.readuntil(b"\r\n")
+                    writer.write(part)
+                while data := await reader.read(65_536):
+                    told += data
+            except ConnectionError:
+                pass  # it was closed with something unread
+            finally:
+                writer.close()
+            return told
+
+        async with asyncio.timeout(LONG), serving(site, listening):
+            await steps(site, ask)
+
+    asyncio.run(go())
+
+
+def head(site: Site, host: bytes, protocol: bytes = b"HTTP/1.1") -> bytes:
+    return b"GET /" + site.token.encode() + b"/ " + protocol + b"\r\n" + host + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
+def test_only_hosts_of_ours_get_the_page(protocol: bytes) -> None:
+    async def steps(site: Site, ask: Ask) -> None:
+        for host in LOOPBACK:
+            assert b"textual.js" in await ask(head(site, host, protocol)), host
+        for host in BENT:
+            told = await ask(head(site, host, protocol))
+            assert told.split()[1] in (b"400", b"403"), host
+            assert b"textual.js" not in told, host
+
+    at_the_door(steps)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(
+    "first", [b"Connection: keep-alive", b"Upgrade: h2c", b"Content-Length: 9"]
+)
+def test_a_connection_has_one_request(first: bytes, *, waits: bool) -> None:
+    async def steps(site: Site, ask: Ask) -> None:
+        good = head(site, b"Host: localhost\r\n" + first)
+        for host in (b"Host: localhost", *BENT):
+            bent = head(site, host)
+            told = await (ask(good, bent) if waits else ask(good + bent))
+            assert told.count(b"HTTP/1.1 ") == 1, host
+            if told.endswith(b"</html>\n"):
+                assert b"\r\nConnection: close\r\n" in told
+
+    at_the_door(steps)
+
+
+def test_a_head_comes_in_pieces_and_has_an_end() -> None:
+    async def steps(site: Site, ask: Ask) -> None:
+        whole = head(site, b"Host: localhost")
+        for cut in (1, len(whole) - 3, len(whole) - 1):
+            assert b"textual.js" in await ask(whole[:cut], whole[cut:], pause=True)
+        assert b" 400 " in await ask(whole[:-2] + b"X: " + bytes(2 * MAX_HEAD))
+
+    at_the_door(steps)
+
+
 def test_every_site_has_a_token_of_its_own() -> None:
     tokens = {Site([], "").token for _ in range(3)}
     assert len(tokens) == 3
@@ -496,7 +578,10 @@ def test_what_is_no_http_makes_no_noise(capture: Path) -> None:
         assert program.stderr is not None
         host = urlsplit(program.stdout.readline()).netloc.rpartition(":")
         with socket.create_connection((host[0], int(host[2])), LONG) as client:
-            client.sendall(b"GET \x1b]0;x\x07 HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.sendall(b"GET \x1b]0;x\x07 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b" 400 " in client.recv(1000)
+        with socket.create_connection((host[0], int(host[2])), LONG) as client:
+            client.sendall(b"\x16\x03\x01" + bytes(2 * MAX_HEAD))
             assert b" 400 " in client.recv(1000)
         program.send_signal(signal.SIGINT)
         said = program.stderr.read()

@@ -10,10 +10,12 @@ import asyncio
 import logging
 import secrets
 import signal
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from socket import socket
 from string import Template
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +24,7 @@ from aiohttp.http import HttpProcessingError
 
 from analyzer.terminal import out, say
 from proxy.directory import Address, open_socket
+from tui.web.door import Door
 from tui.web.guard import refusal
 from tui.web.session import GRACE, Session, measure
 
@@ -119,6 +122,10 @@ class Site:
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
+    if not isinstance(response, web.WebSocketResponse):
+        # The door sees the first request of a connection: there is no second one.
+        response.headers["Connection"] = "close"
+        response.force_close()
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
@@ -131,6 +138,24 @@ def serve(command: Sequence[str], title: str, address: Address) -> int:
     return asyncio.run(_serve(Site(command, title), address))
 
 
+@asynccontextmanager
+async def serving(site: Site, listening: socket) -> AsyncIterator[None]:
+    """Serve a site meanwhile; every connection comes through a door."""
+    # Nobody sends a body: there is none to wait for before a connection is closed.
+    runner = web.AppRunner(
+        site.application(), access_log=None, shutdown_timeout=GRACE + 1, lingering_time=0
+    )
+    await runner.setup()
+    made = runner.server
+    assert made is not None
+    server = await asyncio.get_running_loop().create_server(lambda: Door(made), sock=listening)
+    try:
+        yield
+    finally:
+        server.close()
+        await runner.cleanup()
+
+
 async def _serve(site: Site, address: Address) -> int:
     listening = open_socket(address)
     stop = asyncio.Event()
@@ -138,14 +163,9 @@ async def _serve(site: Site, address: Address) -> int:
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop.set)
     logging.getLogger("aiohttp.server").addFilter(_is_ours)
-    runner = web.AppRunner(site.application(), access_log=None, shutdown_timeout=GRACE + 1)
-    await runner.setup()
-    try:
-        await web.SockSite(runner, listening).start()
+    async with serving(site, listening):
         here = Address(address.host, listening.getsockname()[1])
         out(f"http://{here}/{site.token}/")
         say("open it in a browser on this machine; ctrl+c ends it")
         await stop.wait()
-    finally:
-        await runner.cleanup()
     return 0
