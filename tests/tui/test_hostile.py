@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ SHORT = "\x1b[31m\n\x9b\u202e\u200b[red][/]"
 
 
 @pytest.fixture(scope="module")
-def evil(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def evil(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     path = tmp_path_factory.mktemp("evil") / "evil.pcapng"
     capture = open_capture([hostile(SAMPLES / "rebalance.pcap", path, SHORT)], spool=Spool())
     found = Store(capture.source.read, capture.context)
     for exchange in capture.exchanges():
         found.add(exchange)
-    return found
+    yield found
+    capture.close()
 
 
 def drawn(app: ScopeApp) -> str:

@@ -39,6 +39,8 @@ class Filtering(Base):
         """Place in the history; -1: what is typed."""
         self._given = self.view_.text
         """Text that was put into the box, not typed: it asks for no completion."""
+        self._applied: str | None = None
+        """Text in the box whose filter is shown already."""
 
     @property
     def box(self) -> Input:
@@ -56,8 +58,8 @@ class Filtering(Base):
 
     def put(self, text: str) -> None:
         """Put a text into the box."""
-        self._given = text
         self.box.value = text
+        self._given = self.box.value  # written out where the text holds what terminals obey
         self.box.cursor_position = len(text)
         self.choices.show(None)
 
@@ -65,6 +67,7 @@ class Filtering(Base):
         """The exchanges that a filter wants."""
         if self.apply_filter(text, entered=True):
             self.put(text)
+            self._applied = self.box.value
             self.host.show(1)
             self.enter(self.list)
 
@@ -90,6 +93,9 @@ class Filtering(Base):
             self._past = -1
             self._complete()
         text = event.value
+        if text == self._applied:
+            return
+        self._applied = None
         self._typing = self.set_timer(TYPING, lambda: self.apply_filter(text, entered=False))
 
     def _complete(self) -> None:
