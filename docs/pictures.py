@@ -16,8 +16,10 @@ from tui.numbers import ProcessNumbers
 IMAGES = Path(__file__).parent / "images"
 SIZE = (132, 36)
 PICTURES: dict[str, Sequence[str]] = {
-    "findings": ("7", "g"),
-    "exchanges": ("e", "e", "e", "r"),
+    # Open what followed from the broker that went down.
+    "findings": ("7", "g", *["down"] * 5, "space"),
+    # The answer with the address that leads nowhere, among its neighbours.
+    "exchanges": ("7", "g", "down", "enter", "slash", "escape"),
     "groups": ("5",),
 }
 

@@ -22,6 +22,7 @@ from tui.cli import main
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "captures" / "samples"
+SHOP = ROOT / "tests" / "analyzer" / "captures" / "shop.pcap.zst"
 PACKAGES = ("analyzer", "captures", "dissectors", "proxy", "tui")
 WRITERS = {
     "analyzer/terminal.py": "the one place",
@@ -67,14 +68,14 @@ def test_every_module_writes_through_the_one_place() -> None:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Captures, some of them in files of hostile names."""
     place = tmp_path_factory.mktemp("hostile")
-    hostile(SAMPLES / "demo.pcap.zst", place / "demo.pcapng")
+    hostile(SHOP, place / "shop.pcapng")
     hostile(SAMPLES / "transactions.pcap", place / "named\x1b[31m\nkafkascope: forged\u202e.pcapng")
     return place
 
 
 @pytest.fixture(scope="module")
 def shop(folder: Path) -> str:
-    return str(folder / "demo.pcapng")
+    return str(folder / "shop.pcapng")
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "replay": Home("proxy.replay.cli:replay", "Send a capture's requests again, compare answers."),
     "serve": Home("proxy.serve.cli:serve", "A capture as a broker for real clients."),
     "faults": Home("proxy.cli:faults", "What `proxy --fault` can do."),
-    "demo": Home("tui.demo:demo", "A minute of Kafka with every trouble in it; --tour."),
+    "demo": Home("tui.demo:demo", "A minute of Kafka with eight troubles in it; --tour."),
     "doctor": Home("analyzer.commands.doctor:doctor", "What this machine lacks for what."),
     "completion": Home("analyzer.commands.completion:completion", "Shell completion."),
 }

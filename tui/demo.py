@@ -47,7 +47,7 @@ def capture() -> Path:
 @click.option("--save", metavar="FILE", help="Write the capture there, to use it with commands.")
 @click.option("--plain", is_flag=True, help="ASCII only.")
 def demo(tour: bool, save: str | None, plain: bool) -> int:
-    """Look at a minute of a shop's Kafka, in which everything goes wrong once.
+    """Look at a minute of a shop's Kafka, in which eight things go wrong.
 
     Real brokers and clients, no network needed. Where there is no terminal to draw on, it lists the
     first exchanges and the commands that answer the usual questions.

@@ -20,16 +20,14 @@ from captures.spool import Spool
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import beat, heartbeat
 
-ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "captures" / "samples"
-SHOP = SAMPLES / "demo.pcap.zst"
 TROUBLES = Path(__file__).parent / "captures"
+SHOP = TROUBLES / "shop.pcap.zst"
 SMALL = 20_000
 ALL = [SHOP, *(path for path in sorted(TROUBLES.rglob("*.pcap*")) if path.stat().st_size < SMALL)]
 TLS = "10.0.2.24"
 HTTP = "10.0.2.25"
 UNREACHED = "reports-ui"
-"""The client that the demo's wrong address was told, on 10.0.2.27."""
+"""The client that the shop's wrong address was told, on 10.0.2.27."""
 
 
 def run(*words: str | Path) -> str:

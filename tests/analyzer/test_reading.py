@@ -171,7 +171,7 @@ def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
 
 TLS = CAPTURES / "tls-only.pcap"
 DEMO = SAMPLES / "libraries.pcap"
-SHOP = SAMPLES / "demo.pcap.zst"
+SHOP = CAPTURES / "shop.pcap.zst"
 
 
 def remarks_of(*words: str) -> list[str]:

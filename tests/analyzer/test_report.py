@@ -32,7 +32,7 @@ from tests.interop.needs import need
 from tui.cli import main
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
-SHOP = SAMPLES / "demo.pcap.zst"
+SHOP = Path(__file__).parent / "captures" / "shop.pcap.zst"
 CAUSES = Path(__file__).parent / "captures" / "causes"
 DOWN = CAUSES / "broker-down-java.pcap.gz"
 HEALTHY = CAUSES / "healthy-kafkajs.pcap.gz"
@@ -216,7 +216,7 @@ def test_no_table_is_wider_or_longer_than_its_place(page: str) -> None:
 
 def test_markdown_has_the_same_findings(tmp_path: Path) -> None:
     text = made(tmp_path, SHOP, name="r.md")
-    assert text.startswith("# Kafka traffic: `demo.pcap.zst`")
+    assert text.startswith("# Kafka traffic: `shop.pcap.zst`")
     assert "172.17.0.4:29092" in text
     assert "## Consumer groups" in text
 
@@ -224,7 +224,7 @@ def test_markdown_has_the_same_findings(tmp_path: Path) -> None:
 def test_all_names_can_be_hidden(tmp_path: Path) -> None:
     for name in ("r.html", "r.md"):
         text = made(tmp_path, SHOP, "--redact", "all", name=name)
-        for word in ("legacy", "billing", "orders", "10.0.2.", "172.17.", "demo.pcap"):
+        for word in ("legacy", "billing", "orders", "10.0.2.", "172.17.", "shop.pcap"):
             assert word not in text, word
         assert "client-1" in text.replace("\\-", "-")
 

@@ -10,7 +10,7 @@ from analyzer.rows import Row, row_of
 from tests.analyzer.test_log_ends import partition
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response, told
 
-DEMO = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap.zst"
+SHOP = Path(__file__).parent / "captures" / "shop.pcap.zst"
 
 
 def poll(id_: int, most: int = 500) -> bytes:
@@ -84,7 +84,7 @@ def test_a_request_after_the_answer_or_before_the_poll_does_not_wait() -> None:
 
 def test_healthy_requests_of_a_real_consumer_are_not_slow() -> None:
     """Java asks for the end of an epoch on the connection on which its Fetch waits."""
-    with open_capture([str(DEMO)]) as capture:
+    with open_capture([str(SHOP)]) as capture:
         found = [row_of(each, capture.context.names) for each in capture.exchanges()]
     asked = [row for row in found if row.api == "OffsetForLeaderEpoch" and row.latency_ns]
     assert max(row.latency_ns or 0 for row in asked) > 500 * MS

@@ -188,10 +188,13 @@ def readme() -> str:
         "other nodes of a cluster 100 and 200 higher. What the clients wrote and read is in",
         "`tests/interop/truth/`, and `tests/interop/test_samples.py` compares.",
         "",
-        "`demo.pcap.zst` is what `kafkascope demo` shows: three brokers of 3.9.2 and some twenty",
-        "clients in network namespaces, each with one mistake that people make",
-        "(`tests/interop/demo/`). The libraries are real; `inventory-sync` and `prometheus` are a",
-        "few lines of ours: no library asks the wrong leader for ever or speaks HTTP to brokers.",
+        "`demo.pcap.zst` is what `kafkascope demo` shows: three brokers of 3.9.2 and eleven",
+        "programs of a shop in network namespaces, of a minute in which some twenty made one",
+        "mistake each that people make (`tests/interop/demo/`). It is a part of `shop.pcap.zst`",
+        "in `tests/analyzer/captures/`: all packets from and to these eleven as tcpdump wrote",
+        "them, and none of the others, so that `check` tells eight causes and not nineteen. The",
+        "libraries are real; `inventory-sync` is a few lines of ours: no library asks the wrong",
+        "leader for ever.",
         "",
         "| file | kB | broker | clients | what |",
         "|---|---|---|---|---|",
@@ -222,6 +225,10 @@ def main(names: Sequence[str]) -> None:
         from tests.interop.demo.make import main as make_shop
 
         make_shop()
+    elif "demo" in names:
+        from tests.interop.demo.derive import main as derive_demo
+
+        derive_demo()
     (SAMPLES / "README.md").write_text(readme())
     shutil.rmtree(HOME, ignore_errors=True)
 

@@ -1,10 +1,15 @@
 """The captures that come with the project, against what their clients said when they were made."""
 
 import json
+import socket
+from pathlib import Path
 
 import pytest
 
+from captures.files import open_inputs
 from tests.interop.compare import Recording, differences
+from tests.interop.demo.derive import SHOP
+from tests.interop.demo.machines import IN_THE_DEMO, MACHINES
 from tests.interop.drivers import Story
 from tests.interop.make_samples import LIMIT_BYTES, LIST, SAMPLES, TRUTH, Sample
 
@@ -42,6 +47,20 @@ def test_records_are_what_the_clients_wrote_and_read(recording: Recording) -> No
 def test_it_is_small_and_in_the_readme(sample: Sample) -> None:
     assert (SAMPLES / sample.file).stat().st_size < LIMIT_BYTES
     assert f"| {sample.file} |" in (SAMPLES / "README.md").read_text()
+
+
+def packets_of(path: Path) -> list[tuple[int, bytes]]:
+    """(time, bytes) of each."""
+    with open_inputs([path]) as source:
+        return [(each.time_ns, bytes(each.data)) for each in source.packets()]
+
+
+def test_the_demo_has_all_packets_of_its_programs_and_no_others() -> None:
+    ours = {socket.inet_aton(MACHINES[name]) for name in IN_THE_DEMO}
+    demo, shop = (packets_of(path) for path in (SAMPLES / "demo.pcap.zst", SHOP))
+    # Ethernet and IPv4 without a tag: source and destination.
+    assert demo == [each for each in shop if ours & {each[1][26:30], each[1][30:34]}]
+    assert 0 < len(demo) < len(shop)
 
 
 def test_every_file_has_a_maker() -> None:

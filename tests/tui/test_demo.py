@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
 from pathlib import Path
@@ -101,25 +102,34 @@ def test_the_wrong_address(saved: Path) -> None:
     assert re.search(r"172\.17\.0\.4:29092", told)
 
 
-def test_every_big_question_has_its_trouble(saved: Path) -> None:
-    told = run("check", str(saved), "-q", "--format", "csv", "--columns", "name")
-    found = set(told.split())
-    assert found >= {
-        "address-unanswered",
-        "breaks-on-upgrade",
-        "denied",
-        "http-to-kafka",
-        "stale-leader",
-        "message-too-large",
-        "offset-out-of-range",
-        "producer-fenced",
-        "rebalance-expired",
-        "sasl-failed",
-        "throttled",
-        "tls-to-plain",
-        "transaction-aborted",
-        "unanswered",
-        "unknown-topic",
+CAUSES = [
+    ("error", "sasl-failed", "client=crm-sync"),
+    ("error", "address-unanswered", "client=reports-ui"),
+    ("warning", "rebalance-expired", "group=billing"),
+    ("warning", "rebalance-poll", "group=billing"),
+    ("warning", "broker-paused", "broker=10.0.1.2:9092"),
+    ("warning", "broker-down", "broker=10.0.1.3:9092"),
+    ("note", "breaks-on-upgrade", "client=legacy-export"),
+    ("note", "no-api-versions", "client=inventory-sync"),
+]
+"""What was done to the shop, worst and earliest first: see `tests/interop/demo/`."""
+
+
+def test_eight_lines_tell_what_is_wrong(saved: Path) -> None:
+    told = run("check", str(saved), "-q")
+    heads = [line.partition(":")[0] for line in told.splitlines() if not line.startswith(" ")]
+    assert [head for head in heads if head] == [*(cause[0] for cause in CAUSES), "chat"]
+
+
+def test_each_cause_is_what_was_done_and_the_rest_followed_from_one(saved: Path) -> None:
+    found = [json.loads(line) for line in run("check", str(saved), "-q", "--json").splitlines()]
+    alone = [each for each in found if not each["because"] and each["severity"] != "chat"]
+    assert [(each["severity"], each["name"]) for each in alone] == [cause[:2] for cause in CAUSES]
+    assert all(who in each["entities"] for each, (*_, who) in zip(alone, CAUSES, strict=True))
+    followed = {each["name"] for each in found if each["because"]}
+    assert followed >= {
+        *("redelivered", "consumer-silent", "slow-answers", "late-answer", "batch-twice"),
+        *("stale-leader", "unanswered", "batch-old-format"),
     }
 
 

@@ -16,7 +16,7 @@ from tui.mentions import Mentions
 from tui.notes import Notes
 from tui.store import Store
 
-SHOP = Path(__file__).parents[2] / "captures" / "samples" / "demo.pcap.zst"
+SHOP = Path(__file__).parents[1] / "analyzer" / "captures" / "shop.pcap.zst"
 
 
 @pytest.fixture(scope="module")

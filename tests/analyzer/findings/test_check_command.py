@@ -19,7 +19,6 @@ from analyzer.rows import row_of
 from tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
-SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LARGE = str(CAPTURES / "too-large.pcap")
 RACKS = str(CAPTURES / "far-racks.pcap")
 HEALTHY = str(CAPTURES / "healthy.pcap")
@@ -44,7 +43,7 @@ def test_a_finding_is_a_block_of_text() -> None:
 
 def test_severities_are_sorted_by_how_bad_they_are() -> None:
     words = ("--columns", "severity,first", "--format", "csv", "-q")
-    done = run("check", str(SAMPLES / "demo.pcap.zst"), "--sort", "severity", *words)
+    done = run("check", str(CAPTURES / "shop.pcap.zst"), "--sort", "severity", *words)
     severities = [line.partition(",")[0] for line in done.stdout.splitlines()[1:]]
     counts = [severities.count(word) for word in ("error", "warning", "note", "chat")]
     assert min(counts[:3]) > 0
@@ -141,8 +140,8 @@ def test_the_page_of_findings_is_as_the_code_says() -> None:
 
 @pytest.fixture(scope="module")
 def shop() -> list[Cause]:
-    """Findings of the sample with every trouble in it."""
-    capture = open_capture([str(SAMPLES / "demo.pcap.zst")])
+    """Findings of a capture with many troubles."""
+    capture = open_capture([str(CAPTURES / "shop.pcap.zst")])
     findings = Findings()
     capture.watch = findings.saw
     for exchange in capture.exchanges():

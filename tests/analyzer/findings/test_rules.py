@@ -16,7 +16,7 @@ from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, captur
 SAMPLED = {
     "batch-old-format": "java-old",
     "breaks-on-upgrade": "java-old",
-    "error-broken": "demo",
+    "error-broken": "shop",
     "sasl-failed": "sasl",
     "surplus": "librdkafka",
 }
@@ -60,11 +60,11 @@ MADE = {
 
 CALM = {
     "address-loopback": "healthy",
-    "address-private": "demo",
+    "address-private": "shop",
     "address-unanswered": "wrong-address",
     "address-unreachable": "advertised-silent-librdkafka",
     "address-unresolved": "unknown-topic",
-    "address-unspecified": "demo",
+    "address-unspecified": "shop",
     "answer-to-nothing": "lost-answers",
     "batch-codec": "java-codecs",
     "batch-damaged": "java-codecs",

@@ -85,7 +85,7 @@ def test_what_was_on_its_way_when_a_group_rebalanced_is_not_read_again() -> None
     """Each member of billing has a Fetch waiting when the group rebalances, drops its records and
     asks for them again: that is no second delivery. What a stopped member had got is one, and what
     it fetches when it goes on."""
-    audit = audit_of(SAMPLES / "demo.pcap.zst")
+    audit = audit_of(HERE / "shop.pcap.zst")
     found = [event for event in audit.events("billing") if event["kind"] == "again"]
     assert [event["text"] for event in found] == [
         "orders-2: offsets 9 to 9 were fetched again by billing-1@10.0.2.12, after "

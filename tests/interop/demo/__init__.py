@@ -1,1 +1,1 @@
-"""A small shop whose clients do everything wrong once: the maker of the demo capture."""
+"""A small shop whose clients do everything wrong once: makes the capture behind the demo."""

@@ -1,6 +1,7 @@
-"""Makes `captures/samples/demo.pcap.zst` again: `python -m tests.interop.demo.make`, as root.
+"""Makes the capture of the shop and the demo again: `python -m tests.interop.demo.make`, as root.
 
 Real brokers, real clients, one minute, tcpdump on the bridge between them; nothing is edited.
+The demo is a part of it (`derive`).
 """
 
 import shutil
@@ -14,26 +15,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from zstandard import ZstdCompressor
-
-from tests.interop.demo import actors
+from tests.interop.demo import actors, derive
+from tests.interop.demo.machines import MACHINES
 from tests.interop.demo.network import BRIDGE, network
 from tests.interop.demo.shop import ADDRESSES, PORTS, ShopCluster, prepare
 from tests.interop.drivers import Client, Driver
 from tests.interop.maven import BROKERS, CLIENTS, ROOT, compiled, jars
 from tests.interop.sniff import sniff
 
-TARGET = ROOT / "captures" / "samples" / "demo.pcap.zst"
 HOME = Path("/var/tmp/kafka-shop")  # its name may be on the wire
-LIMIT_BYTES = 300_000
 JAVA = ("Stores", "Driver", "Json", "Polling", "Known", "Sell", "Follow", "headers/Headers")
 OLD_JAVA = (*JAVA[:-1], "noheaders/Headers")
-# The machines of the programs: two of billing's members share none.
-PROGRAMS = (
-    *("orders-svc", "billing-1", "billing-2", "billing-3", "legacy-export", "mailer"),
-    *actors.ACTORS,
-)
-MACHINES = {name: f"10.0.2.{number}" for number, name in enumerate(PROGRAMS, 11)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +183,7 @@ def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     with tempfile.TemporaryDirectory() as name, network(ADDRESSES, MACHINES) as prefixes:
         folder = Path(name)
-        capture = folder / "demo.pcap"
+        capture = folder / "shop.pcap"
         play = Play(prefixes, folder)
         with ShopCluster(HOME) as cluster:
             prepare(cluster)
@@ -210,12 +202,12 @@ def main() -> None:
                 play.close()
             for log in sorted(folder.glob("*.log")):
                 print(f"--- {log.name}\n{log.read_text(errors='replace')[-600:]}")
-        data = ZstdCompressor(level=22).compress(capture.read_bytes())
-        print(f"{capture.stat().st_size} bytes, compressed {len(data)}")
-        if len(data) > LIMIT_BYTES:
-            shutil.copy(capture, "/var/tmp/demo-too-large.pcap")
-            raise RuntimeError("too large")
-        TARGET.write_bytes(data)
+        try:
+            derive.SHOP.write_bytes(derive.packed(capture.read_bytes()))
+        except RuntimeError:
+            shutil.copy(capture, "/var/tmp/shop-too-large.pcap")
+            raise
+        derive.main()
     shutil.rmtree(HOME, ignore_errors=True)
 
 
