@@ -19,20 +19,12 @@ from dissectors.record_redaction import redacted_records
 from dissectors.record_writer import encode_batch, varint
 from dissectors.records import Batch, Header, Record, batches
 from dissectors.tree import Node
-from tests.explosion.inputs import (
-    batch_of,
-    bomb,
-    fetch,
-    produce,
-    produced_topics,
-    record,
-    scram_records,
-    sessions,
-    tokens,
-    write_attack,
-    write_capture,
-)
+from tests.explosion.attacks import write_attack
+from tests.explosion.bodies import produced_topics
+from tests.explosion.many import sessions, tokens
 from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.records import bomb, scram_records
+from tests.explosion.turns import batch_of, fetch, produce, record, write_capture
 from tui.cli import main
 
 
@@ -43,7 +35,7 @@ def test_a_record_with_very_many_headers_is_redacted() -> None:
     body = b"\0\0\0\x01\x01" + varint(count) + b"\0\x01" * count
     data = batch_of(4, 1, record(body))
     assert len(data) < 2_000
-    (batch,) = batches(redacted_records(data, keys=True, names=True))
+    (batch,) = batches(redacted_records(data, keys=True, names=lambda layout, body: body))
     assert isinstance(batch, Batch)
 
 

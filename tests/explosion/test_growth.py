@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.explosion.inputs import ATTACKS, write_attack
+from tests.explosion.attacks import ATTACKS, write_attack
 from tests.explosion.measuring import MEMORY_MB, Taken, measured
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,80 @@
+"""All hostile captures: little that pretends, or expands, to be much. Each grows with one number,
+so that what a command takes at n and at 2n tells how it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.explosion import bodies, many, records
+from tests.explosion.turns import write_capture
+
+__all__ = ["ATTACKS", "Attack", "write_attack"]
+
+
+class Attack(NamedTuple):
+    """One way to make much of little, and the size at which it hurts about a second."""
+
+    make: Callable[[int], Any]
+    size: int
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "headers": Attack(records.headers, 20_000),
+    "empty records": Attack(records.empty_records, 200_000),
+    "fetched records": Attack(records.fetched_records, 200_000),
+    "batches": Attack(records.plain_batches, 20_000),
+    "fetched batches": Attack(records.fetched_batches, 20_000),
+    "old messages": Attack(records.old_messages, 50_000),
+    "nested sets": Attack(records.nested_sets, 5_000),
+    "gzip in gzip": Attack(records.gzip_in_gzip, 100_000),
+    "gzip": Attack(records.bomb(1), 10_000_000),
+    "snappy": Attack(records.bomb(2), 10_000_000),
+    "lz4": Attack(records.bomb(3), 10_000_000),
+    "zstd": Attack(records.bomb(4), 10_000_000),
+    "many bombs": Attack(records.many_bombs, 10),
+    "large record": Attack(records.large_record, 10_000_000),
+    "large text": Attack(records.large_text, 10_000_000),
+    "long varints": Attack(records.long_varints, 100_000),
+    "internal records": Attack(records.internal_records, 20_000),
+    "control batches": Attack(records.control_batches, 10_000),
+    "scram records": Attack(records.scram_records, 5_000),
+    "empty topics": Attack(bodies.empty_topics, 250_000),
+    "topics": Attack(bodies.metadata_topics, 50_000),
+    "partitions": Attack(bodies.metadata_partitions, 50_000),
+    "replicas": Attack(bodies.replicas, 100_000),
+    "produced topics": Attack(bodies.produced_topics, 200_000),
+    "named topics": Attack(bodies.named_topics, 10_000),
+    "tags": Attack(bodies.tags, 60_000),
+    "header tags": Attack(bodies.header_tags, 60_000),
+    "acls": Attack(bodies.acls, 30_000),
+    "configs": Attack(bodies.configs, 20_000),
+    "created topics": Attack(bodies.created_topics, 20_000),
+    "members": Attack(bodies.members, 10_000),
+    "subscription": Attack(bodies.subscription, 50_000),
+    "assignments": Attack(bodies.assignments, 5_000),
+    "commits": Attack(bodies.commits, 50_000),
+    "envelopes": Attack(bodies.envelopes, 200),
+    "long names": Attack(bodies.long_names, 200),
+    "tiny frames": Attack(many.tiny_frames, 20_000),
+    "unanswered": Attack(many.unanswered, 20_000),
+    "orphans": Attack(many.orphans, 20_000),
+    "empty frames": Attack(many.empty_frames, 50_000),
+    "clients": Attack(many.clients, 10_000),
+    "groups": Attack(many.groups, 10_000),
+    "long client ids": Attack(many.long_client_ids, 200),
+    "sessions": Attack(many.sessions, 1_000),
+    "producers": Attack(many.producers, 10_000),
+    "tokens": Attack(many.tokens, 5_000),
+    "connections": Attack(many.connections, 3_000),
+    "api versions": Attack(many.api_versions, 50_000),
+    "nodes": Attack(many.nodes, 20_000),
+}
+
+
+def write_attack(name: str, path: Path, factor: int = 1) -> None:
+    """Write the capture of an attack, `factor` times its size."""
+    attack = ATTACKS[name]
+    made = attack.make(attack.size * factor)
+    write_capture(path, iter([made]) if isinstance(made, list) else made)

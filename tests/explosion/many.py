@@ -1,0 +1,116 @@
+"""Very many frames, clients, groups, sessions and connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dissectors.record_writer import encode_batch
+from dissectors.records import Record
+from tests.analyzer.wire import framed, request, response
+from tests.explosion.turns import Turn, exchange, produce
+
+
+def tiny_frames(n: int) -> list[Turn]:
+    asked = b"".join(request("Heartbeat", 0, index) for index in range(n))
+    told = b"".join(response("Heartbeat", 0, index) for index in range(n))
+    return [(0, asked), (1, told)]
+
+
+def unanswered(n: int) -> list[Turn]:
+    return [(0, b"".join(request("Heartbeat", 0, index) for index in range(n)))]
+
+
+def orphans(n: int) -> list[Turn]:
+    told = b"".join(response("Heartbeat", 0, index + 1000) for index in range(n))
+    return [(0, request("Heartbeat", 0, 1)), (1, told)]
+
+
+def empty_frames(n: int) -> list[Turn]:
+    return [(0, request("Heartbeat", 0, 1) + bytes(4) * n), (1, response("Heartbeat", 0, 1))]
+
+
+def clients(n: int) -> list[Turn]:
+    asked = b"".join(request("ApiVersions", 0, index, f"client{index}") for index in range(n))
+    return [(0, asked), (1, b"".join(response("ApiVersions", 0, index) for index in range(n)))]
+
+
+def groups(n: int) -> list[Turn]:
+    asked = b"".join(
+        request("Heartbeat", 3, index, group_id=f"g{index}", member_id="m") for index in range(n)
+    )
+    return [
+        (0, asked),
+        (1, b"".join(response("Heartbeat", 3, index, error_code=27) for index in range(n))),
+    ]
+
+
+def long_client_ids(n: int) -> list[Turn]:
+    asked = b"".join(
+        request("Heartbeat", 0, index, f"{index:06d}" + "c" * 29_994) for index in range(n)
+    )
+    return [(0, asked), (1, b"".join(response("Heartbeat", 0, index) for index in range(n)))]
+
+
+def sessions(n: int) -> list[Turn]:
+    """A fetch session of n partitions, and n empty requests of it."""
+    parts = [
+        {
+            "partition": index,
+            "current_leader_epoch": -1,
+            "fetch_offset": 0,
+            "log_start_offset": -1,
+            "partition_max_bytes": 1,
+        }
+        for index in range(0, 2 * n, 2)
+    ]
+    first = request(
+        "Fetch", 11, 0, session_id=0, session_epoch=0, topics=[{"topic": "t", "partitions": parts}]
+    )
+    rest = [
+        request("Fetch", 11, index, session_id=7, session_epoch=index, topics=[])
+        for index in range(1, n)
+    ]
+    told = [response("Fetch", 11, index, session_id=7, responses=[]) for index in range(n)]
+    turns = [(0, first), (1, told[0])]
+    return turns + [
+        turn for pair in zip(rest, told[1:], strict=True) for turn in ((0, pair[0]), (1, pair[1]))
+    ]
+
+
+def producers(n: int) -> list[Turn]:
+    """Every batch a producer of its own, with sequences that are out of order."""
+    data = b"".join(
+        encode_batch(
+            [Record(0, 1, None, b"", ())], producer_id=index, producer_epoch=0, base_sequence=5
+        )
+        for index in range(n)
+    )
+    return produce(1, data)
+
+
+def tokens(n: int) -> list[Turn]:
+    mechanism = request("SaslHandshake", 0, 1, mechanism="GSSAPI")
+    told = response("SaslHandshake", 0, 1, error_code=0, mechanisms=["GSSAPI"])
+    return [(0, mechanism), (1, told)] + [
+        (side, framed(b"\x60" * 5)) for _ in range(n) for side in (0, 1)
+    ]
+
+
+def connections(n: int) -> Iterator[list[Turn]]:
+    for index in range(n):
+        yield [
+            (0, request("ApiVersions", 0, index, f"c{index}")),
+            (1, response("ApiVersions", 0, index)),
+        ]
+
+
+def api_versions(n: int) -> list[Turn]:
+    keys = [{"api_key": index & 0x3FFF, "min_version": 0, "max_version": 3} for index in range(n)]
+    return exchange("ApiVersions", 0, {}, {"api_keys": keys, "error_code": 0})
+
+
+def nodes(n: int) -> list[Turn]:
+    brokers = [
+        {"node_id": index, "host": f"h{index}", "port": 9092, "rack": None} for index in range(n)
+    ]
+    return exchange("Metadata", 5, {"topics": None}, {"brokers": brokers, "topics": []})
