@@ -3,14 +3,20 @@ so that what a command takes at n and at 2n tells how it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.explosion import bodies, many, records
-from tests.explosion.turns import write_capture
+from tests.explosion import bodies, many, packets, records
+from tests.explosion.packets import write_blocks, write_packets
+from tests.explosion.turns import Turn, write_capture
 
 __all__ = ["ATTACKS", "Attack", "write_attack"]
+
+
+def write_conversations(path: Path, made: list[Turn] | Iterator[list[Turn]]) -> None:
+    """A pcapng with one connection, or with several."""
+    write_capture(path, iter([made]) if isinstance(made, list) else made)
 
 
 class Attack(NamedTuple):
@@ -18,6 +24,7 @@ class Attack(NamedTuple):
 
     make: Callable[[int], Any]
     size: int
+    write: Callable[[Path, Any], None] = write_conversations
 
 
 ATTACKS: Final[dict[str, Attack]] = {
@@ -70,11 +77,30 @@ ATTACKS: Final[dict[str, Attack]] = {
     "connections": Attack(many.connections, 3_000),
     "api versions": Attack(many.api_versions, 50_000),
     "nodes": Attack(many.nodes, 20_000),
+    "produced": Attack(many.produced, 30_000),
+    "transactions": Attack(many.transactions, 30_000),
+    "joins": Attack(many.joins, 30_000),
+    "rejoins": Attack(many.rejoins, 30_000),
+    "errors": Attack(many.errors, 30_000),
+    "many clients": Attack(many.clients, 100_000),
+    "many groups": Attack(many.groups, 100_000),
+    "many unanswered": Attack(many.unanswered, 200_000),
+    "every second": Attack(packets.every_second, 30_000, write_packets),
+    "one byte": Attack(packets.one_byte, 100_000, write_packets),
+    "overlaps": Attack(packets.overlaps, 30_000, write_packets),
+    "descending": Attack(packets.descending, 50_000, write_packets),
+    "hellos": Attack(packets.hellos, 10_000, write_packets),
+    "fragments": Attack(packets.fragments, 20_000, write_packets),
+    "unreachable": Attack(packets.unreachable, 50_000, write_packets),
+    "tunnels": Attack(packets.tunnels, 50_000, write_packets),
+    "DNS answers": Attack(packets.dns_answers, 10_000, write_packets),
+    "comments": Attack(packets.comments, 200_000, write_blocks),
+    "options": Attack(packets.options, 200_000, write_blocks),
+    "names": Attack(packets.resolved_names, 100_000, write_blocks),
 }
 
 
 def write_attack(name: str, path: Path, factor: int = 1) -> None:
     """Write the capture of an attack, `factor` times its size."""
     attack = ATTACKS[name]
-    made = attack.make(attack.size * factor)
-    write_capture(path, iter([made]) if isinstance(made, list) else made)
+    attack.write(path, attack.make(attack.size * factor))

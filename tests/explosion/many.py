@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from dissectors.record_writer import encode_batch
 from dissectors.records import Record
@@ -102,6 +103,53 @@ def connections(n: int) -> Iterator[list[Turn]]:
             (0, request("ApiVersions", 0, index, f"c{index}")),
             (1, response("ApiVersions", 0, index)),
         ]
+
+
+def produced(n: int) -> Iterator[list[Turn]]:
+    """Every Produce of another topic, in thousands of frames."""
+    data = encode_batch([Record(0, 1, None, b"", ())])
+    for begin in range(0, n, 1_000):
+        some = range(begin, min(n, begin + 1_000))
+        asked = [produce(index, data, topic=f"topic{index}")[0][1] for index in some]
+        told = [response("Produce", 7, index) for index in some]
+        yield [(0, b"".join(asked)), (1, b"".join(told))]
+
+
+def transactions(n: int) -> list[Turn]:
+    """Every InitProducerId with another transactional id, and its end."""
+    asked, told = [], []
+    for index in range(n):
+        name = f"tx{index}"
+        asked.append(request("InitProducerId", 1, 2 * index, transactional_id=name))
+        told.append(response("InitProducerId", 1, 2 * index, producer_id=index))
+        ended: dict[str, Any] = {"transactional_id": name, "producer_id": index, "committed": False}
+        asked.append(request("EndTxn", 1, 2 * index + 1, **ended))
+        told.append(response("EndTxn", 1, 2 * index + 1, error_code=47))
+    return [(0, b"".join(asked)), (1, b"".join(told))]
+
+
+def joins(n: int) -> list[Turn]:
+    """Every JoinGroup another group, refused."""
+    asked = [request("JoinGroup", 2, index, group_id=f"g{index}") for index in range(n)]
+    told = [response("JoinGroup", 2, index, error_code=25) for index in range(n)]
+    return [(0, b"".join(asked)), (1, b"".join(told))]
+
+
+def rejoins(n: int) -> list[Turn]:
+    """One group whose members join again and again, each under another name."""
+    asked, told = [], []
+    for index in range(n):
+        member: dict[str, Any] = {"member_id": f"m{index}"}
+        asked.append(request("JoinGroup", 2, index, group_id="g", **member))
+        told.append(response("JoinGroup", 2, index, generation_id=index, leader="m0", **member))
+    return [(0, b"".join(asked)), (1, b"".join(told))]
+
+
+def errors(n: int) -> list[Turn]:
+    """Every response an error, in turn one of those with a meaning."""
+    asked = [request("Heartbeat", 0, index, group_id="g") for index in range(n)]
+    told = [response("Heartbeat", 0, index, error_code=index % 120) for index in range(n)]
+    return [(0, b"".join(asked)), (1, b"".join(told))]
 
 
 def api_versions(n: int) -> list[Turn]:
