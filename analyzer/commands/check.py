@@ -121,6 +121,9 @@ def check(
                 lines = [finding.line() for finding in found]
                 print_lines(lines, Findings.COLUMNS, "finding/1", wish, output, times)
         code = reading.finish(tls=all(each.name != "tls-opaque" for each in found))
+        if not wish.quiet:
+            for sentence in findings.beyond():
+                say(sentence)
         if not wish.quiet and reading.told:
             say(f"{_summary(causes)}")
         if fail_on != NEVER and any(RANK[f.severity] <= RANK[fail_on] for f in found):  # type: ignore[index]

@@ -92,17 +92,20 @@ class Lives(Detector):
         for line in lines:
             host = line["client_address"].rpartition(":")[0]
             by_client.setdefault(line["client_id"] or host, []).append(line)
-        for summary in view.base.connections.by_client():
+        for summary in view.base.connections.by_client(lines=lines):
             own = by_client.get(summary["client"], [])
             if own:
                 yield from self._many(summary, own, view)
                 yield from self._lossy(summary, own, view)
         gaps = [line for line in lines if line["gap_bytes"]]
         if gaps:
-            missing = sum(line["gap_bytes"] for line in gaps)
+            missing = view.gap_bytes()
+            of = plural(len(gaps), "connection")
+            if missing > sum(line["gap_bytes"] for line in gaps):
+                of = f"more than {of}"
             yield self._of(
                 "capture-gaps",
-                f"{size(missing)} of {plural(len(gaps), 'connection')} are not in the capture",
+                f"{size(missing)} of {of} are not in the capture",
                 gaps,
                 view,
             )

@@ -123,6 +123,16 @@ class Findings:
         """What detectors read, as it is by now."""
         return View(self.base, names, self.span.first_ns, self.span.last_ns, self.release)
 
+    def beyond(self) -> list[str]:
+        """A sentence for each kind of subject of which there are more than are counted one by
+        one: no finding is about a single one of the others."""
+        counted = (self.base.connections, self.base.clients, self.base.groups)
+        return [
+            f"there are more than {each.limit:,} {each.NAME}: findings are about so many of them"
+            for each in counted
+            if each.crowded
+        ]
+
     def causes(self, names: TopicNames | None = None) -> list[Cause]:
         """The causes, the worst and earliest first, with what followed from each."""
         view = self.view(names)

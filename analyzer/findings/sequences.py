@@ -133,7 +133,7 @@ class Sequences(Detector):
         yield from self._lanes(lanes, view)
 
     def _lanes(self, lanes: list[Line], view: View) -> Iterator[Finding]:
-        whole = not any(line["gap_bytes"] for line in view.lines())
+        whole = not view.gap_bytes()
         again: dict[int, list[Line]] = {}
         for lane in lanes:
             place = _place(lane)

@@ -114,7 +114,15 @@ class View:
         return counts.get((str(client_id or ""), str(host)), 0)
 
     def lines(self) -> list[Line]:
-        """The table of connections."""
+        """The table of connections: those that are counted one by one, for what a finding says is
+        about connections that can be named."""
+        return [line for line in self._lines() if line["connection"] != OTHERS]
+
+    def gap_bytes(self) -> int:
+        """Bytes that are missing of all connections, also of those that are counted together."""
+        return sum(line["gap_bytes"] or 0 for line in self._lines())
+
+    def _lines(self) -> list[Line]:
         made: list[Line] = self.kept("lines", self.base.connections.rows)
         return made
 

@@ -205,6 +205,11 @@ class Groups:
         self._members = found
         return found
 
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more groups than are counted one by one."""
+        return self._groups.others is not None
+
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """One line per group, the one with the most rebalances first."""
         presences = self._by_group()

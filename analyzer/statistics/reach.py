@@ -43,6 +43,8 @@ FETCH: Final = 1
 MOST_WITNESSES: Final = 4
 """Partitions of an exchange that are looked at."""
 MAX_TOLD: Final = 50_000
+MAX_RESOLVED: Final = 10_000
+"""Host names: each may stand for 64 addresses."""
 
 Sums: TypeAlias = dict[tuple[str, int], tuple[Contact, Attempts]]
 """(host, port) -> what all clients did there."""
@@ -61,7 +63,7 @@ class Reach:
         """By client id, client host, host and port."""
         self._attempts: Keyed[Attempts] = Keyed(Attempts, limit)
         """By client host, host and port."""
-        self._names: Keyed[Resolution] = Keyed(Resolution, limit)
+        self._names: Keyed[Resolution] = Keyed(Resolution, min(limit, MAX_RESOLVED))
         self._served: Keyed[Served] = Keyed(Served, limit)
         """By host and port."""
 

@@ -38,6 +38,11 @@ class ByKey(Generic[M]):
         self.limit = limit
         self.values: Keyed[M] = Keyed(self.MEASURES, limit, self.UNRANKED)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more keys than are counted one by one."""
+        return self.values.others is not None
+
     def merge(self, other: Self) -> None:
         """Count what the other one has counted."""
         self.values.merge(other.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,14 @@ from click.testing import CliRunner
 from analyzer import pending, records
 from analyzer.export import full
 from analyzer.fetch_sessions import LISTED
+from analyzer.findings import findings
 from analyzer.offline import open_capture
 from analyzer.records import fields_of, shareable
 from analyzer.render_records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
+from analyzer.statistics.cluster import Cluster
+from analyzer.statistics.connections import Connections
+from analyzer.statistics.reach import MAX_RESOLVED
+from captures.model import Resolved
 from dissectors.jsonform import loads
 from dissectors.record_redaction import redacted_records
 from dissectors.record_writer import encode_batch, varint
@@ -23,6 +29,7 @@ from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
 from tests.explosion.many import sessions, tokens
 from tests.explosion.measuring import MEMORY_MB, measured
+from tests.explosion.packets import hellos, write_packets
 from tests.explosion.records import bomb, scram_records
 from tests.explosion.turns import batch_of, fetch, produce, record, write_capture
 from tui.cli import main
@@ -231,3 +238,25 @@ def test_tokens_that_wait_are_limited(tmp_path: Path) -> None:
     reasons = [each.reason for each in told if each.api == "SaslToken"]
     assert len(reasons) == count
     assert sum("many more requests" in each for each in reasons) == 5
+
+
+def test_connections_that_are_counted_together_are_no_connection_to_tell_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Their line has no number: the rule about failed handshakes ended with a TypeError.
+    monkeypatch.setitem(findings.STATISTICS, "connections", partial(Connections, 5))
+    path = tmp_path / "a.pcapng"
+    write_packets(path, hellos(8))
+    result = CliRunner().invoke(main, ["check", str(path), "--json"])
+    assert result.exit_code == 1, result.output
+    told = [json.loads(line) for line in result.output.splitlines() if line.startswith("{")]
+    assert sum(each["name"] == "tls-failed" for each in told) == 5
+    assert "there are more than 5 connections" in result.output
+
+
+def test_names_of_hosts_are_limited_as_each_stands_for_many() -> None:
+    # 80,000 DNS answers of 60 addresses took 450 MB, with addresses of IPv6 more.
+    cluster = Cluster()
+    for number in range(MAX_RESOLVED + 50):
+        cluster.named(Resolved(f"h{number}", ("10.0.0.1",), "dns"))
+    assert json.dumps(cluster.dump()).count('"10.0.0.1"') == MAX_RESOLVED + 1  # the others
