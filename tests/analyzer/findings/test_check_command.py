@@ -22,6 +22,7 @@ CAPTURES = Path(__file__).parents[1] / "captures"
 LARGE = str(CAPTURES / "too-large.pcap")
 RACKS = str(CAPTURES / "far-racks.pcap")
 HEALTHY = str(CAPTURES / "healthy.pcap")
+OLD = str(SAMPLES / "java-old.pcap")
 COMMITS = str(CAPTURES / "odd-commits.pcap")
 
 
@@ -68,6 +69,43 @@ def test_severities_are_sorted_by_how_bad_they_are() -> None:
 )
 def test_exit_codes(args: tuple[str, ...], code: int) -> None:
     assert run("check", *args).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("args", "severity", "release", "code"),
+    [
+        ((), "note", "4.0.0", 0),
+        (("--for", "3.9"), None, "", 0),
+        (("--for", "4.0"), "warning", "4.0", 1),
+        (("--for", "4.1.0"), "warning", "4.1.0", 1),
+        (("--for", "4.0", "--fail-on", "error"), "warning", "4.0", 0),
+        (("--fail-on", "note"), "note", "4.0.0", 1),
+    ],
+)
+def test_clients_that_a_release_breaks(
+    args: tuple[str, ...], severity: str | None, release: str, code: int
+) -> None:
+    """It is a note that they will break some day, and a warning for the release in question."""
+    done = run("check", OLD, "--rule", "breaks-on-upgrade", "--json", *args)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["severity"] for each in found} == ({severity} if severity else set())
+    for each in found:
+        assert f"release={release}" in each["entities"]
+        assert f" will not work with Kafka {release}: Fetch v3: " in each["text"]
+        assert "version in {3}" in each["filter"]
+    assert len(found) == (3 if severity else 0)
+    assert done.exit_code == code
+
+
+def test_clients_that_a_release_serves() -> None:
+    done = run("check", HEALTHY, "--for", "4.1")
+    assert (done.exit_code, done.stdout) == (0, "")
+
+
+def test_a_release_that_is_none() -> None:
+    done = run("check", OLD, "--for", "four")
+    assert done.exit_code == 2
+    assert '"four" is no Kafka release' in done.stderr
 
 
 def test_damage_is_said_by_the_exit_code(tmp_path: Path) -> None:
