@@ -142,8 +142,12 @@ LIMITS: Final[dict[str, Limit]] = {
     "idle.same": Limit(SECOND // 2, "ns", "brokers look for idle connections now and then"),
     "idle.same-share": Limit(2, "percent", "of the rest: long ones are measured less exactly"),
     "idle.default": Limit(10 * SECOND, "ns", "around connections.max.idle.ms, which is 10 minutes"),
-    "idle.count": Limit(2, "count", "a single one may have had another reason"),
-    "idle.apart": Limit(SECOND, "ns", "closed at once: the broker stopped"),
+    "idle.apart": Limit(
+        SECOND,
+        "ns",
+        "between the first and the last: those closed together were of a broker that "
+        "stopped, and a single one may have had another reason",
+    ),
     "consumer.silence": Limit(
         60 * SECOND, "ns", "a consumer fetches at least every fetch.max.wait.ms while it is well"
     ),

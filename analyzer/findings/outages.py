@@ -85,7 +85,6 @@ class Outages(Detector):
                 "idle.same",
                 "idle.same-share",
                 "idle.default",
-                "idle.count",
                 "idle.apart",
             ),
         ),
@@ -326,7 +325,7 @@ def _alike(closed: list[Line]) -> list[Line]:
         return best
     times = [_closed(line) for line in best]
     apart = bool(times) and max(times) - min(times) >= limit("idle.apart")
-    return best if len(best) >= limit("idle.count") and apart else []
+    return best if apart else []
 
 
 def _who(line: Line, view: View) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.findings import Finding, Findings
-from analyzer.rows import row_of
-from captures.model import Closed, Opened
-from tests.analyzer.wire import START, Wire, produce, request, response, told
-
-SECOND = 1_000_000_000
+from analyzer.findings import Finding
+from tests.analyzer.findings import sides
+from tests.analyzer.findings.sides import SECOND
+from tests.analyzer.statistics.test_groups import Seconds
+from tests.analyzer.wire import START, Wire, produce, request, response
 
 
-def use(number: int, at: float, *, life: float = 0.02, work: bool = True, more: int = 0) -> Wire:
+def use(
+    number: int, at: Seconds, *, life: Seconds = 0.02, work: bool = True, more: int = 0
+) -> Wire:
     """A connection of a client for one use; times in seconds."""
     wire = Wire(number=number, start_ns=START + int(at * SECOND))
     wire.connection.handshake_ns = 1_000
@@ -26,15 +26,7 @@ def use(number: int, at: float, *, life: float = 0.02, work: bool = True, more: 
 
 
 def found(wires: list[Wire]) -> dict[str, Finding]:
-    findings = Findings(only={"connection-churn", "apiversions-loop"})
-    context = Context()
-    for wire in wires:
-        for exchange in told(wire.events, context):
-            findings.add(row_of(exchange, context.names), exchange)
-        for event in wire.events:
-            if isinstance(event, Opened | Closed):
-                findings.saw(event)
-    return {each.name: each for each in findings.told()}
+    return sides.found(wires, "connection-churn", "apiversions-loop")
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.statistics.test_groups import Members
+from tests.analyzer.statistics.test_groups import Members, Seconds
 
 
-def restless(turns: int, every: float = 5) -> Members:
+def restless(turns: int, every: Seconds = 5) -> Members:
     """One of two members leaves and comes back under a new id, again and again."""
-    group = Members()
+    group, tenth = Members(), Fraction(1, 10)
     group.join("a#0", 0, 1, ("a#0", "b"))
-    group.join("b", 0.1, 1)
+    group.join("b", tenth, 1)
     for turn in range(1, turns + 1):
         at = turn * every
         group.leave(f"a#{turn - 1}", at)
-        group.join("b", at + 0.3, 2 * turn, ("b",))
+        group.join("b", at + 3 * tenth, 2 * turn, ("b",))
         group.join(f"a#{turn}", at + 1, 2 * turn + 1, asked_id="")
-        group.join("b", at + 1.1, 2 * turn + 1, ("b", f"a#{turn}"))
+        group.join("b", at + 1 + tenth, 2 * turn + 1, ("b", f"a#{turn}"))
     return group
 
 

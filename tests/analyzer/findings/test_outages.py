@@ -5,39 +5,23 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.findings import Finding, Findings
-from analyzer.rows import row_of
+from analyzer.findings import Finding
 from analyzer.statistics.group_story import Story
 from analyzer.statistics.groups import Groups
-from captures.model import Closed, Opened, StreamEvent
-from tests.analyzer.wire import START, Wire, beat, heartbeat, told
-
-SECOND = 1_000_000_000
+from tests.analyzer.findings import sides
+from tests.analyzer.findings.sides import SECOND
+from tests.analyzer.statistics.test_groups import Seconds
+from tests.analyzer.wire import START, Wire, beat, heartbeat
 
 
 def found(*wires: Wire) -> dict[str, Finding]:
     """Rule -> finding, for the rules of this module."""
-    events: list[StreamEvent] = sorted(
-        (event for wire in wires for event in wire.events), key=_time
-    )
-    findings = Findings(only={"broker-down", "silent-drop", "idle-close"})
-    for event in events:
-        if isinstance(event, Opened | Closed):
-            findings.saw(event)
-    context = Context()
-    for exchange in told(events, context):
-        findings.add(row_of(exchange, context.names), exchange)
-    return {each.name: each for each in findings.told()}
+    return sides.found(wires, "broker-down", "silent-drop", "idle-close")
 
 
-def _time(event: StreamEvent) -> int:
-    if isinstance(event, Opened):
-        return event.connection.first_ns
-    return event.pieces[0].time_ns if not isinstance(event, Closed) else event.time_ns  # type: ignore[union-attr]
-
-
-def working(number: int, begin: float, end: float, side: str = "broker", rest: float = 0) -> Wire:
+def working(
+    number: int, begin: Seconds, end: Seconds, side: str = "broker", rest: Seconds = 0
+) -> Wire:
     """A connection with one exchange, ended by a side; times in seconds. `rest`: between the
     response and the end."""
     wire = Wire(number=number, start_ns=START + int(begin * SECOND))
@@ -49,7 +33,7 @@ def working(number: int, begin: float, end: float, side: str = "broker", rest: f
     return wire.close(side)
 
 
-def failed(number: int, at: float, *, silent: bool = False) -> Wire:
+def failed(number: int, at: Seconds, *, silent: bool = False) -> Wire:
     """A connect that was refused, or not answered."""
     wire = Wire(number=number, start_ns=START + int(at * SECOND))
     wire.connection.last_ns = wire.time_ns
@@ -110,7 +94,7 @@ def test_clients_may_close_what_is_idle() -> None:
     assert not found(working(0, 0, 9, "client", 6), working(1, 20, 29, "client", 6))
 
 
-def dead(rest: float = 7, again: int = 3, span: float = 5) -> Wire:
+def dead(rest: Seconds = 7, again: int = 3, span: Seconds = 5) -> Wire:
     """A connection that worked, rested, and then sent a request in vain."""
     wire = Wire(number=0)
     wire.connection.handshake_ns = 1_000

@@ -3,6 +3,7 @@ limit."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from analyzer.findings import Finding
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, capture_of, judged
 from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.statistics.test_groups import Members
+from tests.analyzer.statistics.test_groups import Members, Seconds
 from tests.analyzer.wire import request, response
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -24,7 +25,7 @@ class Readers(Members):
         return found(self.wires.values())
 
     def fetch(
-        self, name: str, at: float, offset: int, count: int = 10, version: int = 11, **more: Any
+        self, name: str, at: Seconds, offset: int, count: int = 10, version: int = 11, **more: Any
     ) -> None:
         attributes = more.pop("attributes", 0)
         part = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1000}
@@ -37,28 +38,30 @@ class Readers(Members):
         answer = {"error_code": 0, "responses": [{"topic": "orders", "partitions": [data]}]}
         self.plain(name, at, "Fetch", version, asked, answer)
 
-    def start(self, name: str, at: float, offset: int) -> None:
+    def start(self, name: str, at: Seconds, offset: int) -> None:
         data = {"partition_index": 0, "committed_offset": offset, "error_code": 0}
         data |= {"committed_leader_epoch": -1, "metadata": ""}
         asked = {"topics": [{"name": "orders", "partition_indexes": [0]}]}
         answer = {"topics": [{"name": "orders", "partitions": [data]}], "error_code": 0}
         self.ask(name, at, "OffsetFetch", 5, asked, answer, 0.01)
 
-    def list_end(self, name: str, at: float, offset: int, stamp: int = -1) -> None:
+    def list_end(self, name: str, at: Seconds, offset: int, stamp: int = -1) -> None:
         part = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": stamp}
         data = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": offset}
         asked = {"replica_id": -1, "topics": [{"name": "orders", "partitions": [part]}]}
         answer = {"topics": [{"name": "orders", "partitions": [data | {"leader_epoch": 0}]}]}
         self.plain(name, at, "ListOffsets", 5, asked, answer)
 
-    def commit(self, name: str, at: float, offset: int, error: int = 0) -> None:
+    def commit(self, name: str, at: Seconds, offset: int, error: int = 0) -> None:
         part = {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1}
         topics = [{"name": "orders", "partitions": [part | {"committed_metadata": None}]}]
         asked = {"member_id": name, "generation_id": 1, "topics": topics}
         done = [{"name": "orders", "partitions": [{"partition_index": 0, "error_code": error}]}]
         self.ask(name, at, "OffsetCommit", 7, asked, {"topics": done}, 0.01)
 
-    def plain(self, name: str, at: float, api: str, version: int, asked: Any, answer: Any) -> None:
+    def plain(
+        self, name: str, at: Seconds, api: str, version: int, asked: Any, answer: Any
+    ) -> None:
         """Of an API without a group."""
         self.ids += 1
         self.beat(name, at, 1)  # makes the wire, and sets its time
@@ -68,7 +71,7 @@ class Readers(Members):
         wire.broker(response(api, version, self.ids, **answer))
 
 
-def failing(times: int, *, commits: bool, stays: float = 0.1) -> Readers:
+def failing(times: int, *, commits: bool, stays: Seconds = 0.1) -> Readers:
     """An application that fails on what it is given and starts again."""
     group = Readers()
     for life in range(times):
@@ -78,7 +81,7 @@ def failing(times: int, *, commits: bool, stays: float = 0.1) -> Readers:
         group.fetch(name, at + 2, 5 if commits else 0)
         if commits and life == 0:
             group.commit(name, at + 2.05, 5)
-        group.leave(name, at + 2.05 + stays)
+        group.leave(name, at + Fraction(41, 20) + stays)
     return group
 
 
@@ -214,7 +217,7 @@ def test_a_first_start_that_resets_is_no_finding() -> None:
     assert not {"offset-out-of-range", "retention-overtook"} & told.keys()
 
 
-def zstd(version: int, *, beats: float, further: bool) -> dict[str, Finding]:
+def zstd(version: int, *, beats: Seconds, further: bool) -> dict[str, Finding]:
     """Bytes that only say that they are zstd: nobody looks inside."""
     group = Readers()
     group.join("a", 0, 1, ("a",))
@@ -237,7 +240,7 @@ def zstd(version: int, *, beats: float, further: bool) -> dict[str, Finding]:
     ],
 )
 def test_zstd_for_clients_that_do_not_know_it(
-    version: int, beats: float, further: bool, severity: str | None
+    version: int, beats: Seconds, further: bool, severity: str | None
 ) -> None:
     told = zstd(version, beats=beats, further=further)
     assert (told["batch-codec"].severity if "batch-codec" in told else None) == severity

@@ -10,7 +10,7 @@ import pytest
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_handmade import SECOND, found
 from tests.analyzer.statistics.test_cluster import metadata
-from tests.analyzer.statistics.test_groups import Members
+from tests.analyzer.statistics.test_groups import Members, Seconds
 from tests.analyzer.wire import START, Wire, request, response
 
 NODE = (1, "10.0.1.2", 9092)
@@ -135,7 +135,7 @@ def test_a_client_that_does_not_refresh_its_metadata() -> None:
 # --- open transactions ----------------------------------------------------------------------------
 
 
-def at_stable(*ends: tuple[float, int, int]) -> list[Wire]:
+def at_stable(*ends: tuple[Seconds, int, int]) -> list[Wire]:
     """A reader that gets nothing at the last stable offset: (second, stable, high) of each."""
     wire, other = Wire(), Wire(number=1)
     for number, (second, stable, high) in enumerate(ends, 1):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,8 @@ from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 
 SECOND = 1000 * MS
+Seconds: TypeAlias = float | Fraction
+"""Fractions are exact to the nanosecond."""
 GIVEN: dict[str, Any] = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
 NONE: dict[str, Any] = {"topic_partitions": []}
 
@@ -34,23 +37,30 @@ class Members:
         self.ids = 0
 
     def ask(
-        self, name: str, at: float, api: str, version: int, asked: Any, answer: Any, takes: float
+        self,
+        name: str,
+        at: Seconds,
+        api: str,
+        version: int,
+        asked: Any,
+        answer: Any,
+        takes: Seconds,
     ) -> None:
         wire = self.wires.setdefault(name, Wire(number=len(self.wires)))
         self.ids += 1
         wire.time_ns = START + int(at * SECOND) - MS
         client = name.partition("#")[0]
         wire.client(request(api, version, self.ids, client, group_id="g", **asked))
-        wire.time_ns = START + int((at + takes) * SECOND) - MS
+        wire.time_ns = START + int(at * SECOND) + int(takes * SECOND) - MS
         wire.broker(response(api, version, self.ids, **answer))
 
     def join(
-        self, name: str, at: float, generation: int, members: tuple[str, ...] = (), **more: Any
+        self, name: str, at: Seconds, generation: int, members: tuple[str, ...] = (), **more: Any
     ) -> None:
         takes = more.pop("takes", 0.1)
         topics = more.pop("topics", ("orders",))
         leader = members[0] if members else "other"
-        asked = {
+        asked: dict[str, Any] = {
             "session_timeout_ms": 10_000,
             "rebalance_timeout_ms": 60_000,
             "member_id": more.pop("asked_id", name),
@@ -61,25 +71,30 @@ class Members:
         answer = {
             "error_code": 0,
             "generation_id": generation,
-            "protocol_name": "range",
+            "protocol_name": asked["protocols"][0]["name"],
             "leader": leader,
             "member_id": name,
             "members": [
-                {"member_id": each, "group_instance_id": None, "metadata": b""} for each in members
+                {
+                    "member_id": each,
+                    "group_instance_id": None,
+                    "metadata": asked["protocols"][0]["metadata"],
+                }
+                for each in members
             ],
         }
         self.ask(name, at, "JoinGroup", 8, asked, answer, takes)
 
-    def beat(self, name: str, at: float, generation: int, error: int = 0) -> None:
+    def beat(self, name: str, at: Seconds, generation: int, error: int = 0) -> None:
         asked = {"generation_id": generation, "member_id": name}
         self.ask(name, at, "Heartbeat", 4, asked, {"error_code": error}, 0.01)
 
-    def leave(self, name: str, at: float, reason: str = "") -> None:
+    def leave(self, name: str, at: Seconds, reason: str = "") -> None:
         asked = {"members": [{"member_id": name, "group_instance_id": None, "reason": reason}]}
         answer = {"error_code": 0, "members": []}
         self.ask(name, at, "LeaveGroup", 5, asked, answer, 0.01)
 
-    def epoch(self, name: str, at: float, before: int, after: int, **more: Any) -> None:
+    def epoch(self, name: str, at: Seconds, before: int, after: int, **more: Any) -> None:
         given = more.pop("given", None)
         asked = {"member_id": name, "member_epoch": before, **more}
         answer = {

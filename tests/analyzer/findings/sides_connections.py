@@ -1,0 +1,144 @@
+"""Both sides of the limits of connections: many, short, lossy, dead and idle ones, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, severity
+from tests.analyzer.findings.test_churn import use
+from tests.analyzer.findings.test_handmade import asking
+from tests.analyzer.findings.test_outages import dead, failed, working
+from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.wire import MS, Wire, request, response
+
+CHURN = "connection-churn"
+LOOP = "apiversions-loop"
+
+
+def uses(
+    rule: str,
+    count: int,
+    span_ns: int,
+    *,
+    life_ns: int = 20 * MS,
+    requests: int = 2,
+    asking_only: int = 0,
+) -> bool:
+    """Connections of a client within a span, each with so many requests; the first ones ask for
+    nothing but ApiVersions."""
+    wires = []
+    for number in range(count):
+        begin, life = seconds(span_ns * number // (count - 1)), seconds(life_ns)
+        asks = number < asking_only
+        more = 0 if asks else requests - 2
+        wires.append(use(number, begin, life=life, work=not asks, more=more))
+    return rule in found(wires, CHURN, LOOP)
+
+
+def churn(count: int, span_ns: int = 10 * SECOND, life_ns: int = 20 * MS) -> bool:
+    return uses(CHURN, count, span_ns, life_ns=life_ns)
+
+
+def loop(count: int, span_ns: int = 10 * SECOND, life_ns: int = 20 * MS) -> bool:
+    return uses(LOOP, count, span_ns, life_ns=life_ns, asking_only=count)
+
+
+def lossy(lost: int, segments: int) -> bool:
+    wire = asking((1, "10.0.1.2", 9092))
+    wire.connection.retransmissions = [lost, 0]
+    wire.connection.bytes = [segments * 1448, 0]
+    return "network-loss" in found([wire], "network-loss")
+
+
+# --- brokers that go, connections that die ------------------------------------------------------
+
+
+def down(gap_ns: int) -> bool:
+    """Whether a connection that ended so long before the first refusal belongs to it."""
+    wires = [working(0, 0, 2), failed(1, 2 + seconds(gap_ns)), failed(2, 60)]
+    return "at once" in found(wires, "broker-down")["broker-down"].text
+
+
+def back(after_ns: int) -> bool:
+    begin = 2 + seconds(after_ns)
+    wires = [working(0, 0, 2), failed(1, 3), failed(2, 4), working(3, begin, begin + 9)]
+    return severity(wires, "broker-down") == "warning"
+
+
+def died(rest_ns: int = 7 * SECOND, again: int = 3, span_ns: int = 5 * SECOND) -> bool:
+    wire = dead(seconds(rest_ns - MS), again, seconds(span_ns))
+    return "silent-drop" in found([wire], "silent-drop")
+
+
+def idle(rests_ns: Sequence[int], apart_ns: int = 700 * SECOND) -> bool:
+    """Connections that the broker closed after a rest, at times so far apart."""
+    begins = [seconds(number * apart_ns) for number in range(len(rests_ns))]
+    wires = [
+        working(number, begin, begin + 700, rest=seconds(rest_ns))
+        for number, (begin, rest_ns) in enumerate(zip(begins, rests_ns, strict=True))
+    ]
+    return "idle-close" in found(wires, "idle-close")
+
+
+# --- addresses ----------------------------------------------------------------------------------
+
+
+def looks(count: int, every_ns: int) -> bool:
+    """A client that is told a name, and asks again."""
+    wire = Wire()
+    for number in range(count):
+        asked = [{"topic_id": bytes(16), "name": "t"}]
+        at(wire, every_ns * number).client(request("Metadata", 12, number, topics=asked))
+        wire.broker(response("Metadata", 12, number, **metadata((1, "kafka-1", 9192))))
+    return "address-unresolved" in found([wire], "address-unresolved")
+
+
+REST = 6 * SECOND
+
+SIDES = {
+    (CHURN, "connections.short"): Side(churn, 19, 20),
+    (CHURN, "connections.rate"): Side(lambda n: churn(26, n), 50 * SECOND + 1, 50 * SECOND),
+    (CHURN, "connections.life"): Side(
+        lambda n: churn(40, 40 * SECOND, n), 10 * SECOND + 1, 10 * SECOND
+    ),
+    (CHURN, "connections.asking"): Side(
+        lambda n: uses(CHURN, 100, 10 * SECOND, asking_only=n), 90, 89
+    ),
+    (CHURN, "connections.span"): Side(
+        lambda n: uses(CHURN, 40, n, requests=9), 30 * SECOND - 1, 30 * SECOND
+    ),
+    (CHURN, "connections.burst"): Side(lambda n: uses(CHURN, n, 10 * SECOND, requests=9), 99, 100),
+    (CHURN, "connections.use"): Side(lambda n: churn(30, 10 * SECOND, n), SECOND + 1, SECOND),
+    (CHURN, "connections.while"): Side(lambda n: churn(30, n), 5 * SECOND - 1, 5 * SECOND),
+    (CHURN, "connections.few"): Side(lambda n: uses(CHURN, 30, 10 * SECOND, requests=n), 5, 4),
+    (LOOP, "connections.short"): Side(loop, 19, 20),
+    (LOOP, "connections.rate"): Side(lambda n: loop(26, n), 50 * SECOND + 1, 50 * SECOND),
+    (LOOP, "connections.life"): Side(
+        lambda n: loop(40, 40 * SECOND, n), 10 * SECOND + 1, 10 * SECOND
+    ),
+    (LOOP, "connections.asking"): Side(
+        lambda n: uses(LOOP, 100, 10 * SECOND, asking_only=n), 89, 90
+    ),
+    ("network-loss", "network.retransmissions"): Side(lambda n: lossy(20 * n, 2_000), 1, 2),
+    ("network-loss", "network.retransmissions-count"): Side(lambda n: lossy(n, 100), 19, 20),
+    ("broker-down", "outage.before"): Side(down, 10 * SECOND + 1, 10 * SECOND),
+    ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),
+    ("silent-drop", "drop.rest"): Side(lambda n: died(rest_ns=n), 2 * SECOND - 1, 2 * SECOND),
+    ("silent-drop", "drop.retransmissions"): Side(lambda n: died(again=n), 2, 3),
+    ("silent-drop", "drop.span"): Side(lambda n: died(span_ns=n), 2 * SECOND - 1, 2 * SECOND),
+    ("idle-close", "idle.rest"): Side(lambda n: idle([n, n]), 2 * SECOND - 1, 2 * SECOND),
+    ("idle-close", "idle.same"): Side(
+        lambda n: idle([REST, REST + n]), SECOND // 2 + 1, SECOND // 2
+    ),
+    ("idle-close", "idle.same-share"): Side(
+        lambda n: idle([100 * SECOND, (100 + n) * SECOND]), 3, 2
+    ),
+    ("idle-close", "idle.default"): Side(
+        lambda n: idle([600 * SECOND - n]), 10 * SECOND + 1, 10 * SECOND
+    ),
+    ("idle-close", "idle.apart"): Side(lambda n: idle([REST, REST], n), SECOND - 1, SECOND),
+    ("address-unresolved", "addresses.looks"): Side(lambda n: looks(n, SECOND), 2, 3),
+    ("address-unresolved", "addresses.pace"): Side(
+        lambda n: looks(3, n), 60 * SECOND + 1, 60 * SECOND
+    ),
+}

@@ -1,0 +1,171 @@
+"""Both sides of the limits of what clients send, read and commit: rates, sizes, shares, quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tests.analyzer.batches import batch
+from tests.analyzer.findings.sides import SECOND, Side, at, found, severity, wire_of
+from tests.analyzer.findings.test_lifetimes import produced
+from tests.analyzer.wire import MS, START, Wire, produce, request, response
+
+MS = 1_000_000
+
+
+def clock(ahead_ns: int) -> bool:
+    """Another client's clock is right."""
+    wires = [wire_of(0), wire_of(1)]
+    for wire, ahead in zip(wires, (0, ahead_ns), strict=True):
+        sent_ns = START + 1_000 * SECOND - ahead
+        records = batch([(None, b"v")], time_ms=(START + 1_000 * SECOND) // MS)
+        data = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
+        named = f"app-{wire.connection.number}"
+        at(wire, sent_ns - START).client(request("Produce", 7, 1, named, topic_data=data))
+        wire.broker(response("Produce", 7, 1, responses=[]))
+    return "clock-skew" in found(wires, "clock-skew")
+
+
+def gone(refused: int, span_ns: int) -> bool:
+    """A topic that was there, and is refused then."""
+    wire = Wire()
+    produced(wire, 1, 0)
+    for number in range(refused):
+        at(wire, SECOND + span_ns * number // max(1, refused - 1))
+        produced(wire, number + 2, 3)
+    return "topic-deleted" in found([wire], "topic-deleted")
+
+
+# --- producers ----------------------------------------------------------------------------------
+
+
+def singles(gaps_ns: Iterable[int]) -> bool:
+    """Batches of one record, each so long after the response to the one before."""
+    wire = Wire()
+    records = batch([(None, b"v")])
+    for number, gap in enumerate(gaps_ns, 1):
+        wire.time_ns += gap - MS
+        wire.client(produce(number, records=records)).broker(response("Produce", 7, number))
+    return "tiny-batches" in found([wire], "tiny-batches")
+
+
+def bursts(count: int) -> bool:
+    """So many requests in each of eleven seconds."""
+    pause = SECOND - 2 * MS * count + MS
+    return singles([MS if number % count else pause for number in range(11 * count)])
+
+
+def waiting(percent: int) -> bool:
+    """The first request waits for none."""
+    turn = [5 * MS] * (100 - percent) + [MS] * percent
+    return singles([*turn, *turn])
+
+
+def sized(count: int) -> bool:
+    """A batch of so many bytes."""
+    records = batch([(None, b"v" * 800_000)])
+    records = batch([(None, b"v" * (800_000 + count - len(records)))])
+    assert len(records) == count
+    wire = Wire().client(produce(1, records=records)).broker(response("Produce", 7, 1))
+    return "large-batches" in found([wire], "large-batches")
+
+
+def huge(count: int) -> bool:
+    """A request of so many bytes, of which the capture has the first."""
+    data = produce(1)
+    head = (count - 4).to_bytes(4, "big") + data[4:]
+    wire = Wire().client(head).gap("client", count - len(head)).close("broker")
+    return "request-too-large" in found([wire], "request-too-large")
+
+
+def spread(records: Sequence[int]) -> bool:
+    """So many records in each partition."""
+    wire = Wire()
+    data = [
+        {"index": index, "records": batch([(None, b"v")] * count)}
+        for index, count in enumerate(records)
+    ]
+    topics = [{"name": "t", "partition_data": data}]
+    wire.client(request("Produce", 7, 1, acks=-1, topic_data=topics))
+    wire.broker(response("Produce", 7, 1, responses=[]))
+    return "hot-partition" in found([wire], "hot-partition")
+
+
+def share(hundredths: int) -> bool:
+    """One of ten partitions has so much of an even share."""
+    rest, more = divmod(10_000 - 10 * hundredths, 9)
+    return spread([10 * hundredths, *(rest + (number < more) for number in range(9))])
+
+
+# --- readers ------------------------------------------------------------------------------------
+
+
+def fetches(
+    count: int, span_ns: int, *, records: int = 0, wait_ms: int = 0, rule: str = "eager-fetches"
+) -> str | None:
+    """The advice; None where nothing is told. The first fetches bring a record each."""
+    wire = Wire()
+    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    data: dict[str, Any] = {"partition_index": 0, "error_code": 0, "high_watermark": 10}
+    data |= {"last_stable_offset": 10, "log_start_offset": 0, "aborted_transactions": None}
+    data |= {"preferred_read_replica": -1}
+    topics = [{"topic": "t", "partitions": [part]}]
+    for number in range(count):
+        at(wire, span_ns * number // (count - 1))
+        asked = {"max_wait_ms": wait_ms, "min_bytes": 1, "topics": topics}
+        wire.client(request("Fetch", 11, number, **asked))
+        wire.time_ns += 10_000 - MS
+        blob = batch([(None, b"v")]) if number < records else None
+        answer = [{"topic": "t", "partitions": [data | {"records": blob}]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+    finding = found([wire], rule).get(rule)
+    return finding.advice if finding is not None else None
+
+
+def commits(count: int, span_ns: int) -> bool:
+    wire = Wire()
+    for number in range(count):
+        at(wire, span_ns * number // (count - 1))
+        wire.client(request("OffsetCommit", 7, number, group_id="g", topics=[]))
+        wire.broker(response("OffsetCommit", 7, number, topics=[]))
+    return "commit-storm" in found([wire], "commit-storm")
+
+
+def throttled(count: int, of: int, each_ms: int) -> bool:
+    wire = Wire()
+    for number in range(of):
+        told_ms = each_ms if number < count else 0
+        wire.client(produce(number))
+        wire.broker(response("Produce", 7, number, responses=[], throttle_time_ms=told_ms))
+    return severity([wire], "throttled") == "warning"
+
+
+SIDES = {
+    ("clock-skew", "clock.ahead"): Side(clock, 600 * SECOND - 1, 600 * SECOND),
+    ("topic-deleted", "deleted.count"): Side(lambda n: gone(n, 9 * SECOND), 2, 3),
+    ("topic-deleted", "deleted.span"): Side(lambda n: gone(3, n), 2 * SECOND - 1, 2 * SECOND),
+    ("tiny-batches", "batches.least"): Side(lambda n: singles([MS] * n), 199, 200),
+    ("tiny-batches", "batches.busy"): Side(bursts, 19, 20),
+    ("tiny-batches", "batches.right-after"): Side(lambda n: singles([n] * 300), 4 * MS + 1, 4 * MS),
+    ("tiny-batches", "batches.waiting"): Side(waiting, 59, 60),
+    ("large-batches", "large.batch"): Side(sized, 899_999, 900_000),
+    ("request-too-large", "large.frame"): Side(huge, 100 * 1024 * 1024, 100 * 1024 * 1024 + 1),
+    ("hot-partition", "skew.records"): Side(lambda n: spread([n - 2, 1, 1]), 999, 1_000),
+    ("hot-partition", "skew.times"): Side(share, 299, 300),
+    ("hot-partition", "skew.partitions"): Side(lambda n: spread([9_000] + [1] * (n - 1)), 2, 3),
+    ("eager-fetches", "fetches.least"): Side(lambda n: fetches(n, SECOND) is not None, 299, 300),
+    ("eager-fetches", "fetches.rate"): Side(
+        lambda n: fetches(400, n) is not None, 8 * SECOND + 1, 8 * SECOND
+    ),
+    ("eager-fetches", "fetches.empty"): Side(
+        lambda n: fetches(400, SECOND, records=4 * n) is not None, 10, 9
+    ),
+    ("eager-fetches", "fetches.waits"): Side(
+        lambda n: "does ask to wait" in (fetches(300, SECOND, wait_ms=n) or ""), 99, 100
+    ),
+    ("commit-storm", "commits.least"): Side(lambda n: commits(n, SECOND), 99, 100),
+    ("commit-storm", "commits.rate"): Side(lambda n: commits(200, n), 20 * SECOND + 1, 20 * SECOND),
+    ("throttled", "throttle.share"): Side(lambda n: throttled(n, 100, 500), 4, 5),
+    ("throttled", "throttle.time"): Side(lambda n: throttled(1, 1, n), 999, 1_000),
+}

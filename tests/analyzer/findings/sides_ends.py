@@ -1,0 +1,103 @@
+"""Both sides of the limits of open transactions, reset positions, and outcomes of clients."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from analyzer.context import Context
+from analyzer.findings import Findings
+from analyzer.findings.outcomes import Outcome, outcomes
+from analyzer.identity import Identity
+from analyzer.rows import row_of
+from captures.model import Closed, Opened
+from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, seconds, time_of, wire_of
+from tests.analyzer.findings.test_readers import Readers
+from tests.analyzer.findings.test_recovered import at_stable
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response, told
+
+
+def open_for(age_ns: int) -> bool:
+    """A transaction whose timeout nobody saw, so long before the end of the capture."""
+    wire, other = wire_of(0), wire_of(1)
+    who = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}
+    old = {f"v3_and_below_{name}": value for name, value in who.items()}
+    topics = [{"name": "t", "partitions": [0]}]
+    at(wire, SECOND)
+    wire.client(request("AddPartitionsToTxn", 3, 1, **old, v3_and_below_topics=topics))
+    wire.broker(response("AddPartitionsToTxn", 3, 1))
+    ask(other, 1, SECOND, SECOND + age_ns)
+    return "transaction-hangs" in found([wire, other], "transaction-hangs")
+
+
+def held_back(length_ns: int) -> list[Wire]:
+    """A reader that waits for so long at the last stable offset."""
+    return at_stable((0, 10, 20), (4, 20, 30), (4 + seconds(length_ns), 20, 50))
+
+
+def stops(rule: str, length_ns: int) -> bool:
+    """A reader whose offset is refused, so long before the end of the capture."""
+    group = Readers()
+    group.join("a", 0, 1, ("a",))
+    group.start("a", 1, 30)
+    if rule == "retention-overtook":
+        group.fetch("a", 2, 30, 10)
+    refused = {"error_code": 1, "high_watermark": -1, "log_start_offset": -1}
+    group.list_end("b", Fraction(5, 2), 60, stamp=-2)
+    group.fetch("a", 3, 40, 0, **refused)
+    # Heartbeats of a hundredth of a second; the refused request came behind one.
+    group.beat("a", 3 + seconds(MS + length_ns), 1)
+    return "did not read on" in found(group.wires.values(), rule)[rule].text
+
+
+# --- outcomes -----------------------------------------------------------------------------------
+
+
+def outcome_of(wires: list[Wire], client: str = "app") -> Outcome:
+    events = sorted((event for wire in wires for event in wire.events), key=time_of)
+    findings, context = Findings(), Context()
+    for event in events:
+        if isinstance(event, Opened | Closed):
+            findings.saw(event)
+    for exchange in told(events, context):
+        findings.add(row_of(exchange, context.names), exchange)
+    ends: dict[Identity, Outcome] = outcomes(findings, context.names)
+    return next(end for identity, end in ends.items() if identity.client_id == client)
+
+
+def left(after_ns: int) -> bool:
+    """A client that ends so long after an error."""
+    wire = Wire()
+    at(wire, SECOND).client(heartbeat(1)).broker(beat(1, 25))
+    at(wire, SECOND + after_ns).client(heartbeat(2)).broker(beat(2))
+    wire.connection.last_ns = wire.time_ns
+    return "right after UNKNOWN_MEMBER_ID" in outcome_of([wire.close("client")]).reason
+
+
+def vanished(silent_ns: int) -> bool:
+    """A client that is not heard of for so long before the end of the capture."""
+    wire, other = wire_of(0), wire_of(1)
+    at(wire, SECOND).client(heartbeat(1)).broker(beat(1))
+    ask(other, 1, SECOND, SECOND + MS)
+    ask(other, 2, SECOND + silent_ns - MS, SECOND + silent_ns)
+    return outcome_of([wire, other]).word == "gone"
+
+
+SIDES = {
+    ("transaction-hangs", "transaction.open"): Side(open_for, 60 * SECOND - 1, 60 * SECOND),
+    ("transaction-blocks", "consumer.lso"): Side(
+        lambda n: "transaction-blocks" in found(held_back(n), "transaction-blocks"),
+        10 * SECOND - 1,
+        10 * SECOND,
+    ),
+    ("offset-out-of-range", "resets.soon"): Side(
+        lambda n: stops("offset-out-of-range", n), SECOND, SECOND + 1
+    ),
+    ("retention-overtook", "resets.soon"): Side(
+        lambda n: stops("retention-overtook", n), SECOND, SECOND + 1
+    ),
+    ("outcomes", "outcome.after"): Side(left, 2 * SECOND + 1, 2 * SECOND),
+    ("outcomes", "outcome.still"): Side(
+        lambda n: outcome_of(held_back(n)).word == "stuck", 2 * SECOND - 1, 2 * SECOND
+    ),
+    ("outcomes", "outcome.silent"): Side(vanished, 600 * SECOND - 1, 600 * SECOND),
+}

@@ -1,0 +1,175 @@
+"""Both sides of the limits of requests: slow, lost, refused and repeated ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, severity, wire_of
+from tests.analyzer.findings.test_recovered import BUSY, NODE, closing, unknown
+from tests.analyzer.findings.test_recovered import asking as looking_up
+from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response
+
+SLOT = SECOND // 20
+
+
+def slow(count: int, takes_ns: int) -> list[Wire]:
+    wire = Wire()
+    for number in range(1, count + 1):
+        begin = 10 * number * SECOND
+        ask(wire, number, begin, begin + takes_ns)
+    return [wire]
+
+
+def silent_for(length_ns: int) -> bool:
+    """Two requests wait for more than a second; a third one was answered meanwhile."""
+    wires = [wire_of(number) for number in range(3)]
+    begin = 20 * SLOT
+    ask(wires[2], 1, begin + 2 * SLOT, begin + 2 * SLOT + 2 * MS)
+    for wire in wires[:2]:
+        ask(wire, 1, begin, begin + 3 * SLOT + length_ns)
+    return "broker-paused" in found(wires, "broker-paused")
+
+
+def flooded(length_ns: int, late_ns: int) -> bool:
+    """A second request is answered behind the end of a pause."""
+    wires = [wire_of(number) for number in range(2)]
+    for wire, late in zip(wires, (0, late_ns), strict=True):
+        ask(wire, 1, SECOND, SECOND + length_ns + late)
+    return "broker-paused" in found(wires, "broker-paused")
+
+
+def far(trip_ns: int) -> bool:
+    wires = slow(1, MS)
+    wires[0].connection.handshake_ns = trip_ns
+    return "network-far" in found(wires, "network-far")
+
+
+def given_up(age_ns: int) -> bool:
+    wire = Wire()
+    at(wire, SECOND).client(request("Metadata", 8, 1))
+    at(wire, SECOND + age_ns + MS).close("client")
+    return "unanswered" in found([wire], "unanswered")
+
+
+def late(age_ns: int) -> bool:
+    """The client closes half a second after its request, and is answered then."""
+    wire = Wire()
+    at(wire, SECOND).client(request("Metadata", 8, 1))
+    at(wire, SECOND + SECOND // 2).close("client")
+    at(wire, SECOND + age_ns).broker(response("Metadata", 8, 1))
+    return "late-answer" in found([wire], "late-answer")
+
+
+def unanswered_for(age_ns: int) -> bool:
+    wire, other = wire_of(0), wire_of(1)
+    at(wire, SECOND).client(request("Metadata", 8, 1))
+    ask(other, 1, SECOND, SECOND + MS)
+    ask(other, 2, SECOND + age_ns - MS, SECOND + age_ns)
+    return "no-answer-yet" in found([wire, other], "no-answer-yet")
+
+
+def storm(count: int, span_ns: int) -> bool:
+    """Heartbeats that are told to rejoin."""
+    wire = Wire()
+    for number in range(count):
+        at(wire, span_ns * number // (count - 1)).client(heartbeat(number + 1))
+        wire.broker(beat(number + 1, 27))
+    return "error-storm" in found([wire], "error-storm")
+
+
+def busy(span_ns: int) -> bool:
+    """Thirty answers that the transaction before has not ended."""
+    wire = Wire()
+    who = {"transactional_id": "x", "producer_id": 7, "producer_epoch": 0, "committed": True}
+    for number in range(30):
+        at(wire, span_ns * number // 29).client(request("EndTxn", 1, number + 1, **who))
+        wire.broker(response("EndTxn", 1, number + 1, error_code=BUSY))
+    return "error-storm" in found([wire], "error-storm")
+
+
+def stale(repeats: int, refresh_ns: int) -> bool:
+    """A reader that repeats what was refused, and asks for metadata so long after the refusal."""
+    wire = Wire()
+    part = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    part |= {"current_leader_epoch": -1, "log_start_offset": -1}
+    none: dict[str, Any] = {"partition_index": 0, "error_code": 6, "high_watermark": -1}
+    none |= {"last_stable_offset": -1, "log_start_offset": -1, "aborted_transactions": None}
+    none |= {"preferred_read_replica": -1, "records": None}
+    for number in range(repeats + 1):
+        topics = [{"topic": "orders", "partitions": [part]}]
+        at(wire, 10 * number * MS).client(request("Fetch", 11, number, topics=topics))
+        answer = [{"topic": "orders", "partitions": [none]}]
+        wire.broker(response("Fetch", 11, number, error_code=0, responses=answer))
+    first_end_ns = MS
+    at(wire, first_end_ns + refresh_ns).client(request("Metadata", 12, 99))
+    wire.broker(response("Metadata", 12, 99, **metadata(NODE)))
+    return "stale-leader" in found([wire], "stale-leader")
+
+
+def unknown_topic(count: int) -> bool:
+    return "unknown-topic" in found([looking_up(*[unknown()] * count)], "unknown-topic")
+
+
+def spreading(span_ns: int) -> bool:
+    """Another client finds the topic; the last request that does not comes so much later."""
+    wire, other = wire_of(0), wire_of(1)
+    born_ns = 2 * SECOND
+    asked = [{"topic_id": bytes(16), "name": "orders"}]
+    times = [*(SECOND + 10 * MS * number for number in range(5)), born_ns + span_ns]
+    for number, time_ns in enumerate(times):
+        at(wire, time_ns).client(request("Metadata", 12, number, "reader", topics=asked))
+        wire.broker(response("Metadata", 12, number, **unknown()))
+    at(other, born_ns).client(request("Metadata", 12, 1, topics=asked))
+    other.broker(response("Metadata", 12, 1, **metadata(NODE)))
+    return severity([wire, other], "unknown-topic") == "warning"
+
+
+def lookups(count: int, span_ns: int, connections: int = 1) -> bool:
+    wires = [wire_of(number) for number in range(connections)]
+    for number in range(count):
+        begin = span_ns * number // (count - 1)
+        wire = wires[number % connections]
+        at(wire, begin).client(request("Metadata", 8, number, "app"))
+        wire.broker(response("Metadata", 8, number))
+    return "lookup-storm" in found(wires, "lookup-storm")
+
+
+def closed_by_broker(times: int) -> bool:
+    return "sasl-missing" in found(closing(times), "sasl-missing")
+
+
+SIDES = {
+    ("slow-answers", "slow.excess"): Side(
+        lambda n: severity(slow(1, n), "slow-answers") is not None, SECOND - 1, SECOND
+    ),
+    ("slow-answers", "slow.count"): Side(
+        lambda n: severity(slow(n, 2 * SECOND), "slow-answers") == "warning", 2, 3
+    ),
+    ("broker-paused", "slow.excess"): Side(silent_for, SECOND - 1, SECOND),
+    ("broker-paused", "pause.flood"): Side(
+        lambda n: flooded(SECOND + SECOND // 2, n), SECOND // 4 + 1, SECOND // 4
+    ),
+    ("broker-paused", "pause.flood-share"): Side(
+        lambda n: flooded(10 * SECOND, n * SECOND // 10), 11, 10
+    ),
+    ("network-far", "network.far"): Side(far, 20 * MS - 1, 20 * MS),
+    ("unanswered", "lost.age"): Side(given_up, SECOND - 1, SECOND),
+    ("late-answer", "lost.age"): Side(late, SECOND - 1, SECOND),
+    ("no-answer-yet", "open.age"): Side(unanswered_for, 30 * SECOND - 1, 30 * SECOND),
+    ("error-storm", "errors.storm"): Side(lambda n: storm(n, SECOND), 19, 20),
+    ("error-storm", "errors.storm-rate"): Side(
+        lambda n: storm(30, n), 30 * SECOND + 1, 30 * SECOND
+    ),
+    ("error-storm", "errors.storm-busy"): Side(busy, 3 * SECOND + 1, 3 * SECOND),
+    ("stale-leader", "leader.retries"): Side(lambda n: stale(n, 9 * SECOND), 2, 3),
+    ("stale-leader", "leader.refresh"): Side(lambda n: stale(5, n), 2 * SECOND - 1, 2 * SECOND),
+    ("unknown-topic", "unknown-topic.count"): Side(unknown_topic, 4, 5),
+    ("unknown-topic", "unknown-topic.spreading"): Side(spreading, 5 * SECOND - 1, 5 * SECOND),
+    ("lookup-storm", "metadata.count"): Side(lambda n: lookups(n + 3, SECOND), 19, 20),
+    ("lookup-storm", "metadata.rate"): Side(lambda n: lookups(40, n), 40 * SECOND + 1, 40 * SECOND),
+    ("lookup-storm", "metadata.starting"): Side(
+        lambda n: lookups(10 * n + 20, SECOND, connections=10), 2, 3
+    ),
+    ("sasl-missing", "sasl.several"): Side(closed_by_broker, 2, 3),
+}

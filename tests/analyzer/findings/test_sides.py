@@ -1,0 +1,47 @@
+"""Each limit from both sides: just below it nothing is told (or less), just above it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzer.findings import RULES
+from analyzer.findings.limits import LIMITS
+from analyzer.findings.outcomes import THRESHOLDS
+from analyzer.statistics import limits as counted
+from tests.analyzer.findings import (
+    sides_connections,
+    sides_data,
+    sides_ends,
+    sides_groups,
+    sides_requests,
+)
+from tests.analyzer.findings.sides import Side
+
+SIDES: dict[tuple[str, str], Side] = {
+    **sides_requests.SIDES,
+    **sides_data.SIDES,
+    **sides_groups.SIDES,
+    **sides_ends.SIDES,
+    **sides_connections.SIDES,
+}
+"""(rule, limit) -> what decides there."""
+
+
+def test_every_limit_of_every_rule_has_both_sides() -> None:
+    pairs = {(rule.name, name) for rule in RULES.values() for name in rule.limits}
+    assert pairs | {("outcomes", name) for name in THRESHOLDS} == SIDES.keys()
+
+
+@pytest.mark.parametrize("pair", SIDES, ids=" ".join)
+def test_a_limit_decides(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no other value of it would: it is raised and lowered by one."""
+    side = SIDES[pair]
+    _, name = pair
+    assert not side.make(side.calm)
+    assert side.make(side.told)
+    limit = LIMITS[name]
+    for value in (limit.value - 1, limit.value + 1):
+        for table in (LIMITS, counted.LIMITS):
+            if name in table:
+                monkeypatch.setitem(table, name, limit._replace(value=value))
+        assert side.make(side.calm) or not side.make(side.told), f"{name} may be {value}"
