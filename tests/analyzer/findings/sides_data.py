@@ -10,8 +10,6 @@ from tests.analyzer.findings.sides import SECOND, Side, at, found, severity, wir
 from tests.analyzer.findings.test_lifetimes import produced
 from tests.analyzer.wire import MS, START, Wire, produce, request, response
 
-MS = 1_000_000
-
 
 def clock(ahead_ns: int) -> bool:
     """Another client's clock is right."""

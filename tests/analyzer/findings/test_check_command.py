@@ -19,6 +19,7 @@ from analyzer.rows import row_of
 from tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 LARGE = str(CAPTURES / "too-large.pcap")
 RACKS = str(CAPTURES / "far-racks.pcap")
 HEALTHY = str(CAPTURES / "healthy.pcap")
