@@ -145,12 +145,13 @@ class Host:
         some = None if self._some is None else self._some[1]
         return _state(self._all), _state(some), self.store.progress.done
 
-    def causes(self, known: int) -> tuple[int, list[Cause]] | None:
-        """What is found by now, with its version; None when there is nothing but `known`."""
+    def causes(self, known: int, *, final: bool = False) -> tuple[int, list[Cause]] | None:
+        """What is found by now, with its version; None when there is nothing but `known`, or, where
+        `final` is wanted, when more is to be counted."""
         numbers = self._numbers(limited=False)
         if self.board is None and not numbers.done:
             self._advance(numbers)
-        if numbers.version == known:
+        if numbers.version == known or (final and not numbers.done):
             return None
         found = numbers.get("findings")
         if found is None:

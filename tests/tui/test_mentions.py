@@ -114,6 +114,33 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
     run(store, steps, few=10_000, counted=lambda text: Counted(found))
 
 
+class Growing(Counted):
+    """Numbers that are half there at first."""
+
+    done = False
+    share = 33
+
+    def get(self, name: str) -> Findings | None:
+        return super().get(name) if self.done or name != "findings" else Findings()
+
+
+def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long ago the last look was, and however long it took."""
+    monkeypatch.setattr("tui.parts.mentioning.AGAIN", 3600.0)
+    store, found = shop
+    numbers = Growing(found)
+
+    async def steps(app, pilot):
+        await settled(app, pilot)
+        assert ": 7 " not in text_of(app).splitlines()[0]
+        numbers.done, numbers.share, numbers.version = True, None, 2
+        app.tick()
+        await settled(app, pilot)
+        assert "warnings: 7 " in text_of(app).splitlines()[0]
+
+    run(store, steps, few=10_000, counted=lambda text: numbers)
+
+
 def test_numbers_of_what_is_marked_or_found_are_counted_here(store: Store) -> None:
     async def steps(app, pilot):
         app.notes.known.findings[2] = ("throttled",)

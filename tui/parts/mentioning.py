@@ -8,7 +8,7 @@ from typing import Any, Final
 from tui.parts.looking import Looking
 
 AGAIN: Final = 3.0
-"""Seconds between two looks at findings of what still grows."""
+"""Seconds between two looks at findings of what still grows; the last one comes at once."""
 SHARE: Final = 20
 """So many times longer than a look took, the next one is away at least."""
 SPENT: Final = 0.02
@@ -61,8 +61,8 @@ class Mentioning(Looking):
         if not self._wants_findings():
             return
         now = time.monotonic()
-        if now >= self._due and not self.mentions.busy:
-            told = self.host.causes(self._version)
+        if not self.mentions.busy:
+            told = self.host.causes(self._version, final=now < self._due)
             if told is not None:
                 from analyzer.findings.causes import counted, unfolded
 
