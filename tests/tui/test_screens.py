@@ -227,6 +227,34 @@ def test_the_cursor_stays_on_its_line_when_numbers_change(demo: ReadScene) -> No
     perform(ConnectionsBoard, demo.fresh(), steps)
 
 
+def test_connects_that_failed_are_dots_over_time() -> None:
+    """Node 3 refuses who comes while it is down; the address of reports-ui answers nobody."""
+    scene = ReadScene(SAMPLES / "demo.pcap.zst")
+
+    async def steps(app, pilot):
+        board = app.board
+        lines = {line["connection"]: line for line in board.sheet.lines}
+        number = next(n for n, each in lines.items() if each["broker_address"] == "10.0.1.3:9092")
+        assert board.select(number)
+        await pilot.press("R", "R")
+        await settled(app, pilot)
+        compare("connections-refused", text_of(app))
+        assert "● 9 connects to 10.0.1.3:9092 refused" in text_of(app)
+        assert "○" not in text_of(app)
+        await pilot.press("B")
+        await settled(app, pilot)
+        clients = [line["client"] for line in board.sheet.lines]
+        for client, dots in (("reports-ui", 4), ("10.0.2.27", 4), ("orders-svc", 0)):
+            board.table.move_to(clients.index(client))
+            await pilot.pause(0.1)
+            await settled(app, pilot)
+            told = f"○ {dots} connects of {client} not answered"
+            assert (told in text_of(app)) == bool(dots), client
+            assert ("failed │" in text_of(app)) == bool(dots), client
+
+    perform(ConnectionsBoard, scene, steps)
+
+
 def test_a_double_click_opens_and_a_click_on_a_tab_chooses_it(demo: ReadScene) -> None:
     scene = demo.fresh()
 

@@ -15,6 +15,7 @@ from tui.view import View
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui.screens.dots import Connects
     from tui.store import Store
 
 LEAST_NS: Final = 1_000_000
@@ -35,6 +36,8 @@ class Activity:
             self.problem = error.reason
         self._taken = 0
         self._dropped = store.session.dropped
+        self.connects: Connects | None = None
+        """Failed connects that are drawn below."""
         self.times = array("q")
         self.latencies = array("q")
         self.waits = array("q")
@@ -74,12 +77,12 @@ class Activity:
     def span(self) -> tuple[int, int]:
         """First and last time of the whole capture, so that charts of two lines compare."""
         times = self.store.session.times
-        if not len(times):
-            return 0, LEAST_NS
         # In order of completion, so that both ends are near the ends.
         near = 1_000
-        first = min(min(times[:near]), min(self.times[:near], default=times[0]))
-        last = max(max(times[-near:]), max(self.times[-near:], default=times[-1]))
+        ends = [*times[:near], *times[-near:], *self.times[:near], *self.times[-near:]]
+        if self.connects is not None and self.connects.reach is not None:
+            ends += self.connects.reach
+        first, last = min(ends, default=0), max(ends, default=0)
         return first, max(last, first + LEAST_NS)
 
     def counts(self, width: int, *, bad: bool = False) -> list[int]:
@@ -96,12 +99,13 @@ class Activity:
         inner = max(10, width - MARGIN)
         if self.problem:
             return [[(f"no chart: {self.problem}", "dim")]]
-        if not self.times:
+        dots = self.connects if self.connects is not None and self.connects.times else None
+        if not self.times and dots is None:
             return [[("nothing yet" if self.behind else "no exchange", "dim")]]
         counts = self.counts(inner)
         first, last = self.span
         step = (last - first) / inner
-        out = columns_chart(counts, max(1, height - 3))
+        out = columns_chart(counts, max(1, height - (3 if dots is None else 4)))
         for row, line in enumerate(out):
             label = f"{max(counts):,}" if not row else ""
             line.insert(0, (f"{label:>{MARGIN - 2}} │", "dim"))
@@ -109,10 +113,12 @@ class Activity:
         if any(wrong):
             marks = "".join("!" if count else " " for count in wrong)
             out.append([(f"{'errors':>{MARGIN - 2}} │", "dim"), (marks, "!")])
+        if dots is not None:
+            out.append(dots.lane(self.span, inner))
         out += self.clock_axis(inner, clock)
         more = "" if self.store.progress.done and not self.behind else " so far"
         text = f"{len(self.times):,} exchanges{more}, {duration(int(step))} a column"
-        out.append([(" " * MARGIN, ""), (text, "dim")])
+        out.append([(" " * MARGIN, ""), (text, "dim"), *(() if dots is None else dots.legend())])
         return out
 
     def clock_axis(self, inner: int, clock: Callable[[int], str]) -> list[Spans]:

@@ -10,7 +10,7 @@ from textual.binding import Binding
 from analyzer.render_cells import duration, size
 from analyzer.statistics.connections import Connections
 from tui.keys import Key
-from tui.screens import evidence
+from tui.screens import dots, evidence
 from tui.screens.board import told
 from tui.screens.charted import ChartedBoard
 from tui.screens.ladder import Told, ladder
@@ -53,7 +53,9 @@ class ConnectionsBoard(ChartedBoard):
     HELP = (
         "Each TCP connection: how far it came (phase), how long it lived, who ended it and how, "
         "what was left without an answer, how well the network did. The ladder shows one from the "
-        "handshake to its end; bars beside an API are requests that were still under way."
+        "handshake to its end; bars beside an API are requests that were still under way. Dots in "
+        "Over time are connects that were refused (●) or not answered (○): to the broker of the "
+        "connection, from anybody, or of the client."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in KEYS
@@ -61,6 +63,9 @@ class ConnectionsBoard(ChartedBoard):
 
     def __init__(self, scene: Any) -> None:
         self.by_client = False
+        self._rows: list[Line] = []
+        """All connections, and connects that came to none."""
+        self._failed: list[Line] = []
         self._drawn: tuple[Any, ...] = ()
         self._ladder: list[Told] = []
         super().__init__(scene)
@@ -89,7 +94,9 @@ class ConnectionsBoard(ChartedBoard):
         if found is None:
             return None
         names = self.scene.store.session.context.names
-        lines: list[Line] = found.by_client(names) if self.by_client else found.rows(names)
+        self._rows = found.rows(names)
+        self._failed = dots.failed(self._rows)
+        lines: list[Line] = found.by_client(names, self._rows) if self.by_client else self._rows
         return lines
 
     def evidence(self, line: Line) -> str:
@@ -124,6 +131,11 @@ class ConnectionsBoard(ChartedBoard):
     def show_tab(self, tab: str, line: Line, width: int, height: int) -> Sheet | Sequence[Told]:
         """The ladder, the network, or the time."""
         if tab == "Over time":
+            self.activity(line).connects = (
+                dots.of_client(self._failed, self._rows, line["client"])
+                if self.by_client
+                else dots.to_broker(self._failed, line)
+            )
             return self.chart_tab(line, width, height)
         if self.by_client:
             return told([[("B shows connections, which have a ladder", "dim")]])
