@@ -96,7 +96,9 @@ def take_trigger(words: list[str]) -> Trigger:
         except ValueError:
             probability = -1.0
         if not 0 <= probability <= 1:
-            raise ValueError(f"p= takes a probability from 0 to 1, not {text!r}")
+            raise ValueError(f"p= takes a probability above 0 and up to 1, not {text!r}")
+        if not probability:
+            raise ValueError(f"p={text} never fires: a probability above 0 is wanted")
         return Trigger("chance", probability=probability, seed=seed)
     if seed is not None:
         raise ValueError("seed= needs p= before it")

@@ -84,6 +84,14 @@ def test_a_rule_reads_itself_again(text: str) -> None:
         ("api == Fetch -> stamp 6 on request", "cannot act on requests"),
         ("api == Fetch -> drop first 0", "a number from 1 on"),
         ("api == Fetch -> drop p=2", "a probability"),
+        ("api == Fetch -> drop p=0", "p=0 never fires"),
+        ("api == Fetch -> drop p=-0.0 seed=7", "p=-0.0 never fires"),
+        ("api == Fetch -> drop p=1e-999", "never fires"),
+        ("api == Fetch -> drop p=-0.1", "a probability"),
+        ("api == Fetch -> drop p=nan", "a probability"),
+        ("api == Fetch -> drop p=inf", "a probability"),
+        ("api == Fetch -> drop p=1.0001", "a probability"),
+        ("api == Fetch -> drop p=", "a probability"),
         ("api == Fetch -> drop seed=2", "needs p="),
         ("api == Fetch -> drop it", "takes nothing more"),
         ("api == Fetch -> throttle fast", "throttle SIZE/s"),
@@ -108,7 +116,7 @@ def test_no_field_is_known_from_the_head_and_only_from_the_response() -> None:
         (Trigger("nth", 3), [0, 0, 1, 0, 0, 0]),
         (Trigger("first", 2), [1, 1, 0, 0, 0, 0]),
         (Trigger("every", 2), [0, 1, 0, 1, 0, 1]),
-        (Trigger("chance", probability=0.0), [0, 0, 0, 0, 0, 0]),
+        (Trigger("chance", probability=1.0), [1, 1, 1, 1, 1, 1]),
     ],
 )
 def test_triggers(trigger: Trigger, fires: list[int]) -> None:
