@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from analyzer.detect import KAFKA_PORTS, TLS, UNKNOWN
+from analyzer.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
 from analyzer.nodes import NodeAddresses
 from analyzer.phases import STATEFUL
 from analyzer.topics import TopicNames
@@ -54,8 +54,9 @@ class Context:
         self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
         """Connections that begin with TLS, the last ones."""
         self.waiting = 0
-        """Memory that requests without an answer take, at most: answers are not subtracted until
-        it matters (`Conversations`)."""
+        """Memory that is held until more bytes come, at most: requests without an answer, frames
+        that are not whole, connections of which nobody knows what they speak. What is over is not
+        subtracted until it matters (`Conversations`)."""
         self.skipped_bytes = 0
         """Bytes of Kafka connections in which no frame was found."""
 
@@ -75,7 +76,8 @@ class Context:
         """Count a connection that is not Kafka's."""
         if reason.startswith(TLS):
             self.encrypted.append(connection)
-        if reason not in self.opaque and len(self.opaque) >= MAX_REASONS:
+        many = len(self.opaque) >= MAX_REASONS
+        if many and reason not in self.opaque and reason != GIVEN_UP:
             reason = UNKNOWN
         self.opaque[reason] += 1
 

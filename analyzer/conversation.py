@@ -183,11 +183,14 @@ class Conversation:
 
     @property
     def held(self) -> int:
-        """Memory that requests without an answer take."""
-        return self._in_flight.held
+        """Memory that requests without an answer take, and frames that are not whole."""
+        return self._in_flight.held + self._requests.held + self._responses.held
 
     def relieve(self) -> list[Exchange]:
-        """Give up the requests that wait: other connections need the memory."""
+        """Give up the requests that wait and all but the heads of frames that are not whole: other
+        connections need the memory."""
+        self._requests.relieve()
+        self._responses.relieve()
         self._give_up(self._in_flight.oldest(0, 0))
         out, self._out = self._out, []
         return out

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer import pending
 from analyzer.conversation import Conversation
-from analyzer.detect import TLS, describe, look, look_cut
+from analyzer.detect import GIVEN_UP, TLS, WHOLE_FIRST, describe, look, look_cut
 from analyzer.framing import FrameBuffer, Unit
 from analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from analyzer.resync import RequestSense
@@ -27,6 +27,16 @@ MAX_UNDECIDED_BYTES: Final = 1024 * 1024
 
 MAX_UNDECIDED_EVENTS: Final = 2000
 """The same of events; of chunks, each packet is one."""
+
+EVENT_BYTES: Final = 400
+"""What an event takes beside its bytes, with the piece that says where these were."""
+BYTES_TWICE: Final = 2
+"""Bytes are in their event and where a first request is looked for."""
+
+DESCRIBED: Final = 16
+"""Of the first bytes, as many as `describe` looks at."""
+LOOKED_AT: Final = WHOLE_FIRST + 4
+"""Of the first bytes, as many as `look` wants at most before it decides."""
 
 REMEMBERED: Final = 10_000
 """Connections that are over, of which late packets are still to be recognized."""
@@ -55,6 +65,9 @@ class Conversations:
             told = current.feed(event)
             if type(event) is Closed:
                 self._forget(number, event)
+            elif type(event) is Chunk:
+                # As if all of it stayed: what does is counted when it matters.
+                self.context.waiting += len(event.data)
             if self.context.waiting > self._enough:
                 told += self._relieved()
             return told
@@ -71,17 +84,30 @@ class Conversations:
             out += self._relieved()
         return out
 
+    @property
+    def held(self) -> int:
+        """Memory of what waits for more bytes, on all connections."""
+        return sum(each.held for each in self._holders())
+
+    def _holders(self) -> list[Conversation | Undecided]:
+        return [each for each in self._open.values() if isinstance(each, Conversation | Undecided)]
+
     def _relieved(self) -> list[Exchange]:
-        """What is given up when the requests that wait on all connections take too much memory:
-        those of the connections that were silent for the longest time."""
-        held = [each for each in self._open.values() if type(each) is Conversation and each.held]
-        total = sum(each.held for each in held)
+        """What is given up when all that is held takes too much memory: that of the connections
+        that were silent for the longest time."""
+        held = self._holders()
+        total = self.held
         out: list[Exchange] = []
         if total > pending.MAX_HELD_IN_ALL:
             held.sort(key=lambda each: each.connection.last_ns)
             for each in held:
                 total -= each.held
-                out += each.relieve()
+                if isinstance(each, Undecided):
+                    out += self._settle(each, each.give_up())
+                else:
+                    out += each.relieve()
+                left = self._open[each.connection.number]
+                total += left.held if isinstance(left, Conversation) else 0
                 if total <= pending.MAX_HELD_IN_ALL // 2:
                     break
         self.context.waiting = total
@@ -101,15 +127,22 @@ class Conversations:
                 self._open.pop(self._over.popleft(), None)
 
     def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
+        before = undecided.held
         decision = undecided.feed(event)
-        number = event.connection.number
         if decision is None:
+            self.context.waiting += undecided.held - before
             return []
+        return self._settle(undecided, decision)
+
+    def _settle(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
+        """Go on with what a connection was found to speak."""
+        connection = undecided.connection
+        number = connection.number
         if isinstance(decision, str):
             self._open[number] = None
-            self.context.not_kafka(decision, event.connection)
+            self.context.not_kafka(decision, connection)
             if decision.startswith(TLS):
-                handshake = Handshake(event.connection, undecided.first_direction)
+                handshake = Handshake(connection, undecided.first_direction)
                 for held in undecided.events:
                     self._shake(handshake, held)
             return undecided.row(decision)
@@ -117,6 +150,7 @@ class Conversations:
         out: list[Exchange] = []
         for held in undecided.events:
             out += decision.feed(held)
+        self.context.waiting += decision.held
         return out
 
     def _shake(self, handshake: Handshake, event: StreamEvent) -> None:
@@ -179,6 +213,15 @@ class Undecided:
         return self._late()
 
     @property
+    def held(self) -> int:
+        """Memory that its events take."""
+        return self._bytes * BYTES_TWICE + self._happened * EVENT_BYTES
+
+    def give_up(self) -> Conversation | str:
+        """What is decided when others need the memory."""
+        return self._forced() or GIVEN_UP
+
+    @property
     def first_direction(self) -> int:
         """The direction whose bytes came first."""
         return next((e.direction for e in self.events if isinstance(e, Chunk)), 0)
@@ -188,10 +231,14 @@ class Undecided:
         self._happened += 1
         if self._bytes <= MAX_UNDECIDED_BYTES and self._happened <= MAX_UNDECIDED_EVENTS:
             return None
+        return self._forced() or NOT_KAFKA
+
+    def _forced(self) -> Conversation | None:
+        """A conversation where Kafka is to be expected, whatever the bytes are."""
         for direction in (0, 1):
             if self._expected(direction) and self._bytes:
                 return self._conversation(direction)
-        return NOT_KAFKA
+        return None
 
     def _conversation(self, client: int) -> Conversation:
         broker = self.connection.b if client == 0 else self.connection.a
@@ -208,8 +255,9 @@ class Undecided:
     def _look(self, chunk: Chunk) -> Conversation | str | None:
         direction = chunk.direction
         head = self._heads[direction]
-        if not self._holes[direction]:
-            head += chunk.data
+        most = DESCRIBED if self.midstream else LOOKED_AT
+        if not self._holes[direction] and len(head) < most:
+            head += chunk.data[: most - len(head)]
         if self.midstream:
             return self._look_midstream(chunk)
         if direction == 1:
@@ -286,7 +334,7 @@ class Undecided:
         """The one row of a connection that should have been Kafka."""
         direction = next((d for d in (0, 1) if self._expected(d)), None)
         first = next((e for e in self.events if isinstance(e, Chunk)), None)
-        if direction is None or first is None or reason in (NOT_KAFKA, EMPTY):
+        if direction is None or first is None or reason in (NOT_KAFKA, EMPTY, GIVEN_UP):
             return []
         chunks = [e for e in self.events if isinstance(e, Chunk) and e.direction == direction]
         first = chunks[0] if chunks else first

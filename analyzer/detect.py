@@ -47,6 +47,8 @@ _SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
 
 
 UNKNOWN: Final = "bytes that are no Kafka request"
+GIVEN_UP: Final = "not looked at any further: too many at once told nothing of what they speak"
+"""Of connections that were silent when the memory was needed."""
 
 NO_HEADER: Final = "no readable request header"
 HEADER_MISSING: Final = "the header is not in the capture"

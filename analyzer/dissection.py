@@ -58,7 +58,7 @@ def cut_of(frame: Frame, side: Side) -> tuple[Undecoded, ...]:
     texts = {
         "gap": "the capture lacks the rest",
         "end": "the connection or the capture ends inside it",
-        "too-large": "more than we hold of one frame",
+        "too-large": "more than we hold of one frame, or of all that are not whole",
     }
     return (Undecoded(side, frame.cut, have, frame.size - have, texts[frame.cut]),)
 

@@ -24,6 +24,9 @@ from captures.model import Chunk, Gap, Piece
 HOLD_BYTES: Final = 128 * 1024 * 1024
 """The most of one frame that is held: above the brokers' limit for requests of 100 MB."""
 
+PART_BYTES: Final = 250
+"""What it takes to remember where a packet's share of a frame stands."""
+
 HEAD_KEPT: Final = 4096
 """What is kept of a frame that is too large: its header, so that its answer still pairs."""
 
@@ -94,6 +97,18 @@ class FrameBuffer:
     def hunting(self) -> bool:
         """Whether it is not known where the next frame starts."""
         return self._hunt is not None
+
+    @property
+    def held(self) -> int:
+        """Memory that the frame takes which is not whole yet."""
+        return self._kept + len(self._parts) * PART_BYTES
+
+    def relieve(self) -> None:
+        """Keep only the head of a frame that is not whole yet."""
+        if self._total and not self._cut and self._kept > HEAD_KEPT:
+            self._blocks = [b"".join(self._blocks)[:HEAD_KEPT]]
+            self._kept = HEAD_KEPT
+            self._cut = "too-large"
 
     def head(self) -> bytes:
         """The first bytes of the payload of the frame that is not whole yet."""
@@ -212,6 +227,7 @@ class FrameBuffer:
 
     def _finish(self) -> Frame:
         data = self._blocks[0] if len(self._blocks) == 1 else b"".join(self._blocks)
+        self._blocks = []  # so that a large one is there twice while it is cut, and not three times
         frame = Frame(
             data[4:],
             self._offset,
@@ -284,9 +300,7 @@ class FrameBuffer:
                 self._kept += take
                 index = _parts(pieces, index, at, end, self._parts)
                 if self._kept > HOLD_BYTES:
-                    self._blocks = [b"".join(self._blocks)[:HEAD_KEPT]]
-                    self._kept = HEAD_KEPT
-                    self._cut = "too-large"
+                    self.relieve()
             else:
                 while index + 1 < len(pieces) and pieces[index + 1].start < end:
                     index += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from analyzer.conversations import EMPTY
-from analyzer.detect import TLS
+from analyzer.detect import GIVEN_UP, TLS
 from analyzer.offline import Capture
 
 if TYPE_CHECKING:
@@ -105,6 +105,12 @@ def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[st
         yield (
             f"{_connections(count)} of brokers cannot be read: "
             "use a plain listener, or kafkascope proxy"
+        )
+    if given_up := context.opaque[GIVEN_UP]:
+        yield (
+            f"{given_up} connection{'s were' if given_up > 1 else ' was'} given up before any "
+            "message was found: too many at once told nothing of what they speak; name the "
+            "broker's port with -d tcp.port==PORT,kafka"
         )
     if not verbose:
         return

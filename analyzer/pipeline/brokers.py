@@ -74,11 +74,10 @@ class Watched(Conversations):
         current = self._open.get(connection.number, NOWHERE)
         return current is None or (isinstance(current, Conversation) and current.steady)
 
-    def _decide(self, undecided: Undecided, event: StreamEvent) -> list[Exchange]:
-        out = super()._decide(undecided, event)
+    def _settle(self, undecided: Undecided, decision: Conversation | str) -> list[Exchange]:
+        out = super()._settle(undecided, decision)
         current = self._open.get(undecided.connection.number)
-        if current is not undecided:
-            self.decisions.append((undecided, _kind(undecided, current, out)))
+        self.decisions.append((undecided, _kind(undecided, current, out)))
         return out
 
 

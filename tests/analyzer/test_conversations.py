@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyzer import pending
 from analyzer.context import MAX_REASONS, Context
+from analyzer.conversations import Conversations
+from analyzer.detect import GIVEN_UP
+from analyzer.model import Exchange
 from captures.model import StreamEvent
 from tests.analyzer.test_conversation import CONVERSATION
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, produce, request, response, told
@@ -171,3 +175,81 @@ def _damaged(rng: random.Random, wire: Wire, event: StreamEvent) -> None:
         flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         data = bytes(flipped)
     wire._send(direction, data)
+
+
+def by_turns(wires: list[Wire]) -> list[StreamEvent]:
+    """Events of all connections, one of each after the other."""
+    return [event for turn in zip(*(wire.events for wire in wires), strict=True) for event in turn]
+
+
+def most_held(events: list[StreamEvent], context: Context) -> tuple[int, list[Exchange]]:
+    """The most memory that connections held by their own count, and the exchanges."""
+    conversations = Conversations(context)
+    most, out = 0, []
+    for event in events:
+        out += conversations.feed(event)
+        most = max(most, conversations.held)
+    return most, out + conversations.finish()
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_what_undecided_connections_hold_is_limited_in_all(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wires = [Wire(number=n, handshake=False, port=31337) for n in range(100)]
+    for wire in wires:
+        for _ in range(40):
+            wire.client(bytes([255]) * size)
+    unlimited, _ = most_held(by_turns(wires), Context())
+    assert unlimited > 1_000_000
+    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
+    context = Context()
+    most, found = most_held(by_turns(wires), context)
+    assert most <= 400_000 * 5 / 4 + 2 * (size + 400)
+    assert found == []
+    assert 0 < context.opaque[GIVEN_UP] <= 100
+    assert sum(context.opaque.values()) == 100
+
+
+def test_a_broker_is_not_given_up_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 40_000)
+    kafka = Wire(number=500, port=9092)
+    kafka.client(heartbeat(1)[:6])  # silent for longest, and not known to be Kafka by then
+    others = [Wire(number=n, handshake=False, port=31337) for n in range(10)]
+    for wire in others:
+        for _ in range(40):
+            wire.client(b"\xff" * 50)
+    late = Wire(number=500, port=9092)
+    late.connection, late.offsets = kafka.connection, kafka.offsets
+    late.client(heartbeat(1)[6:]).broker(beat(1))
+    context = Context()
+    _, found = most_held([*kafka.events, *by_turns(others), *late.events[1:]], context)
+    assert context.opaque[GIVEN_UP] > 0
+    assert [(each.state, each.number) for each in found] == [("answered", 1)]
+
+
+def test_frames_that_are_not_whole_are_limited_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    wires = [Wire(number=n) for n in range(20)]
+    for number, wire in enumerate(wires):
+        whole = produce(number, records=bytes(100_000))
+        for at in range(0, len(whole), 10_000):
+            wire.client(whole[at : at + 10_000])
+        wire.broker(response("Produce", 7, number))
+    unlimited, found = most_held(by_turns(wires), Context())
+    assert unlimited > 1_000_000
+    assert {each.state for each in found} == {"answered"}
+    assert not any(each.undecoded for each in found)
+    monkeypatch.setattr(pending, "MAX_HELD_IN_ALL", 400_000)
+    most, found = most_held(by_turns(wires), Context())
+    assert most <= 400_000 * 5 / 4 + 20_000
+    assert [each.state for each in found] == ["answered"] * 20
+    assert {u.reason for each in found for u in each.undecoded} == {"too-large"}
+
+
+def test_many_reasons_do_not_hide_that_connections_were_given_up() -> None:
+    context = Context()
+    connection = Wire().connection
+    for number in range(MAX_REASONS + 10):
+        context.not_kafka(f"reason {number}", connection)
+    context.not_kafka(GIVEN_UP, connection)
+    assert context.opaque[GIVEN_UP] == 1
