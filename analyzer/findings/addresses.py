@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.findings.detector import Detector
 from analyzer.findings.model import Finding, Rule
+from analyzer.findings.outage_times import gone_addresses, node_at
 from analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
 from analyzer.statistics.addresses import address_text, is_address, is_loopback
 from analyzer.text import safe
@@ -85,12 +86,15 @@ class Addresses(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """One finding per address, and per client that got stuck."""
+        gone = gone_addresses(view)
         for line in view.base.cluster.rows(view.names):
             if line["node"] is None:
                 continue
             for remark in line["remarks"]:
                 found = self._of_remark(remark, line)
-                if found is not None:
+                # The address of a broker that its cluster counts as gone was right: see `outages`.
+                down = remark in FAILED and any(_stands_for(each, line, view) for each in gone)
+                if found is not None and not down:
                     name, text = found
                     yield self._finding(name, text, line, view)
         yield from self._stuck(view)
@@ -160,6 +164,12 @@ class Addresses(Detector):
                     *(("node", each) for each in nodes[:MOST_NAMED]),
                 ],
             )
+
+
+def _stands_for(address: str, line: Line, view: View) -> bool:
+    """Whether an address of packets is that of a node, which may be told by name."""
+    port = line["address"].rpartition(":")[2]
+    return address.endswith(f":{port}") and node_at(address, view) == line["node"]
 
 
 def _connects(line: Line) -> str:

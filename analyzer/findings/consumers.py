@@ -150,14 +150,15 @@ class Consumers(Detector):
         self, group: str, partitions: list[Partition], view: View
     ) -> Iterator[Finding]:
         """Groups that read for long without a commit, or read again what they had read before a
-        restart."""
+        restart. Where a commit from before the capture is known, the group does commit: its members
+        may have failed before the next one."""
         if any(each.placed for each in partitions):
             return
         again = [
             (each, here)
             for each in partitions
             for here in each.happenings
-            if here.before_ns is not None and self._restarted(here, view)
+            if here.before_ns is not None and each.committed is None and self._restarted(here, view)
         ]
         idle = [
             each

@@ -124,6 +124,7 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
             "address-unreachable",
             "address-unanswered",
             "batch-twice",
+            "eager-fetches",
             "error-broken",
             "error-seen",
             "error-storm",

@@ -93,6 +93,11 @@ LIMITS: Final[dict[str, Limit]] = {
     "fetches.waits": Limit(
         100, "ms", "who allows less wants quick answers: then it is not the broker that hurries"
     ),
+    "fetches.early": Limit(
+        10 * SECOND,
+        "ns",
+        "a broker that answers at once has followers that are behind: they restart within less",
+    ),
     "commits.rate": Limit(
         10, "per second", "each is a write to a compacted, replicated topic; every 5 s is usual"
     ),
@@ -124,6 +129,9 @@ LIMITS: Final[dict[str, Limit]] = {
         2, "percent", "of packets; healthy networks of data centers stay far below 0.1"
     ),
     "network.retransmissions-count": Limit(20, "count", "fewer are an accident"),
+    "gaps.window": Limit(
+        65_536, "bytes", "so much a sender has under way without window scaling, and usually less"
+    ),
     "outage.before": Limit(
         10 * SECOND, "ns", "from the end of a broker's connections to the first refused connect"
     ),
@@ -169,6 +177,9 @@ LIMITS: Final[dict[str, Limit]] = {
         SECOND // 2, "ns", "without a fetch: a program that starts again needs longer"
     ),
     "resets.soon": Limit(SECOND, "ns", "who resets its position reads on within this"),
+    "resets.polled": Limit(
+        60 * SECOND, "ns", "one whose application works so long between two polls is rare"
+    ),
     "stuck.time": Limit(
         10 * SECOND, "ns", "over which one offset is committed: two intervals of auto commit"
     ),
@@ -191,7 +202,18 @@ LIMITS: Final[dict[str, Limit]] = {
         10 * SECOND, "ns", "transactions last milliseconds to seconds; this one is stuck or long"
     ),
     "transaction.open": Limit(60 * SECOND, "ns", "transaction.timeout.ms is 60 s by default"),
+    "transaction.most": Limit(
+        900 * SECOND, "ns", "transaction.max.timeout.ms: brokers do not let producers ask for more"
+    ),
+    "tls.hello": Limit(
+        5 * SECOND, "ns", "a hello is answered within milliseconds; a busy broker takes longer"
+    ),
     "skew.records": Limit(1_000, "count", "fewer say nothing about a distribution"),
+    "skew.batches": Limit(
+        50,
+        "count",
+        "of fewer, most may be of one partition by chance: producers fill one after the other",
+    ),
     "skew.times": Limit(3, "times", "the even share: one broker and consumer carry the rest"),
     "skew.partitions": Limit(3, "count", "of two partitions one has often more than the other"),
     "large.batch": Limit(

@@ -35,6 +35,18 @@ def offers(view: View) -> dict[tuple[str, str, str], Offer]:
     return known
 
 
+def refused_versions(view: View) -> set[tuple[str, str]]:
+    """Clients (id, host) that sent requests in versions that brokers did not offer them, and got no
+    response."""
+    found: set[tuple[str, str]] = set()
+    for key, traffic in view.base.apis.grouped(("client_id", "host", "api", "version")):
+        if traffic.lost:
+            span = offered(view, key["client_id"], key["host"], key["api"])
+            if span is not None and not span.takes(key["version"]):
+                found.add((str(key["client_id"] or ""), str(key["host"])))
+    return found
+
+
 def first_taken(api: str, first: int) -> int:
     """The first version that brokers from Kafka 4 on take, where they offer it from `first` on."""
     return max(first, PRODUCE_OF_4) if api == "Produce" else first

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import ClassVar, Final, TypeAlias
 
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, duration, listed, plural
+from analyzer.findings.outage_times import (
+    Outage,
+    by_broker,
+    gone_addresses,
+    node_at,
+    outages_of,
+    told_of,
+    works,
+)
+from analyzer.findings.view import View, among, duration, ended_at, listed, plural
 from analyzer.identity import host_of
 from analyzer.model import Severity
-from analyzer.statistics.connections import FAILED
 from analyzer.statistics.model import Line
 from analyzer.text import safe
 
@@ -21,30 +28,14 @@ MOST_NAMED: Final = 100
 """Clients and groups that a finding names for those that it explains."""
 MOST_WORDS: Final = 1_000
 """Characters of a filter that people copy."""
+TELLING: Final = "api in {Metadata, DescribeCluster, FindCoordinator}"
+"""Exchanges that tell addresses."""
 DEFAULT_IDLE: Final = 600 * 1_000_000_000
 """connections.max.idle.ms of brokers."""
 
 
 User: TypeAlias = tuple[str, str]
 """Client id and host."""
-
-
-@dataclass(slots=True)
-class Outage:
-    """A time in which an address that had worked took no connections."""
-
-    begin_ns: int
-    end_ns: int | None
-    """When the next connection came to be; None: not before the capture ended."""
-    failed: list[Line]
-    """Connects that were refused or not answered."""
-    ended: list[Line] = field(default_factory=list)
-    """Connections that the broker ended at the beginning."""
-
-    @property
-    def silent(self) -> bool:
-        """Whether no connect was even refused."""
-        return all(line["phase"] == "no answer" for line in self.failed)
 
 
 class Outages(Detector):
@@ -92,16 +83,13 @@ class Outages(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """By address of a broker."""
-        by_broker: dict[str, list[Line]] = defaultdict(list)
-        for line in view.lines():
-            if line["opened"] is not None:
-                by_broker[line["broker_address"]].append(line)
-        for broker, lines in sorted(by_broker.items()):
+        gone = gone_addresses(view)
+        for broker, lines in sorted(by_broker(view).items()):
             lines.sort(key=lambda line: (line["opened"], line["connection"]))
             dead = [line for line in lines if _is_dead(line)]
             if dead:
                 yield self._dropped(broker, dead, lines, view)
-            for outage in _outages(lines):
+            for outage in outages_of(lines, gone=broker in gone):
                 if not (dead and outage.silent):
                     yield self._down(broker, outage, lines, view)
             yield from self._idle(broker, lines, view)
@@ -113,9 +101,9 @@ class Outages(Detector):
         end = max(end, outage.failed[-1]["opened"])
         lasted = end - outage.begin_ns
         back = outage.end_ns is not None
-        users = _users(outage, lines)
+        users = _users(outage, lines) or _told(broker, outage, view)
         hit = sorted({view.client(*each) for each in users})
-        node = _node(broker, view)
+        node = node_at(broker, view)
         name = f"broker {safe(broker)}" + (f" (node {node})" if node is not None else "")
         how = "did not answer" if outage.silent else "refused"
         tried = plural(len(outage.failed), "attempt to connect", "attempts to connect")
@@ -128,12 +116,14 @@ class Outages(Detector):
             if back
             else (f"went down and was not back when the capture ended, {duration(lasted)} later")
         )
+        if not outage.seen:
+            when = f"was down for {duration(lasted)}, and its cluster counted it as gone"
         numbers = [line["connection"] for line in outage.ended][:MOST_NAMED]
         groups = [("group", each) for each in _groups(hit, view)]
         return view.finding(
             self.rule("broker-down"),
             f"{name} {when}: it {closed}{how} {tried}{of}",
-            all_of(among("conn", numbers)) if numbers else f'broker == "{broker}"',
+            among("conn", numbers) or _where(broker, lines),
             count=len(outage.failed),
             first_ns=outage.begin_ns,
             last_ns=end,
@@ -205,8 +195,8 @@ class Outages(Detector):
             text.replace("requests was", "requests were"),
             among("conn", [line["connection"] for line in alike][:MOST_NAMED]),
             count=len(alike),
-            first_ns=min(_closed(line) for line in alike),
-            last_ns=max(_closed(line) for line in alike),
+            first_ns=min(ended_at(line) for line in alike),
+            last_ns=max(ended_at(line) for line in alike),
             severity="warning" if lost else None,
             about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", safe(broker))],
         )
@@ -215,20 +205,10 @@ class Outages(Detector):
 # --- what connections tell --------------------------------------------------------------------
 
 
-def _closed(line: Line) -> int:
-    opened: int = line["opened"]
-    return opened + int(line["life"] or 0)
-
-
 def _connects(broker: str, lines: Iterable[Line]) -> str:
     """The connections of an outage; those of the broker where their numbers are too many words."""
     found = among("conn", [line["connection"] for line in lines])
     return found if len(found) <= MOST_WORDS else f'broker == "{broker}"'
-
-
-def _works(line: Line) -> bool:
-    """Whether the broker answered on it."""
-    return bool(line["requests"] > line["unanswered"])
 
 
 def _is_dead(line: Line) -> bool:
@@ -239,41 +219,8 @@ def _is_dead(line: Line) -> bool:
     return bool(
         (line["retransmissions"] or 0) >= limit("drop.retransmissions")
         and waiting - answered >= limit("drop.rest")
-        and _closed(line) - waiting >= limit("drop.span")
+        and ended_at(line) - waiting >= limit("drop.span")
     )
-
-
-def _outages(lines: list[Line]) -> Iterator[Outage]:
-    """Runs of failed connects to an address that had answered before, in the order of time."""
-    current: Outage | None = None
-    worked: list[Line] = []
-    for line in lines:
-        if line["phase"] in FAILED:
-            if current is not None:
-                current.failed.append(line)
-            elif any(map(_works, worked)):
-                current = Outage(line["opened"], None, [line])
-            continue
-        if current is not None and (line["handshake"] is not None or _works(line)):
-            current.end_ns = line["opened"]
-            yield _with_ends(current, worked)
-            current = None
-        worked.append(line)
-    if current is not None:
-        yield _with_ends(current, worked)
-
-
-def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
-    """With the connections that the broker ended shortly before the first failed connect."""
-    near = limit("outage.before")
-    outage.ended = [
-        line
-        for line in worked
-        if line["end"].startswith("broker") and 0 <= outage.begin_ns - _closed(line) <= near
-    ]
-    if outage.ended:
-        outage.begin_ns = min(_closed(line) for line in outage.ended)
-    return outage
 
 
 def _severity(
@@ -301,7 +248,7 @@ def _served(outage: Outage, lines: list[Line], view: View) -> bool:
         host_of(line["client_address"])
         for line in view.lines()
         if line["broker_address"] != broker
-        and _works(line)
+        and works(line)
         and line["opened"] is not None
         and line["opened"] < end
         and (line["answered"] or 0) > outage.begin_ns
@@ -323,7 +270,7 @@ def _alike(closed: list[Line]) -> list[Line]:
             best = ordered[begin : end + 1]
     if len(best) == 1 and abs(best[0]["idle"] - DEFAULT_IDLE) <= limit("idle.default"):
         return best
-    times = [_closed(line) for line in best]
+    times = [ended_at(line) for line in best]
     apart = bool(times) and max(times) - min(times) >= limit("idle.apart")
     return best if apart else []
 
@@ -348,9 +295,21 @@ def _users(outage: Outage, lines: list[Line]) -> set[User]:
             or line["opened"] == outage.end_ns
             or (host_of(line["client_address"]) in hosts and line["opened"] <= last)
         )
-        and _closed(line) >= begin
+        and ended_at(line) >= begin
         for host in (host_of(line["client_address"]),)
     }
+
+
+def _told(broker: str, outage: Outage, view: View) -> set[User]:
+    """Who was told of the broker, of the hosts that tried: the capture shows nobody who reached
+    it."""
+    hosts = {host_of(line["client_address"]) for line in outage.failed}
+    return {each for each in told_of(broker, view) if each[0] and each[1] in hosts}
+
+
+def _where(broker: str, lines: list[Line]) -> str:
+    """The exchanges with a broker, or those that tell its address."""
+    return f'broker == "{broker}"' if any(line["requests"] for line in lines) else TELLING
 
 
 def _groups(clients: Iterable[str], view: View) -> list[str]:
@@ -369,11 +328,3 @@ def _by_client(view: View) -> dict[str, list[str]]:
         for client_id, host in {(m.client_id, m.host) for m in story.members} if story else ():
             found[view.client(client_id, host)].append(safe(name))
     return found
-
-
-def _node(broker: str, view: View) -> int | None:
-    """The node that was told with this address."""
-    for line in view.kept("nodes", lambda: view.base.cluster.rows(view.names)):
-        if line["node"] is not None and line["address"] == broker:
-            return int(line["node"])
-    return None

@@ -70,7 +70,7 @@ class Resets(Detector):
             "raise retention or consume faster; auto.offset.reset decides what is read next.",
             "OFFSET_OUT_OF_RANGE",
             brief="{n} offset out of range|{n} offsets out of range",
-            limits=("resets.soon",),
+            limits=("resets.soon", "resets.polled"),
         ),
         Rule(
             "retention-overtook",
@@ -79,7 +79,7 @@ class Resets(Detector):
             "It reads more slowly than retention (or DeleteRecords) deletes: make it faster, or "
             "raise retention.ms and retention.bytes of the topic. What was deleted is lost for it.",
             "OFFSET_OUT_OF_RANGE",
-            limits=("resets.soon",),
+            limits=("resets.soon", "resets.polled"),
         ),
     )
     KEYS = frozenset({FETCH, LIST_OFFSETS})
@@ -178,7 +178,10 @@ class Resets(Detector):
                 continue  # What it does at its first start: nothing is lost.
             overtaken = begin > offset and offset in before
             name = "retention-overtook" if overtaken else "offset-out-of-range"
-            stopped = reset is None and self._stopped(reads, outside, view)
+            if begin <= offset <= end:
+                begin = end = -1  # As it was before records were deleted.
+            mine = client_id, host
+            stopped = reset is None and self._stopped(reads, outside, mine, view)
             text = _told(f"{named}-{number}", offset, begin, end, reset, stopped=stopped)
             lost = begin - offset if overtaken else 0
             group = place.group if place is not None else ""
@@ -219,12 +222,17 @@ class Resets(Detector):
             ],
         )
 
-    def _stopped(self, reads: Reads | None, outside: Outside, view: View) -> bool:
-        """Whether it got nothing of the partition any more, though there was time for it."""
+    def _stopped(
+        self, reads: Reads | None, outside: Outside, who: tuple[Any, Any], view: View
+    ) -> bool:
+        """Whether it got nothing of the partition any more, though there was time for it: it is
+        gone, or its application must have polled again."""
         time_ns = outside.first[0] if outside.first is not None else 0
         if reads is not None and (reads.last_ns or 0) > time_ns:
             return False
-        return (view.last_ns or 0) - time_ns > limit("resets.soon")
+        waited = (view.last_ns or 0) - time_ns
+        gone = waited > limit("resets.soon") and not view.has_open(*who)
+        return gone or waited > limit("resets.polled")
 
     def _next(
         self, client_id: Any, host: Any, topic: str, number: Any, time_ns: int

@@ -144,6 +144,9 @@ class Retries(Detector):
                 if tries.appended > 1
                 else "may be there twice: one answer was not seen"
             )
+            # Of a connection that began before the capture nobody knows whether it had to
+            # authenticate again: the broker closes it then, and appends nothing.
+            early = tries.appended < 2 and all(_early(each, view) for each in unsure)
             records = f" of {plural(tries.records, 'record')}" if tries.records else ""
             yield view.finding(
                 self.rule("batch-twice"),
@@ -151,6 +154,7 @@ class Retries(Detector):
                 f"number in {{{tries.first[1]}, {tries.second}}}",
                 tries,
                 count=tries.count - 1,
+                severity="note" if early else None,
                 about=[("client", who), ("partition", place)],
             )
 
@@ -164,6 +168,22 @@ class Retries(Detector):
             return True
         client, broker = place.split(" ")
         return expired_at(view, client, broker, time_ns)
+
+
+def _early(each: tuple[Any, ...], view: View) -> bool:
+    """Whether the broker closed the connection of a try, which had begun before the capture."""
+    early: set[str] = view.kept("early", lambda: _early_places(view))
+    return each[2] in early
+
+
+def _early_places(view: View) -> set[str]:
+    middle = view.base.connections.midstream()
+    return {
+        f"{line['client_address']} {line['broker_address']}"
+        for line in view.lines()
+        # A cut keeps handshakes, and not what was said before its time.
+        if line["connection"] in middle or not line["greeted"]
+    }
 
 
 def _no_room(time_ns: int, landed: tuple[int, int] | None, log: Appended | None) -> bool:

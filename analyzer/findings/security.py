@@ -11,8 +11,9 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
+from analyzer.findings.offers import refused_versions
 from analyzer.findings.tls import failed_connections
-from analyzer.findings.view import View, all_of, among, listed, plural
+from analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names
 from analyzer.text import safe
@@ -47,6 +48,7 @@ class Security(Detector):
             "a client speaks TLS to a listener that does not",
             "Use the port of the SSL or SASL_SSL listener, or security.protocol=PLAINTEXT "
             "(SASL_PLAINTEXT) on this one.",
+            limits=("tls.hello",),
         ),
         Rule(
             "plain-to-tls",
@@ -146,11 +148,12 @@ class Security(Detector):
     def _odd(self, view: View, lines: dict[Any, Line]) -> Iterator[Finding]:
         found: dict[tuple[str, str], list[tuple[Any, Told]]] = {}
         failed = failed_connections(view)
+        end_ns = max((ended_at(line) for line in lines.values()), default=0)
         for (number, _, kind), odd in self.odd.items():
             if number in failed:
                 continue
             line = lines.get(number, {})
-            name = _odd_name(str(kind), line)
+            name = _odd_name(str(kind), line, end_ns)
             for host, _broker in odd.words:
                 found.setdefault((name, host), []).append((number, odd))
         for (name, host), seen in sorted(found.items(), key=lambda each: each[0]):
@@ -232,11 +235,15 @@ class Security(Detector):
             for line in lines
             if not line["user"] and line["requests"] - line["unanswered"] > 1
         }
+        refused = refused_versions(view)
+        middle = view.base.connections.midstream()
         found: dict[tuple[str, str, str, str], list[Line]] = {}
         for line in lines:
             ended = line["end"] in ("broker fin", "broker rst")
             if not ended or not line["requests"] or not line["unanswered"]:
                 continue
+            if line["connection"] in middle:
+                continue  # what came before the capture may have been SASL
             host, broker = host_of(line["client_address"]), line["broker_address"]
             client = line["client_id"] or ""
             answered = line["requests"] - line["unanswered"]
@@ -244,6 +251,8 @@ class Security(Detector):
                 found.setdefault(("plain-to-tls", client, host, broker), []).append(line)
             elif broker in sasl and not line["user"] and answered <= 1 and line["phase"] == "work":
                 found.setdefault(("sasl-missing", client, host, broker), []).append(line)
+            elif (client, host) in refused:
+                continue  # a version that the broker does not take is closed alike
             elif broker not in sasl | served and answered == 1 and line["phase"] == "work":
                 # It answers ApiVersions, and nothing else, to whoever does not say who it is.
                 found.setdefault(("", client, host, broker), []).append(line)
@@ -278,7 +287,12 @@ class Security(Detector):
             )
 
 
-def _odd_name(kind: str, line: Line) -> str:
+def _odd_name(kind: str, line: Line, end_ns: int) -> str:
+    """`end_ns`: the last packet of the capture. A broker without TLS closes the connection or waits
+    for the rest of what it takes for a request; one with TLS may be slow to answer."""
     if kind.startswith("TLS"):
-        return "tls-opaque" if line.get("broker_bytes") else "tls-to-plain"
+        closed = line.get("end", "").startswith("broker")
+        waited = end_ns - (line.get("opened") or end_ns) >= limit("tls.hello")
+        silent = not line.get("broker_bytes") and (closed or waited)
+        return "tls-to-plain" if silent else "tls-opaque"
     return "http-to-kafka" if kind.startswith("HTTP") else "not-kafka"

@@ -84,7 +84,14 @@ class Sizes(Detector):
             "many fetches that bring nothing",
             "Raise fetch.max.wait.ms and fetch.min.bytes: a long poll costs the broker nothing "
             "while it waits.",
-            limits=("fetches.rate", "fetches.least", "fetches.empty", "fetches.waits"),
+            brief="{n} fetch that brought nothing|{n} fetches that brought nothing",
+            limits=(
+                "fetches.rate",
+                "fetches.least",
+                "fetches.empty",
+                "fetches.waits",
+                "fetches.early",
+            ),
         ),
     )
     KEYS = None
@@ -178,6 +185,9 @@ class Sizes(Detector):
                 who = view.client(key["client_id"], key["host"])
                 early = self.early.get((key["client_id"], key["host"], key["broker"]))
                 broker = early is not None and early.count * 2 > traffic.count
+                span = (traffic.last_ns or 0) - (traffic.first_ns or 0)
+                if broker and span < limit("fetches.early"):
+                    continue
                 asked = f", asking to wait up to {early.wait_ms} ms" if early and broker else ""
                 yield view.finding(
                     self.rule("eager-fetches"),

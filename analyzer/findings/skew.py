@@ -40,7 +40,7 @@ class Skew(Detector):
             "one partition of a topic gets most of its records",
             "Look at the keys: one key, or few, carry most records; choose keys that spread, or "
             "a partitioner that splits the heavy ones.",
-            limits=("skew.records", "skew.times", "skew.partitions"),
+            limits=("skew.records", "skew.times", "skew.partitions", "skew.batches"),
         ),
         Rule(
             "reads-across-racks",
@@ -85,6 +85,8 @@ class Skew(Detector):
             part = hot["produced_records"] / whole
             if partitions < limit("skew.partitions") or whole < limit("skew.records"):
                 continue
+            if _by_chance(hot, lines):
+                continue
             if part * partitions >= min(limit("skew.times"), partitions - 0.5):
                 name = safe(str(topic))
                 yield view.finding(
@@ -120,3 +122,12 @@ class Skew(Detector):
                 read,
                 about=[("client", who), ("broker", str(broker))],
             )
+
+
+def _by_chance(hot: dict[str, Any], lines: list[dict[str, Any]]) -> bool:
+    """Whether the shares are those of a few batches: without keys a producer fills a batch of one
+    partition after the other (KIP-480). With keys the batch of a hot partition is fuller than
+    those of others at the same time."""
+    batches = sum(line["produced_records"] / line["batch_records"] for line in lines)
+    fullest = max((each["batch_records"] for each in lines if each is not hot), default=0)
+    return bool(batches < limit("skew.batches") and hot["batch_records"] < 2 * fullest)

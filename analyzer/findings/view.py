@@ -126,6 +126,18 @@ class View:
         made: list[Line] = self.kept("lines", self.base.connections.rows)
         return made
 
+    def has_open(self, client_id: Any, host: Any) -> bool:
+        """Whether a client still has a connection when the capture ends."""
+        found: set[tuple[str, str]] = self.kept("open", self._open)
+        return (str(client_id or ""), str(host)) in found
+
+    def _open(self) -> set[tuple[str, str]]:
+        return {
+            (line["client_id"] or "", host_of(line["client_address"]))
+            for line in self.lines()
+            if line["state"] == "open"
+        }
+
     def _connections(self) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
         for line in self.lines():
@@ -260,6 +272,11 @@ def among(field: str, numbers: Iterable[int]) -> str:
         row = [number for _, number in run]
         parts += [f"{row[0]}..{row[-1]}"] if len(row) > 2 else map(str, row)
     return f"{field} in {{{', '.join(parts)}}}" if parts else ""
+
+
+def ended_at(line: Line) -> int:
+    """When the last packet of a connection came; 0 where nobody knows."""
+    return int(line["opened"] or 0) + int(line["life"] or 0)
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

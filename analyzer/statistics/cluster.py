@@ -24,6 +24,7 @@ from analyzer.statistics.addresses import (
     plain,
 )
 from analyzer.statistics.cluster_contact import contact_of
+from analyzer.statistics.cluster_gone import gone
 from analyzer.statistics.cluster_model import Coordinator, Leader, Node, Whole
 from analyzer.statistics.mergeable import Keyed
 from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
@@ -47,7 +48,7 @@ class Cluster:
     """Nodes, leaders, coordinators."""
 
     NAME: ClassVar[str] = "cluster"
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "Node", "count"),
         Column("address", "Address"),
@@ -138,6 +139,8 @@ class Cluster:
     def _node(self, told: Given, row: Row) -> None:
         node = self._nodes[(told.role, told.node, told.host, told.port)]
         node.told += 1
+        if row.api_key == METADATA and told.role == "broker":
+            node.listed_ns = max(node.listed_ns or row.time_ns, row.time_ns)
         node.sources.add(row.api)
         client = row.client_id or "", host_of(row.client_address)
         node.clients.add(client)
@@ -158,6 +161,8 @@ class Cluster:
 
     def _metadata(self, answer: dict[str, Any], row: Row) -> None:
         self._whole(answer, row)
+        if answer["brokers"]:
+            self.whole.listed_ns = max(self.whole.listed_ns or row.time_ns, row.time_ns)
         for topic in answer["topics"]:
             named = topic_key(topic["name"], topic.get("topic_id"))
             for each in topic["partitions"]:
@@ -335,6 +340,10 @@ class Cluster:
             )
         lines.sort(key=lambda line: (-line["errors"], -line["changes"]))
         return lines
+
+    def gone(self) -> set[int]:
+        """Numbers of brokers that the cluster counts as gone."""
+        return gone(self.whole, self._nodes.items(), self._leaders.items())
 
     def coordinators(self) -> list[Line]:
         """One line per group or transactional id."""

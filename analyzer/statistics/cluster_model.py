@@ -22,6 +22,8 @@ class Node(Measures):
     last_ns: int | None = most()
     first: tuple[int, int] | None = least()
     """(time, number) of the first exchange."""
+    listed_ns: int | None = most()
+    """When it was last among all brokers that an answer lists."""
 
 
 @dataclass(slots=True)
@@ -59,3 +61,5 @@ class Whole(Measures):
     controllers: Names = field(default_factory=Names, metadata=NAMES)
     controller: tuple[int, int] | None = most()
     """(time, node)"""
+    listed_ns: int | None = most()
+    """When all brokers were last listed."""

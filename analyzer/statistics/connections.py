@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.statistics.mergeable import Key, Measures, least, most, total
 from analyzer.statistics.model import Column, Line, per_second
+from analyzer.statistics.reach_model import ANSWER_NS
 from analyzer.statistics.simple import ByKey
 from captures.model import Closed, Connection, HandshakeResult, Opened
 
@@ -208,7 +209,9 @@ class Connections(ByKey[Wire]):
         live = dict(self._live)
         self._settle()
         self._live = live
-        return [_line(key["connection"], wire) for key, wire in self.grouped(self.KEY)]
+        found = self.grouped(self.KEY)
+        end_ns = max((wire.last_ns or 0 for _, wire in found), default=0)
+        return [_line(key["connection"], wire, end_ns) for key, wire in found]
 
     def midstream(self) -> set[Any]:
         """Numbers of those that began before the capture."""
@@ -291,11 +294,13 @@ def _shaken(result: HandshakeResult | None) -> tuple[str, int, int] | None:
     return result.outcome, side, -1 if result.alert is None else result.alert
 
 
-def _line(number: Any, wire: Wire) -> Line:
+def _line(number: Any, wire: Wire, end_ns: int) -> Line:
+    """`end_ns`: the last packet of the capture."""
     client, broker = wire.ends or wire.sides or ("", "")
     opened, last = wire.opened_ns, wire.last_ns
     ours = (wire.bytes_a, wire.bytes_b)
     sent, received = ours[::-1] if wire.side else ours
+    phase = _phase(wire, end_ns)
     return {
         "connection": number,
         "client_address": client,
@@ -307,11 +312,12 @@ def _line(number: Any, wire: Wire) -> Line:
         "opened": opened,
         "life": None if opened is None or last is None else max(0, last - opened),
         "packet": wire.packet,
-        "state": _state(wire),
-        "phase": _phase(wire),
+        "state": _state(wire, phase),
+        "phase": phase,
         "requests": wire.requests,
         "unanswered": wire.unanswered,
         "stranded": wire.stranded,
+        "greeted": wire.requests > wire.work,
         "failed": wire.failed,
         "client_bytes": sent,
         "broker_bytes": received,
@@ -328,15 +334,14 @@ def _line(number: Any, wire: Wire) -> Line:
     }
 
 
-def _state(wire: Wire) -> str:
+def _state(wire: Wire, phase: str) -> str:
     """What became of it: refused and unreachable are connects that never came to a connection."""
-    phase = _phase(wire)
     if phase in FAILED:
         return "refused" if phase == "refused" else "unreachable"
     return ENDS.get(wire.closed[2], wire.closed[2]) if wire.closed is not None else "open"
 
 
-def _phase(wire: Wire) -> str:
+def _phase(wire: Wire, end_ns: int) -> str:
     """How far it came."""
     if wire.work:
         return "work"
@@ -347,7 +352,9 @@ def _phase(wire: Wire) -> str:
     if wire.opaque or wire.bytes_a or wire.bytes_b:
         return "opaque"
     if wire.handshake and wire.handshake_ns is None:
-        return "refused" if wire.reset else "no answer"
+        if wire.reset:
+            return "refused"
+        return "no answer" if end_ns - (wire.opened_ns or 0) >= ANSWER_NS else "connecting"
     return "connected"
 
 

@@ -76,15 +76,19 @@ class Reach:
             # Which side was called is not known.
             return
         attempts = self._attempts[(connection.a.host, *connection.b)]
+        now = connection.first_ns
+        if isinstance(event, Closed):
+            attempts.told_ns = max(attempts.told_ns or event.time_ns, event.time_ns)
         if isinstance(event, Opened):
             attempts.count += 1
             first, last = attempts.first_ns, attempts.last_ns
-            now = connection.first_ns
             attempts.first_ns = now if first is None else min(first, now)
             attempts.last_ns = now if last is None else max(last, now)
         elif not event.used:
             attempts.refused += event.how == "rst"
-            attempts.silent += event.how != "rst" and event.direction is None
+            if event.how != "rst" and event.direction is None:
+                attempts.silent += 1
+                attempts.silent_ns = min(attempts.silent_ns or now, now)
 
     def named(self, event: Resolved) -> None:
         """Take note of what a host name stands for."""

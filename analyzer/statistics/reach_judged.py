@@ -80,6 +80,10 @@ class Judged:
         self._taken = {
             (host, port) for (_, _, port), hosts in self._literals.items() for host in hosts
         }
+        ends = [each.last_ns or 0 for each in contacts.values()]
+        ends += [max(each.last_ns or 0, each.told_ns or 0) for each in attempts.values()]
+        self._end_ns = max(ends, default=0)
+        """Of the capture, as far as connections and exchanges tell."""
         self._words: dict[tuple[NodeKey, Client], Word] = {}
         self._since = {key: each.first_ns or 0 for key, each in told}
         """When a client was told of a node first."""
@@ -158,7 +162,7 @@ class Judged:
             return "yes"
         # Calls are known by their host alone: those of a host that is served are of others there.
         served = any((client[1], host, port) in self._answered for host in hosts)
-        if calls and not served and any(each.refused or each.silent for each in calls):
+        if calls and not served and any(each.failed(self._end_ns) for each in calls):
             return "failed"
         if there or (calls and not served):
             return "unanswered"
@@ -210,7 +214,7 @@ class Judged:
             and (host, port) not in self._taken
             and (each.last_ns or 0) > since
         ]
-        if any(each.refused or each.silent for each in failed):
+        if any(each.failed(self._end_ns) for each in failed):
             return "failed"
         if self.is_waiting(client):
             return "no"

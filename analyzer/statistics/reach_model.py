@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+
+ANSWER_NS: Final = 1_000_000_000
+"""A connect that began so shortly before the end of the capture may still have been answered: TCP
+itself waits so long before it asks again."""
 
 
 @dataclass(slots=True)
@@ -47,8 +52,18 @@ class Attempts(Measures):
     refused: int = total()
     silent: int = total()
     """Without any answer."""
+    silent_ns: int | None = least()
+    """When the first of these began."""
+    told_ns: int | None = most()
+    """When the last connection ended, failed or not."""
     first_ns: int | None = least()
     last_ns: int | None = most()
+
+    def failed(self, end_ns: int) -> bool:
+        """Whether connects came to nothing. `end_ns`: of the capture, before which one may have
+        begun that was answered behind it."""
+        waited = end_ns - (self.silent_ns or end_ns) >= ANSWER_NS
+        return bool(self.refused or (self.silent and waited))
 
 
 @dataclass(slots=True)

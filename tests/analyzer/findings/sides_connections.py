@@ -50,6 +50,20 @@ def lossy(lost: int, segments: int) -> bool:
     return "network-loss" in found([wire], "network-loss")
 
 
+def missing(size: int) -> bool:
+    """Bytes that a lossy network may have had under way before the capture began."""
+    wire = Wire(handshake=False).client(request("Metadata", 8, 1))
+    wire.connection.gap_bytes, wire.connection.retransmissions = [0, size], [0, 1]
+    return severity([wire.close()], "capture-gaps") == "warning"
+
+
+def hello(waits_ns: int) -> bool:
+    """A TLS hello, so long before the last packet."""
+    wire = Wire().client(b"\x16\x03\x01\x00\x05hello")
+    wire.connection.last_ns = wire.connection.first_ns + waits_ns
+    return "tls-to-plain" in found([wire], "tls-to-plain")
+
+
 # --- brokers that go, connections that die ------------------------------------------------------
 
 
@@ -121,6 +135,8 @@ SIDES = {
     ),
     ("network-loss", "network.retransmissions"): Side(lambda n: lossy(20 * n, 2_000), 1, 2),
     ("network-loss", "network.retransmissions-count"): Side(lambda n: lossy(n, 100), 19, 20),
+    ("capture-gaps", "gaps.window"): Side(missing, 65_536, 65_537),
+    ("tls-to-plain", "tls.hello"): Side(hello, 5 * SECOND - 1, 5 * SECOND),
     ("broker-down", "outage.before"): Side(down, 10 * SECOND + 1, 10 * SECOND),
     ("broker-down", "outage.short"): Side(back, 15 * SECOND, 15 * SECOND + 1),
     ("silent-drop", "drop.rest"): Side(lambda n: died(rest_ns=n), 2 * SECOND - 1, 2 * SECOND),

@@ -11,6 +11,21 @@ from tests.analyzer.findings.test_lifetimes import produced
 from tests.analyzer.wire import MS, START, Wire, produce, request, response
 
 
+def full_batches(count: int) -> bool:
+    """Batches of thirty records, all but two of them of one partition."""
+    wire = Wire()
+    records = batch([(None, b"v")] * 30)
+    for number in range(count):
+        index = number if number in (1, 2) else 0
+        data = [{"name": "t", "partition_data": [{"index": index, "records": records}]}]
+        wire.client(request("Produce", 7, number, topic_data=data))
+        part = {"index": index, "error_code": 0, "base_offset": 30 * number}
+        part |= {"log_append_time_ms": -1, "log_start_offset": 0}
+        answer = [{"name": "t", "partition_responses": [part]}]
+        wire.broker(response("Produce", 7, number, responses=answer))
+    return "hot-partition" in found([wire], "hot-partition")
+
+
 def clock(ahead_ns: int) -> bool:
     """Another client's clock is right."""
     wires = [wire_of(0), wire_of(1)]
@@ -151,6 +166,7 @@ SIDES = {
     ("request-too-large", "large.frame"): Side(huge, 100 * 1024 * 1024, 100 * 1024 * 1024 + 1),
     ("hot-partition", "skew.records"): Side(lambda n: spread([n - 2, 1, 1]), 999, 1_000),
     ("hot-partition", "skew.times"): Side(share, 299, 300),
+    ("hot-partition", "skew.batches"): Side(full_batches, 49, 50),
     ("hot-partition", "skew.partitions"): Side(lambda n: spread([9_000] + [1] * (n - 1)), 2, 3),
     ("eager-fetches", "fetches.least"): Side(lambda n: fetches(n, SECOND) is not None, 299, 300),
     ("eager-fetches", "fetches.rate"): Side(
@@ -160,7 +176,10 @@ SIDES = {
         lambda n: fetches(400, SECOND, records=4 * n) is not None, 10, 9
     ),
     ("eager-fetches", "fetches.waits"): Side(
-        lambda n: "does ask to wait" in (fetches(300, SECOND, wait_ms=n) or ""), 99, 100
+        lambda n: "does ask to wait" in (fetches(600, 10 * SECOND, wait_ms=n) or ""), 99, 100
+    ),
+    ("eager-fetches", "fetches.early"): Side(
+        lambda n: fetches(600, n, wait_ms=500) is not None, 10 * SECOND - 1, 10 * SECOND
     ),
     ("commit-storm", "commits.least"): Side(lambda n: commits(n, SECOND), 99, 100),
     ("commit-storm", "commits.rate"): Side(lambda n: commits(200, n), 20 * SECOND + 1, 20 * SECOND),

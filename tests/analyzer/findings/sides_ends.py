@@ -10,14 +10,24 @@ from analyzer.findings.outcomes import Outcome, outcomes
 from analyzer.identity import Identity
 from analyzer.rows import row_of
 from captures.model import Closed, Opened
-from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, seconds, time_of, wire_of
+from tests.analyzer.findings.sides import (
+    SECOND,
+    Side,
+    ask,
+    at,
+    found,
+    seconds,
+    severity,
+    time_of,
+    wire_of,
+)
 from tests.analyzer.findings.test_readers import Readers
 from tests.analyzer.findings.test_recovered import at_stable
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response, told
 
 
-def open_for(age_ns: int) -> bool:
-    """A transaction whose timeout nobody saw, so long before the end of the capture."""
+def open_for(age_ns: int) -> str | None:
+    """How bad a transaction is whose timeout nobody saw, so long before the end of the capture."""
     wire, other = wire_of(0), wire_of(1)
     who = {"producer_id": 7, "producer_epoch": 0, "transactional_id": "x"}
     old = {f"v3_and_below_{name}": value for name, value in who.items()}
@@ -26,7 +36,7 @@ def open_for(age_ns: int) -> bool:
     wire.client(request("AddPartitionsToTxn", 3, 1, **old, v3_and_below_topics=topics))
     wire.broker(response("AddPartitionsToTxn", 3, 1))
     ask(other, 1, SECOND, SECOND + age_ns)
-    return "transaction-hangs" in found([wire, other], "transaction-hangs")
+    return severity([wire, other], "transaction-hangs")
 
 
 def held_back(length_ns: int) -> list[Wire]:
@@ -34,8 +44,9 @@ def held_back(length_ns: int) -> list[Wire]:
     return at_stable((0, 10, 20), (4, 20, 30), (4 + seconds(length_ns), 20, 50))
 
 
-def stops(rule: str, length_ns: int) -> bool:
-    """A reader whose offset is refused, so long before the end of the capture."""
+def stops(rule: str, length_ns: int, *, gone: bool = True) -> bool:
+    """A reader whose offset is refused, so long before the end of the capture; it is `gone` then,
+    or only does not poll."""
     group = Readers()
     group.join("a", 0, 1, ("a",))
     group.start("a", 1, 30)
@@ -46,6 +57,8 @@ def stops(rule: str, length_ns: int) -> bool:
     group.fetch("a", 3, 40, 0, **refused)
     # Heartbeats of a hundredth of a second; the refused request came behind one.
     group.beat("a", 3 + seconds(MS + length_ns), 1)
+    if gone:
+        group.wires["a"].close("client")
     return "did not read on" in found(group.wires.values(), rule)[rule].text
 
 
@@ -83,7 +96,12 @@ def vanished(silent_ns: int) -> bool:
 
 
 SIDES = {
-    ("transaction-hangs", "transaction.open"): Side(open_for, 60 * SECOND - 1, 60 * SECOND),
+    ("transaction-hangs", "transaction.open"): Side(
+        lambda n: open_for(n) is not None, 60 * SECOND - 1, 60 * SECOND
+    ),
+    ("transaction-hangs", "transaction.most"): Side(
+        lambda n: open_for(n) == "warning", 900 * SECOND - 1, 900 * SECOND
+    ),
     ("transaction-blocks", "consumer.lso"): Side(
         lambda n: "transaction-blocks" in found(held_back(n), "transaction-blocks"),
         10 * SECOND - 1,
@@ -94,6 +112,12 @@ SIDES = {
     ),
     ("retention-overtook", "resets.soon"): Side(
         lambda n: stops("retention-overtook", n), SECOND, SECOND + 1
+    ),
+    ("offset-out-of-range", "resets.polled"): Side(
+        lambda n: stops("offset-out-of-range", n, gone=False), 60 * SECOND, 60 * SECOND + 1
+    ),
+    ("retention-overtook", "resets.polled"): Side(
+        lambda n: stops("retention-overtook", n, gone=False), 60 * SECOND, 60 * SECOND + 1
     ),
     ("outcomes", "outcome.after"): Side(left, 2 * SECOND + 1, 2 * SECOND),
     ("outcomes", "outcome.still"): Side(

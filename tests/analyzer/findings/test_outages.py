@@ -34,9 +34,9 @@ def working(
 
 
 def failed(number: int, at: Seconds, *, silent: bool = False) -> Wire:
-    """A connect that was refused, or not answered."""
+    """A connect that was refused, or not answered for three seconds."""
     wire = Wire(number=number, start_ns=START + int(at * SECOND))
-    wire.connection.last_ns = wire.time_ns
+    wire.connection.last_ns = wire.time_ns + 3 * SECOND * silent
     return wire if silent else wire.close("broker", "rst")
 
 

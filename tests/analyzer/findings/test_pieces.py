@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer.findings import Finding
+from captures.files import open_inputs
+from captures.model import Packet
+from captures.write import PcapngWriter
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, judged
 from tui.cli import main
 
@@ -37,43 +41,82 @@ QUICK: Final = (
 )
 """Captures of which a few pieces are tried; of all captures, many in the soak."""
 LOUD: Final = ("error", "warning")
-ALIKE: Final = {"address-unreachable": "broker-down"}
-"""A piece without the time in which a broker worked shows the same refused connects, and cannot
-tell that its address is right."""
+ALIKE: Final = {
+    "address-unreachable": "broker-down",
+    "offset-out-of-range": "retention-overtook",
+    "unanswered": "late-answer",
+}
+"""What is seen of one trouble, where a piece ends or begins too early to tell the whole of it: the
+same connects are refused before the cluster says that the broker is gone, when its better days came
+before the piece; the same offset is out of range when the reads up to it did; and an answer that
+comes after the piece is none yet."""
 
 
-def unsupported(path: Path, tmp_path: Path, pieces: int) -> list[str]:
-    """What pieces of a capture say that the whole does not: neither the same rule nor of the same
-    subject."""
-    whole, pairs = judged(path)
+def cut_out(path: Path, pieces: int, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Pieces as `kafkascope cut` makes them of random times: with handshakes, without half
+    exchanges."""
+    _, pairs = judged(path)
     times = [row.time_ns for row, _ in pairs]
-    if len(times) < 2:
-        return []
+    length = (max(times, default=0) - min(times, default=0)) / 1e9
     chance = random.Random(path.name)
-    length = (max(times) - min(times)) / 1e9
-    wrong = []
     for number in range(pieces):
         begin, end = sorted(chance.uniform(0, length) for _ in range(2))
-        piece = tmp_path / f"{number}.pcapng"
+        piece = folder / f"cut{number}.pcapng"
         span = ("--from", f"{begin:.3f}", "--to", f"{end:.3f}")
         done = CliRunner().invoke(main, ["cut", str(path), *span, "-q", "-o", str(piece)])
-        if done.exit_code or not piece.exists():
-            continue
+        if done.exit_code == 0 and piece.exists():
+            yield f"{begin:.3f} to {end:.3f} s", piece
+
+
+def captured(path: Path, pieces: int, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Pieces as one who captures later, or not as long, would have them: packets in a row."""
+    with open_inputs([path]) as source:
+        packets = list(source.packets())
+    chance = random.Random(path.name)
+    for number in range(pieces):
+        begin, end = sorted(chance.randrange(len(packets) + 1) for _ in range(2))
+        # Every other one begins or ends with the capture.
+        begin, end = ((0, end), (begin, end), (begin, len(packets)), (begin, end))[number % 4]
+        if begin < end:
+            piece = folder / f"captured{number}.pcapng"
+            yield f"packets {begin + 1} to {end}", written(packets[begin:end], piece)
+
+
+def written(packets: Iterable[Packet], piece: Path) -> Path:
+    """A capture of packets as they are."""
+    known: dict[int, int] = {}
+    with piece.open("wb") as file:
+        writer = PcapngWriter(file)
+        for each in packets:
+            if each.link_type not in known:
+                known[each.link_type] = writer.interface("lo", link_type=each.link_type)
+            interface = known[each.link_type]
+            writer.packet(each.data, each.time_ns, interface=interface, length=each.length)
+    return piece
+
+
+def unsupported(path: Path, folder: Path, pieces: int) -> list[str]:
+    """What pieces of a capture say that the whole does not: neither the same rule nor of the same
+    subject. What is folded into a cause is no claim of its own."""
+    whole, _ = judged(path)
+    wrong = []
+    for span, piece in (*cut_out(path, pieces, folder), *captured(path, pieces, folder)):
         found, _ = judged.__wrapped__(piece)
+        sound = {each.id for each in found if supported(each, whole)}
         wrong += [
-            f"{begin:.3f} to {end:.3f}: {each.name}: {each.text}"
+            f"{span}: {each.name}: {each.text}"
             for each in found
-            if each.severity in LOUD and not supported(each, whole)
+            if each.severity in LOUD and each.id not in sound and not sound & set(each.because)
         ]
     return wrong
 
 
 def supported(finding: Finding, whole: list[Finding]) -> bool:
-    """Whether the whole tells the same of one of the same."""
+    """Whether the whole tells the same of one of the same, or of all."""
     mine = set(finding.entities)
     return any(
         each.name in (finding.name, ALIKE.get(finding.name))
-        and (not mine or mine & set(each.entities))
+        and (not mine or not each.entities or mine & set(each.entities))
         for each in whole
     )
 

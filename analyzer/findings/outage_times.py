@@ -1,0 +1,159 @@
+"""Times in which a broker took no connections, as the table of connections tells."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from analyzer.findings.limits import limit
+from analyzer.findings.view import View, ended_at
+from analyzer.statistics.addresses import address_text
+from analyzer.statistics.connections import FAILED
+from analyzer.statistics.model import Line
+
+
+@dataclass(slots=True)
+class Outage:
+    """A time in which an address that had worked took no connections."""
+
+    begin_ns: int
+    end_ns: int | None
+    """When the next connection came to be; None: not before the capture ended."""
+    failed: list[Line]
+    """Connects that were refused or not answered."""
+    ended: list[Line] = field(default_factory=list)
+    """Connections that the broker ended at the beginning."""
+    seen: bool = True
+    """Whether the capture shows that the address had worked; else its cluster says that it is
+    gone."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether no connect was even refused."""
+        return all(line["phase"] == "no answer" for line in self.failed)
+
+
+def works(line: Line) -> bool:
+    """Whether the broker answered on it."""
+    return bool(line["requests"] > line["unanswered"])
+
+
+def by_broker(view: View) -> dict[str, list[Line]]:
+    """Connections by the address of the broker. Of one that began before the capture and carries no
+    request, nobody knows which side that is, unless others were called there."""
+    found: dict[str, list[Line]] = defaultdict(list)
+    middle = view.base.connections.midstream()
+    odd: list[Line] = []
+    for line in view.lines():
+        if line["opened"] is None:
+            continue
+        early = line["connection"] in middle
+        if early and not line["requests"]:
+            odd.append(line)
+        else:
+            found[line["broker_address"]].append({**line, "early": early})
+    for line in odd:
+        ends = (line["broker_address"], line["client_address"])
+        broker = next((each for each in ends if each in found), ends[0])
+        found[broker].append({**line, "early": True})
+    return found
+
+
+def _took(line: Line) -> bool:
+    """Whether the broker took the connection."""
+    # What is left of a refused connect whose SYN came before the capture is one RST.
+    early = line["early"] and (line["client_bytes"] or line["broker_bytes"] or line["life"])
+    return works(line) or line["handshake"] is not None or bool(early)
+
+
+def outages_of(lines: list[Line], *, gone: bool) -> Iterator[Outage]:
+    """Runs of failed connects to an address that had taken others before, in the order of time; or
+    of a broker that is `gone` by what its cluster says."""
+    current: Outage | None = None
+    worked: list[Line] = []
+    for line in lines:
+        if line["phase"] in FAILED:
+            if current is not None:
+                current.failed.append(line)
+            elif any(map(_took, worked)):
+                current = Outage(line["opened"], None, [line])
+            elif gone:
+                current = Outage(line["opened"], None, [line], seen=False)
+            continue
+        if current is not None and (line["handshake"] is not None or works(line)):
+            current.end_ns = line["opened"]
+            yield _with_ends(current, worked)
+            current = None
+        worked.append(line)
+    if current is not None:
+        yield _with_ends(current, worked)
+
+
+def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
+    """With the connections that the broker ended shortly before the first failed connect."""
+    near = limit("outage.before")
+    outage.ended = [
+        line
+        for line in worked
+        if line["end"].startswith("broker") and 0 <= outage.begin_ns - ended_at(line) <= near
+    ]
+    if outage.ended:
+        outage.begin_ns = min(ended_at(line) for line in outage.ended)
+    return outage
+
+
+def node_at(broker: str, view: View) -> int | None:
+    """The node that was told with this address."""
+    known: dict[str, int] = view.kept("nodes", lambda: _nodes(view))
+    return known.get(broker)
+
+
+def _nodes(view: View) -> dict[str, int]:
+    """Address -> node, also of names that something resolves."""
+    judged = view.base.cluster.judged(view.names)
+    return {
+        address_text(host, key[3]): key[1]
+        for key in judged.told
+        for host in judged.hosts_of(key) or ()
+    }
+
+
+def told_of(broker: str, view: View) -> set[tuple[str, str]]:
+    """The clients (id, host) that were told of the node at an address."""
+    judged = view.base.cluster.judged(view.names)
+    number = node_at(broker, view)
+    return {
+        client
+        for key, clients in judged.told.items()
+        if key[1] == number and broker.endswith(f":{key[3]}")
+        for client in clients
+    }
+
+
+def gone_addresses(view: View) -> set[str]:
+    """Addresses that took no connection, of brokers that their cluster counts as gone and that
+    nobody reached at another address since."""
+    found: set[str] = view.kept("gone", lambda: _gone(view))
+    return found
+
+
+def _gone(view: View) -> set[str]:
+    gone = view.base.cluster.gone()
+    if not gone:
+        return set()
+    failed: dict[str, int] = {}
+    answered: dict[int, int] = {}
+    for line in view.lines():
+        broker = line["broker_address"]
+        number = node_at(broker, view)
+        if number not in gone or line["opened"] is None:
+            continue
+        if line["phase"] in FAILED:
+            failed[broker] = min(line["opened"], failed.get(broker, line["opened"]))
+        answered[number] = max(line["answered"] or 0, answered.get(number, 0))
+    return {
+        broker
+        for broker, time_ns in failed.items()
+        if answered.get(node_at(broker, view) or 0, 0) <= time_ns
+    }
