@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.findings.detector import Detector
+from analyzer.findings.gone import gone_addresses, node_at
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.outage_times import gone_addresses, node_at
 from analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
 from analyzer.statistics.addresses import address_text, is_address, is_loopback
 from analyzer.text import safe
@@ -53,6 +53,7 @@ class Addresses(Detector):
             f"it from the client's machine (nc -vz HOST PORT). {ADVERTISED}",
             brief="{n} answer with its address|{n} answers with its address",
             subject=("node", "broker"),
+            limits=("connects.answer",),
         ),
         Rule(
             "address-loopback",

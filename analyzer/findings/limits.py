@@ -214,6 +214,9 @@ LIMITS: Final[dict[str, Limit]] = {
         "count",
         "of fewer, most may be of one partition by chance: producers fill one after the other",
     ),
+    "skew.fuller": Limit(
+        2, "times", "those of other partitions: with keys, batches of one time differ like shares"
+    ),
     "skew.times": Limit(3, "times", "the even share: one broker and consumer carry the rest"),
     "skew.partitions": Limit(3, "count", "of two partitions one has often more than the other"),
     "large.batch": Limit(

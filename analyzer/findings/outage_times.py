@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from analyzer.findings.limits import limit
 from analyzer.findings.view import View, ended_at
-from analyzer.statistics.addresses import address_text
 from analyzer.statistics.connections import FAILED
 from analyzer.statistics.model import Line
 
@@ -101,59 +100,3 @@ def _with_ends(outage: Outage, worked: list[Line]) -> Outage:
     if outage.ended:
         outage.begin_ns = min(ended_at(line) for line in outage.ended)
     return outage
-
-
-def node_at(broker: str, view: View) -> int | None:
-    """The node that was told with this address."""
-    known: dict[str, int] = view.kept("nodes", lambda: _nodes(view))
-    return known.get(broker)
-
-
-def _nodes(view: View) -> dict[str, int]:
-    """Address -> node, also of names that something resolves."""
-    judged = view.base.cluster.judged(view.names)
-    return {
-        address_text(host, key[3]): key[1]
-        for key in judged.told
-        for host in judged.hosts_of(key) or ()
-    }
-
-
-def told_of(broker: str, view: View) -> set[tuple[str, str]]:
-    """The clients (id, host) that were told of the node at an address."""
-    judged = view.base.cluster.judged(view.names)
-    number = node_at(broker, view)
-    return {
-        client
-        for key, clients in judged.told.items()
-        if key[1] == number and broker.endswith(f":{key[3]}")
-        for client in clients
-    }
-
-
-def gone_addresses(view: View) -> set[str]:
-    """Addresses that took no connection, of brokers that their cluster counts as gone and that
-    nobody reached at another address since."""
-    found: set[str] = view.kept("gone", lambda: _gone(view))
-    return found
-
-
-def _gone(view: View) -> set[str]:
-    gone = view.base.cluster.gone()
-    if not gone:
-        return set()
-    failed: dict[str, int] = {}
-    answered: dict[int, int] = {}
-    for line in view.lines():
-        broker = line["broker_address"]
-        number = node_at(broker, view)
-        if number not in gone or line["opened"] is None:
-            continue
-        if line["phase"] in FAILED:
-            failed[broker] = min(line["opened"], failed.get(broker, line["opened"]))
-        answered[number] = max(line["answered"] or 0, answered.get(number, 0))
-    return {
-        broker
-        for broker, time_ns in failed.items()
-        if answered.get(node_at(broker, view) or 0, 0) <= time_ns
-    }

@@ -7,17 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final, TypeAlias
 
 from analyzer.findings.detector import Detector
+from analyzer.findings.gone import gone_addresses, node_at, told_of
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.outage_times import (
-    Outage,
-    by_broker,
-    gone_addresses,
-    node_at,
-    outages_of,
-    told_of,
-    works,
-)
+from analyzer.findings.outage_times import Outage, by_broker, outages_of, works
 from analyzer.findings.view import View, among, duration, ended_at, listed, plural
 from analyzer.identity import host_of
 from analyzer.model import Severity
@@ -51,7 +44,7 @@ class Outages(Detector):
             "themselves.",
             "BROKER_NOT_AVAILABLE",
             subject=("node", "broker"),
-            limits=("outage.before", "outage.short"),
+            limits=("outage.before", "outage.short", "connects.answer"),
         ),
         Rule(
             "silent-drop",

@@ -40,7 +40,7 @@ class Skew(Detector):
             "one partition of a topic gets most of its records",
             "Look at the keys: one key, or few, carry most records; choose keys that spread, or "
             "a partitioner that splits the heavy ones.",
-            limits=("skew.records", "skew.times", "skew.partitions", "skew.batches"),
+            limits=("skew.records", "skew.times", "skew.partitions", "skew.batches", "skew.fuller"),
         ),
         Rule(
             "reads-across-racks",
@@ -130,4 +130,6 @@ def _by_chance(hot: dict[str, Any], lines: list[dict[str, Any]]) -> bool:
     those of others at the same time."""
     batches = sum(line["produced_records"] / line["batch_records"] for line in lines)
     fullest = max((each["batch_records"] for each in lines if each is not hot), default=0)
-    return bool(batches < limit("skew.batches") and hot["batch_records"] < 2 * fullest)
+    return bool(
+        batches < limit("skew.batches") and hot["batch_records"] < limit("skew.fuller") * fullest
+    )

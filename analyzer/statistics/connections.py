@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from analyzer.statistics.limits import limit
 from analyzer.statistics.mergeable import Key, Measures, least, most, total
 from analyzer.statistics.model import Column, Line, per_second
-from analyzer.statistics.reach_model import ANSWER_NS
 from analyzer.statistics.simple import ByKey
 from captures.model import Closed, Connection, HandshakeResult, Opened
 
@@ -354,7 +354,8 @@ def _phase(wire: Wire, end_ns: int) -> str:
     if wire.handshake and wire.handshake_ns is None:
         if wire.reset:
             return "refused"
-        return "no answer" if end_ns - (wire.opened_ns or 0) >= ANSWER_NS else "connecting"
+        waited = end_ns - (wire.opened_ns or 0)
+        return "no answer" if waited >= limit("connects.answer") else "connecting"
     return "connected"
 
 

@@ -26,6 +26,9 @@ LIMITS: Final[dict[str, Limit]] = {
         "ns",
         "between two looks on average; clients refresh their metadata every five or ten minutes",
     ),
+    "connects.answer": Limit(
+        SECOND, "ns", "before the end of the capture: TCP itself waits so long until it asks again"
+    ),
     "rebalances.handover": Limit(
         5 * SECOND,
         "ns",

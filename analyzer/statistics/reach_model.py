@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
+from analyzer.statistics.limits import limit
 from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
-
-ANSWER_NS: Final = 1_000_000_000
-"""A connect that began so shortly before the end of the capture may still have been answered: TCP
-itself waits so long before it asks again."""
 
 
 @dataclass(slots=True)
@@ -62,7 +58,7 @@ class Attempts(Measures):
     def failed(self, end_ns: int) -> bool:
         """Whether connects came to nothing. `end_ns`: of the capture, before which one may have
         begun that was answered behind it."""
-        waited = end_ns - (self.silent_ns or end_ns) >= ANSWER_NS
+        waited = end_ns - (self.silent_ns or end_ns) >= limit("connects.answer")
         return bool(self.refused or (self.silent and waited))
 
 

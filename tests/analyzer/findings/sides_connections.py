@@ -94,6 +94,29 @@ def idle(rests_ns: Sequence[int], apart_ns: int = 700 * SECOND) -> bool:
     return "idle-close" in found(wires, "idle-close")
 
 
+def silent(wait_ns: int) -> list[Wire]:
+    """A connect that nobody answers to an address that had worked, or was told; then others go
+    on."""
+    wire = failed(1, 60, silent=True)
+    wire.connection.last_ns = wire.connection.first_ns
+    wire.close(how="end")
+    other = working(2, 3, 60 + seconds(wait_ns), "client")
+    other.connection.b = other.connection.b._replace(host="10.0.1.9")
+    return [wire, other]
+
+
+def unanswered(wait_ns: int) -> bool:
+    wires = [working(0, 0, 2), *silent(wait_ns)]
+    return "broker-down" in found(wires, "broker-down")
+
+
+def told_and_silent(wait_ns: int) -> bool:
+    told = asking((2, "10.0.1.2", 9092))
+    told.connection.b = told.connection.b._replace(host="10.0.1.7")
+    wires = [told, *silent(wait_ns)]
+    return "address-unanswered" in found(wires, "address-unanswered")
+
+
 # --- addresses ----------------------------------------------------------------------------------
 
 
@@ -153,6 +176,8 @@ SIDES = {
         lambda n: idle([600 * SECOND - n]), 10 * SECOND + 1, 10 * SECOND
     ),
     ("idle-close", "idle.apart"): Side(lambda n: idle([REST, REST], n), SECOND - 1, SECOND),
+    ("broker-down", "connects.answer"): Side(unanswered, SECOND - 1, SECOND),
+    ("address-unanswered", "connects.answer"): Side(told_and_silent, SECOND - 1, SECOND),
     ("address-unresolved", "addresses.looks"): Side(lambda n: looks(n, SECOND), 2, 3),
     ("address-unresolved", "addresses.pace"): Side(
         lambda n: looks(3, n), 60 * SECOND + 1, 60 * SECOND

@@ -11,12 +11,12 @@ from tests.analyzer.findings.test_lifetimes import produced
 from tests.analyzer.wire import MS, START, Wire, produce, request, response
 
 
-def full_batches(count: int) -> bool:
-    """Batches of thirty records, all but two of them of one partition."""
+def full_batches(count: int, most: int = 30) -> bool:
+    """Batches of thirty records, all but two of them of one partition, where one has the most."""
     wire = Wire()
-    records = batch([(None, b"v")] * 30)
     for number in range(count):
         index = number if number in (1, 2) else 0
+        records = batch([(None, b"v")] * (30 if index else most))
         data = [{"name": "t", "partition_data": [{"index": index, "records": records}]}]
         wire.client(request("Produce", 7, number, topic_data=data))
         part = {"index": index, "error_code": 0, "base_offset": 30 * number}
@@ -166,6 +166,7 @@ SIDES = {
     ("request-too-large", "large.frame"): Side(huge, 100 * 1024 * 1024, 100 * 1024 * 1024 + 1),
     ("hot-partition", "skew.records"): Side(lambda n: spread([n - 2, 1, 1]), 999, 1_000),
     ("hot-partition", "skew.times"): Side(share, 299, 300),
+    ("hot-partition", "skew.fuller"): Side(lambda n: full_batches(40, 30 * n), 1, 2),
     ("hot-partition", "skew.batches"): Side(full_batches, 49, 50),
     ("hot-partition", "skew.partitions"): Side(lambda n: spread([9_000] + [1] * (n - 1)), 2, 3),
     ("eager-fetches", "fetches.least"): Side(lambda n: fetches(n, SECOND) is not None, 299, 300),
