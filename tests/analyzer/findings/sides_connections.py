@@ -111,7 +111,7 @@ def unanswered(wait_ns: int) -> bool:
 
 
 def told_and_silent(wait_ns: int) -> bool:
-    told = asking((2, "10.0.1.2", 9092))
+    told = asking((1, "10.0.1.2", 9092))
     told.connection.b = told.connection.b._replace(host="10.0.1.7")
     wires = [told, *silent(wait_ns)]
     return "address-unanswered" in found(wires, "address-unanswered")
