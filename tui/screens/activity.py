@@ -100,12 +100,13 @@ class Activity:
         if self.problem:
             return [[(f"no chart: {self.problem}", "dim")]]
         dots = self.connects if self.connects is not None and self.connects.times else None
-        if not self.times and dots is None:
-            return [[("nothing yet" if self.behind else "no exchange", "dim")]]
+        if not self.times:
+            none = [("nothing yet" if self.behind else "no exchange", "dim")]
+            return [none] if dots is None else [none, *self._below(dots, inner, clock)]
         counts = self.counts(inner)
         first, last = self.span
         step = (last - first) / inner
-        out = columns_chart(counts, max(1, height - (3 if dots is None else 4)))
+        out = columns_chart(counts, max(1, height - (3 if dots is None else 5)))
         for row, line in enumerate(out):
             label = f"{max(counts):,}" if not row else ""
             line.insert(0, (f"{label:>{MARGIN - 2}} │", "dim"))
@@ -113,13 +114,16 @@ class Activity:
         if any(wrong):
             marks = "".join("!" if count else " " for count in wrong)
             out.append([(f"{'errors':>{MARGIN - 2}} │", "dim"), (marks, "!")])
-        if dots is not None:
-            out.append(dots.lane(self.span, inner))
-        out += self.clock_axis(inner, clock)
+        out += self._below(dots, inner, clock)
         more = "" if self.store.progress.done and not self.behind else " so far"
         text = f"{len(self.times):,} exchanges{more}, {duration(int(step))} a column"
-        out.append([(" " * MARGIN, ""), (text, "dim"), *(() if dots is None else dots.legend())])
+        out.append([(" " * MARGIN, ""), (text, "dim")])
         return out
+
+    def _below(self, dots: Connects | None, inner: int, clock: Callable[[int], str]) -> list[Spans]:
+        """The dots of failed connects, times, and what dots are."""
+        axis = self.clock_axis(inner, clock)
+        return axis if dots is None else [dots.lane(self.span, inner), *axis, dots.legend()]
 
     def clock_axis(self, inner: int, clock: Callable[[int], str]) -> list[Spans]:
         """A line with times every so often."""

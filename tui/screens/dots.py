@@ -46,12 +46,12 @@ class Connects(NamedTuple):
 
     def legend(self) -> Spans:
         """What the dots are."""
-        out: Spans = []
+        out: Spans = [(" " * MARGIN, "")]
         for state, (sign, role, text) in LOOKS.items():
             count = len(self.times.get(state, ()))
             if count:
                 noun = "connect" if count == 1 else "connects"
-                out += [(f"   {sign}", role), (f" {count:,} {noun} {self.whom} {text}", "dim")]
+                out += [(sign, role), (f" {count:,} {noun} {self.whom} {text}   ", "dim")]
         return out
 
 
