@@ -7,7 +7,7 @@ from typing import Final
 
 from dissectors.reader import Body
 from dissectors.registry import APIS, api_named, example
-from proxy.replay.peer import Peer, PeerError, Reach
+from proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""
@@ -56,6 +56,8 @@ class Cluster:
     async def _ask_versions(self) -> None:
         try:
             told = await self.ask("ApiVersions", 0, {})
+        except Unreadable:
+            raise
         except PeerError:
             # Before 0.10 there is no such request; the broker closes the connection.
             await self.close()

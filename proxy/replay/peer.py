@@ -8,6 +8,8 @@ import struct
 from collections import deque
 from typing import Final, NamedTuple, cast
 
+from analyzer.text import cut
+from dissectors.errors import DissectError
 from dissectors.reader import Body
 from dissectors.registry import (
     api_named,
@@ -22,6 +24,8 @@ CLIENT_ID: Final = "kafkascope-replay"
 MAX_RESPONSE: Final = 256 << 20
 BUFFER: Final = 256 << 10
 CLOSE_SECONDS: Final = 5.0
+MOST_WORDS: Final = 300
+"""Columns of what a broker says in a sentence of ours: it may send 32 KB, thousands of names."""
 _SIZE: Final = struct.Struct(">i")
 OWN: Final = 0x4000_0000
 """Where correlation ids of requests of our own begin: captured ones keep theirs."""
@@ -38,6 +42,10 @@ class Reach(NamedTuple):
 
 class PeerError(Exception):
     """The peer cannot be reached, refuses, or went away; one line for people."""
+
+
+class Unreadable(PeerError):
+    """An answer to a request of ours is no such answer."""
 
 
 class Peer(asyncio.BufferedProtocol):
@@ -154,6 +162,7 @@ class Peer(asyncio.BufferedProtocol):
         told = await self.ask("SaslHandshake", 1, {"mechanism": credentials.mechanism})
         if told["error_code"]:
             known = ", ".join(told["mechanisms"])
+            known = cut(known, MOST_WORDS) or "no mechanism"
             raise PeerError(f"the broker has {known}, not {credentials.mechanism}")
         steps = tokens(credentials)
         try:
@@ -162,7 +171,7 @@ class Peer(asyncio.BufferedProtocol):
                 answer = await self.ask("SaslAuthenticate", 1, {"auth_bytes": token})
                 if answer["error_code"]:
                     why = answer["error_message"] or f"error {answer['error_code']}"
-                    raise PeerError(f"authentication failed: {why}")
+                    raise PeerError(f"authentication failed: {cut(why, MOST_WORDS)}")
                 token = steps.send(answer["auth_bytes"])
         except StopIteration:
             return
@@ -184,7 +193,10 @@ class Peer(asyncio.BufferedProtocol):
         whole = layout_of(f"{api}Request", version)
         payload = write_layout(layout, known) + write_layout(whole, body)
         answer = await self.send(self._own, payload)
-        return decode_response(answer, key, version).body
+        try:
+            return decode_response(answer, key, version).body
+        except DissectError as error:
+            raise Unreadable(f"the broker's {api} response cannot be read: {error}") from None
 
     def post(self, payload: bytes) -> None:
         """Send a request that gets no answer."""

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 SCRAM: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS: Final = ("PLAIN", *SCRAM)
+LEAST_ITERATIONS: Final = 4096
+"""As Kafka's clients want it: with fewer, who pretends to be the broker could try out passwords."""
 MOST_ITERATIONS: Final = 1_000_000
 """A hostile broker may name any number."""
 
@@ -51,8 +53,15 @@ def _scram(credentials: Credentials, name: str) -> Generator[bytes, bytes, None]
         theirs = parts["r"]
     except (KeyError, ValueError):
         raise Refused("the SCRAM challenge cannot be read") from None
-    if not theirs.startswith(nonce) or not 0 < count <= MOST_ITERATIONS:
+    if not theirs.startswith(nonce):
         raise Refused("the SCRAM challenge is not for us")
+    if "m" in parts:
+        raise Refused(
+            "the SCRAM challenge asks for an extension that nobody knows"
+        )  # RFC 5802, 5.1
+    if not LEAST_ITERATIONS <= count <= MOST_ITERATIONS:
+        limits = f"{LEAST_ITERATIONS} to {MOST_ITERATIONS}"
+        raise Refused(f"the SCRAM challenge asks for {count} iterations, not {limits}")
     salted = hashlib.pbkdf2_hmac(name, credentials.password.encode(), salt, count)
     key = hmac.digest(salted, b"Client Key", name)
     last = f"c=biws,r={theirs}"

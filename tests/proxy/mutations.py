@@ -23,10 +23,11 @@ from dissectors.layout import (
 )
 from dissectors.registry import decode_request, decode_response, read_request_header, write_layout
 from dissectors.values import Uuid
+from proxy.serve.logins import Accounts, Denied, Login
 from tests.analyzer.broken import SAMPLES
 from tests.proxy.dummy import blank
 
-__all__ = ["Liar", "changed", "recorded", "requests", "wrong_request"]
+__all__ = ["Gatekeeper", "Liar", "changed", "recorded", "requests", "wrong_request"]
 
 TEXTS: Final = ("", "x", "\0", "nosuch..example", "y" * 300, "\udcff", "127.0.0.1", "*", "ü")
 NUMBERS: Final = (-(2**31), -2, -1, 0, 1, 2, 3, 7, 14, 15, 16, 79, 65_536, 2**31 - 1)
@@ -101,29 +102,128 @@ class Liar:
         if not said or dice.random() > (0.1 if steady else 0.6):
             return said
         self.lies += 1
-        return self._lie(said, *place)
+        if dice.random() < 0.01:
+            return struct.pack(">i", dice.choice((-1, 2**31 - 1, 3))) + said[4:]
+        answer = _lie(said[4:], *place, dice)
+        return struct.pack(">i", len(answer)) + answer
 
-    def _lie(self, said: bytes, key: int, version: int) -> bytes:
-        dice = self._random
-        kind = dice.randrange(10)
-        body = bytearray(said[4:])
-        if kind == 0 and len(body) > 4:
-            for _ in range(dice.randint(1, 8)):
-                body[dice.randrange(4, len(body))] ^= 1 << dice.randrange(8)
-        elif kind == 1:
-            del body[dice.randint(4, len(body)) :]
-        elif kind == 2:
-            body += dice.randbytes(dice.randint(1, 40))
-        elif kind == 3 and len(body) > 8:
-            at = dice.randrange(4, len(body) - 3)
-            struct.pack_into(">i", body, at, dice.choice(NUMBERS))
-        elif kind == 4 and dice.random() < 0.2:
-            struct.pack_into(">i", body, 0, dice.choice(NUMBERS))
-        elif kind == 5 and dice.random() < 0.1:
-            return struct.pack(">i", dice.choice((-1, 2**31 - 1, 3))) + bytes(body)
-        else:
-            body = bytearray(changed(bytes(body), key, version, dice))
-        return struct.pack(">i", len(body)) + bytes(body)
+
+TOKENS: Final = (
+    *(
+        b"",
+        b",",
+        b"=",
+        b"\xff\0\xfe",
+        b"e=other-error",
+        b"v=",
+        b"v=AAAA",
+        b"r=,s=,i=",
+        b"n,,n=u,r=x",
+    ),
+    *(b"r=x,s=AA==,i=4096", b"m=1,r=x,s=AA==,i=4096", b"v=" + b"A" * 100_000, b"\0" * 3000),
+)
+FIELDS: Final = {
+    b"r": (b"", b"x", b"\xff", b"\xe2\x80\xae", b"="),
+    b"s": (b"", b"A", b"====", b"\xc3\xbc", b"AA=A", b"A" * 100_000),
+    b"i": (
+        b"",
+        b"0",
+        b"-1",
+        b"1",
+        b"4095",
+        b"1000001",
+        b"9" * 5000,
+        b"0x10",
+        b"1_0",
+        b"\xd9\xa4",
+        b" 7",
+    ),
+    b"v": (b"", b"AAAA", b"====", b"\xff", b"A" * 100_000),
+    b"m": (b"", b"1"),
+}
+
+
+class Gatekeeper:
+    """A broker that lets `u` in with the password `p`, and now and then lies while it does."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)
+        self._login = Login(Accounts({"u": "p"}))
+        self.lies = 0
+        self.passed = 0
+
+    def __call__(self, payload: bytes, port: int) -> bytes | None:
+        """For `tests.proxy.dummy.broker`."""
+        try:
+            decoded = decode_request(payload)
+        except DissectError:
+            return b""
+        head, dice = read_request_header(payload), self._dice
+        said = blank(payload, port)
+        if said is None or head.api_key not in (17, 18, 36):
+            return said
+        lies = dice.random() < 0.4
+        self.lies += lies
+        body: dict[str, Any] = {}
+        if head.api_key == 17:
+            body = dict(self._login.handshake(1, decoded.body["mechanism"]))
+        elif head.api_key == 36:
+            try:
+                token = self._login.token(decoded.body["auth_bytes"])
+            except Denied as error:
+                body = {"error_code": 58, "error_message": str(error), "auth_bytes": b""}
+            else:
+                self.passed += self._login.done
+                spoilt = lies and dice.random() < 0.8
+                body = {"auth_bytes": _spoilt(token, dice) if spoilt else token}
+        answer = said[4:]
+        if body:
+            told = decode_response(answer, head.api_key, head.api_version)
+            answer = answer[: told.body_at] + write_layout(told.layout, {**told.body, **body})
+        if lies and "auth_bytes" not in body:
+            answer = _lie(answer, head.api_key, head.api_version, dice)
+        return struct.pack(">i", len(answer)) + answer
+
+
+def _spoilt(token: bytes, dice: random.Random) -> bytes:
+    """Another token of SCRAM, or of PLAIN."""
+    fields = token.split(b",")
+    kind = dice.randrange(5)
+    if kind == 0 or not token:
+        return dice.choice(TOKENS)
+    if kind == 1:
+        return token[: dice.randrange(len(token))]
+    at = dice.randrange(len(fields))
+    name, _, value = fields[at].partition(b"=")
+    if kind == 2:
+        fields[at] = name + b"=" + dice.choice(FIELDS[name])
+    elif kind == 3:
+        fields[at] = name + b"=" + value + dice.choice(FIELDS[name])
+    else:
+        key = dice.choice(list(FIELDS))
+        fields.insert(dice.randint(0, len(fields)), key + b"=" + dice.choice(FIELDS[key]))
+    return b",".join(fields)
+
+
+def _lie(payload: bytes, key: int, version: int, dice: random.Random) -> bytes:
+    """The answer with other values, or with other bytes."""
+    kind = dice.randrange(9)
+    body = bytearray(payload)
+    if kind == 0 and len(body) > 4:
+        for _ in range(dice.randint(1, 8)):
+            body[dice.randrange(4, len(body))] ^= 1 << dice.randrange(8)
+    elif kind == 1:
+        del body[dice.randint(4, len(body)) :]
+    elif kind == 2:
+        body += dice.randbytes(dice.randint(1, 40))
+    elif kind == 3 and len(body) > 8:
+        at = dice.randrange(4, len(body) - 3)
+        struct.pack_into(">i", body, at, dice.choice(NUMBERS))
+    elif kind == 4 and dice.random() < 0.2:
+        struct.pack_into(">i", body, 0, dice.choice(NUMBERS))
+    else:
+        body = bytearray(changed(bytes(body), key, version, dice))
+    return bytes(body)
 
 
 def changed(payload: bytes, key: int, version: int, dice: random.Random) -> bytes:

@@ -251,6 +251,11 @@ def test_scram_convinces_and_checks_the_broker():
     next(steps)
     with pytest.raises(Refused):
         steps.send(b"r=other,s=AA==,i=4096")
+    for odd in ("i=1", "i=4095", "i=1000001", "i=-4096", "m=x,i=4096"):
+        steps = tokens(Credentials("SCRAM-SHA-256", "user", "pencil"))
+        nonce = next(steps).decode().partition("r=")[2]
+        with pytest.raises(Refused, match=r"iterations|extension"):
+            steps.send(f"r={nonce}X,s=AA==,{odd}".encode())  # else a proof would be sent
     assert next(tokens(Credentials("PLAIN", "u", "p"))) == b"\0u\0p"
     assert "pencil" not in repr(Credentials("PLAIN", "u", "pencil"))
 

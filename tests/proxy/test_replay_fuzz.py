@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from proxy.replay import cluster, run
+from proxy.replay.sasl import MECHANISMS
 from tests.analyzer.broken import SAMPLES
 from tests.proxy.dummy import blank, broker
-from tests.proxy.mutations import Liar
+from tests.proxy.mutations import Gatekeeper, Liar
 from tui.cli import main
 
 SAMPLE_NAMES = (
@@ -47,6 +48,39 @@ def replayed(sample: str, seed: int, count: int = 60) -> tuple[int, str]:
     assert "Traceback" not in result.output
     assert result.output.strip()
     return liar.lies, result.output
+
+
+def logged_in(mechanism: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Lies of a broker that asks for a password, and how often it let us in."""
+    monkeypatch.setenv("KAFKASCOPE_PASSWORD", "p")
+    keeper = Gatekeeper(seed)
+    with broker(keeper) as port:
+        arguments = ["replay", str(SAMPLES / "sasl.pcap"), "--to", f"127.0.0.1:{port}"]
+        arguments += ["--speed", "max", "--timeout", "0.5", "-c", "5"]
+        result = CliRunner().invoke(main, [*arguments, "--sasl", mechanism, "--user", "u"])
+    error = result.exception
+    assert error is None or isinstance(error, SystemExit), (mechanism, seed, error)
+    # 2 would mean that the capture or the command line is wrong.
+    assert result.exit_code in (0, 1, 3), (mechanism, seed, result.output)
+    assert "Traceback" not in result.output
+    assert result.output.replace("\n", "").isprintable(), (mechanism, seed, result.output)
+    assert 0 < len(result.output) < 20_000, (mechanism, seed)
+    return keeper.lies, keeper.passed
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_no_login_is_a_fault_of_ours(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [logged_in(mechanism, seed, monkeypatch) for seed in range(40)]
+    assert sum(lies for lies, _ in told) > 40
+    assert sum(passed > 0 for _, passed in told) > 5  # else the last token is never judged
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_nor_are_a_thousand_logins(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(1_000, 2_000):
+        logged_in(mechanism, seed, monkeypatch)
 
 
 @pytest.mark.parametrize("sample", SAMPLE_NAMES)
