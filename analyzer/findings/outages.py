@@ -223,7 +223,11 @@ def _severity(
     no request was lost but long polls. So is one that only other brokers noticed."""
     if users and all(view.is_broker(*each) for each in users):
         return "note"
-    lost = any(line["stranded"] for line in outage.ended)
+    # Brokers send again what they tell each other: no client waits for it.
+    lost = any(
+        line["stranded"] and not view.is_broker(line["client_id"], host_of(line["client_address"]))
+        for line in outage.ended
+    )
     soon = lasted <= limit("outage.short")
     if soon and not lost:
         return "note"

@@ -278,12 +278,15 @@ class Audit:
         spared: dict[int, tuple[Place, ...]] = {}
         for _, generation, assignor, *_, judged in reversed(plans):
             # What one gives up in a cooperative rebalance has no owner until the next generation.
-            waits = judged.unassigned if "cooperative" not in (assignor or "") else ()
+            cooperative = "cooperative" in (assignor or "")
+            waits = () if cooperative else judged.unassigned
             still = waits if after is None else after
             spared[generation] = tuple(
                 place
                 for place in judged.unassigned
-                if place not in judged.given_up or place in still
+                # Before the first generation that was seen, anybody may have had it.
+                if not (place in judged.given_up or (cooperative and judged.moved is None))
+                or place in still
             )
             after = judged.unassigned
         for name, generation, _, _, _, time_ns, number, judged in plans:

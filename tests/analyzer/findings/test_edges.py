@@ -38,6 +38,7 @@ def piece(name: str, first: int, last: int, folder: Path) -> list[Finding]:
             "healthy-rolling-restart-librdkafka", 1254, 2823, "eager-fetches", id="followers away"
         ),
         pytest.param("broker-killed-java", 221, 1131, "address-unreachable", id="node is gone"),
+        pytest.param("assignors", 565, 709, "owned-by-none", id="owners before the capture"),
         pytest.param("advertised-port-java", 54, 185, "broker-down", id="RST of an earlier SYN"),
     ],
 )

@@ -11,7 +11,7 @@ from analyzer.statistics.groups import Groups
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
 from tests.analyzer.statistics.test_groups import Seconds
-from tests.analyzer.wire import START, Wire, beat, heartbeat
+from tests.analyzer.wire import START, Wire, beat, heartbeat, request, response
 
 
 def found(*wires: Wire) -> dict[str, Finding]:
@@ -150,3 +150,17 @@ def test_stories_of_groups_are_not_told_for_each_outage(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Groups, "story", counted)
     assert asked(1) == asked(6)
+
+
+@pytest.mark.parametrize(("client", "severity"), [("2", "note"), ("app", "warning")])
+def test_requests_between_brokers_are_not_lost(client: str, severity: str) -> None:
+    """A controller tells a broker that stops to give up its replicas, and does not wait."""
+    wire = Wire(number=7, start_ns=START)
+    api = "UpdateMetadata" if client == "2" else "Heartbeat"
+    wire.client(request(api, 4, 1, client)).broker(response(api, 4, 1))
+    wire.time_ns = START + 2 * SECOND - 1_000_000
+    wire.client(request("StopReplica" if client == "2" else "Heartbeat", 1, 2, client))
+    wire.connection.bytes = [50, 50]
+    wire.connection.last_ns = wire.time_ns
+    wires = [working(0, 0, 2), wire.close("broker"), failed(1, 3), working(3, 5, 9)]
+    assert found(*wires)["broker-down"].severity == severity
