@@ -3,12 +3,13 @@ kinds of stories."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from analyzer.statistics.group_members import by_instance, fenced_text, left_text
-from analyzer.statistics.group_model import FENCING, Cause, Mark, Member, Presence
+from analyzer.statistics.group_known import Known
+from analyzer.statistics.group_members import fenced_text, left_text
+from analyzer.statistics.group_model import Cause, Mark, Member, Presence
 
 if TYPE_CHECKING:
     from analyzer.statistics.mergeable import Event
@@ -31,15 +32,14 @@ class Causes:
     ) -> None:
         self.events = events
         self.members = members
-        self.presences = presences
+        self.known = Known(events, members, presences)
 
     def label(self, name: str) -> str:
         """What to call a member."""
         member = self.members.get(name)
         if member is None:
             return name
-        same = [m for m in self.members.values() if m.label == member.label]
-        return member.label if len(same) == 1 else f"{member.label} ({name[-8:]})"
+        return member.label if self.known.alone(member) else f"{member.label} ({name[-8:]})"
 
     def labels(self, names: Sequence[str] | set[str]) -> str:
         """The same of several."""
@@ -47,25 +47,11 @@ class Causes:
         rest = len(shown) - 3
         return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
 
-    def seen_before(self, name: str, until_ns: int) -> int | None:
-        """When a member was heard of last before a moment."""
-        return max(
-            (
-                min(presence.last_ns, until_ns)
-                for (member, _), presence in self.presences.items()
-                if member == name
-                and presence.first_ns is not None
-                and presence.last_ns is not None
-                and presence.first_ns < until_ns
-            ),
-            default=None,
-        )
-
     def silent(self, name: str, until_ns: int, end_ns: int) -> str:
         """The sentence about a member that is gone without a word, which is now said of it, between
         the begin of a rebalance and its end."""
         member = self.members[name]
-        seen = self.seen_before(name, until_ns)
+        seen = self.known.heard_before(name, until_ns)
         if seen is None:
             return f"{self.label(name)} is gone"
         silence = (until_ns - seen) / SECOND
@@ -85,38 +71,23 @@ class Causes:
 
     def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
         """Member -> the event with which it left, in a stretch of time."""
-        found = {}
-        for event in self.events:
-            if since_ns <= event.time_ns <= until_ns and event.about.get("error") in (0, None):
-                about = event.about
-                if event.kind == "leave":
-                    member = self.members.get(about["member"]) or by_instance(
-                        self.members, about.get("instance")
-                    )
-                    if member is not None:
-                        found[member.id] = event
-                elif event.kind == "epoch" and about["before"] < 0:
-                    found[about["member"]] = event
-        return found
-
-    def fenced(self, since_ns: int, until_ns: int) -> dict[str, int]:
-        """Member -> the error with which it was fenced, in a stretch of time."""
-        return {
-            event.about["member"]: event.about["error"]
-            for event in self.events
-            if since_ns <= event.time_ns <= until_ns
-            and event.about.get("error") in FENCING
-            and event.about["member"] in self.members
-        }
+        return dict(self.known.departed.between(since_ns, until_ns))
 
     def cause(
         self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
     ) -> tuple[Cause, str] | None:
         """Why, from who came and who went between two generations; None when nobody did."""
         left = self.departures(since_ns, end_ns)
-        fenced = self.fenced(since_ns, begin_ns)
+        fenced = dict(self.known.fenced.between(since_ns, begin_ns))
         # A static member takes the place of its old id (KIP-345): it neither came nor went.
-        gone = {name for name in gone if name in left or not self._replaced(name, came)}
+        taken = Counter(self._instance(name) for name in came)
+        gone = {
+            name
+            for name in gone
+            if name in left
+            or (instance := self._instance(name)) is None
+            or taken[instance] <= (name in came)
+        }
         came = {name for name in came if not self._returns(name, left)}
         texts: list[str] = []
         causes: list[Cause] = []
@@ -125,18 +96,18 @@ class Causes:
                 causes.append("left")
                 if self._back(left[name]):
                     texts.append(f"{self.label(name)} {BACK}")
-                    came = came - {name}
+                    came.discard(name)
                 else:
                     texts.append(f"{self.label(name)} {left_text(left[name].about)}")
             elif name in fenced:
                 causes.append("fenced")
                 texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
             elif name in self.members:
-                heir = self._heir(name, came)
-                if heir is not None:
+                heir = self.known.next_life(name)
+                if heir is not None and heir in came:
                     causes.append("replaced")
                     texts.append(f"{self.label(name)} came back as a new member")
-                    came = came - {heir}
+                    came.discard(heir)
                 else:
                     causes.append("expired")
                     texts.append(self.silent(name, begin_ns, end_ns))
@@ -152,25 +123,9 @@ class Causes:
     def _back(self, event: Event) -> bool:
         """Whether a member of a group without JoinGroup left and joined again under its id, which
         lives as long as its consumer does."""
-        return event.kind == "epoch" and any(
-            other.kind == "epoch"
-            and other.about["member"] == event.about["member"]
-            and other.about["before"] == 0
-            and other.time_ns > event.time_ns
-            for other in self.events
+        return event.kind == "epoch" and self.known.joins_after(
+            event.about["member"], event.time_ns
         )
-
-    def _heir(self, name: str, came: set[str]) -> str | None:
-        """The new member that is the same client, after a restart."""
-        gone = self.members[name]
-        for other in sorted(came):
-            new = self.members.get(other)
-            if new is None:
-                continue
-            same = gone.client_id and (gone.client_id, gone.host) == (new.client_id, new.host)
-            if same and self._follows(gone, new):
-                return other
-        return None
 
     def persons(self, names: set[str]) -> int:
         """How many members these are: a static one that came back has two ids."""
@@ -178,35 +133,18 @@ class Causes:
         unknown = sum(member is None for member in found)
         return unknown + len({member.instance or member.id for member in found if member})
 
-    def _replaced(self, name: str, came: set[str]) -> bool:
-        return any(self._same_instance(name, other) for other in came)
+    def _instance(self, name: str) -> str | None:
+        member = self.members.get(name)
+        return None if member is None else member.instance
 
     def _returns(self, name: str, left: dict[str, Event]) -> bool:
         """Whether it is a static member that was there before, under another id."""
         member = self.members.get(name)
-        return member is not None and any(
-            self._same_instance(name, other)
-            and other not in left
-            and (earlier.first_ns or 0) < (member.first_ns or 0)
-            for other, earlier in self.members.items()
-        )
-
-    def _same_instance(self, name: str, other: str) -> bool:
-        one, two = self.members.get(name), self.members.get(other)
-        if one is None or two is None or one is two:
+        if member is None:
             return False
-        return one.instance is not None and one.instance == two.instance
-
-    def _follows(self, gone: Member, new: Member) -> bool:
-        """Whether a member is the next life of another. Members of one client id that live at the
-        same time cannot be told apart."""
-        lives = sorted(
-            (
-                m
-                for m in self.members.values()
-                if (m.client_id, m.host) == (new.client_id, new.host)
-            ),
-            key=lambda m: (m.first_ns or 0, m.id),
-        )
-        apart = all((a.last_ns or 0) <= (b.first_ns or 0) for a, b in pairwise(lives))
-        return apart and (gone, new) in pairwise(lives)
+        for other in self.known.of_instance(member):
+            if (other.first_ns or 0) >= (member.first_ns or 0):
+                return False
+            if other.id not in left:
+                return True
+        return False

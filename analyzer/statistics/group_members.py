@@ -6,6 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from analyzer.statistics.group_known import Members
 from analyzer.statistics.group_model import (
     FENCING,
     INSTANCE,
@@ -88,11 +89,12 @@ def _lived(member: Member, first_ns: int, last_ns: int) -> None:
 
 def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
     """How each member ended, where it did; `group_story` has found the expired ones."""
+    known = Members(members)
     for event in events:
         about = event.about
         member = members.get(about["member"])
-        if member is None:
-            member = by_instance(members, about.get("instance")) if event.kind == "leave" else None
+        if member is None and event.kind == "leave":
+            member = known.by_instance(about.get("instance"))
         if member is None or (member.last_ns or 0) > (about["end_ns"] or event.time_ns):
             continue
         if event.kind == "leave" and about["error"] in (0, None):
@@ -105,40 +107,26 @@ def tell_fates(events: list[Event], members: dict[str, Member]) -> None:
         elif about.get("error") in FENCING or (
             event.kind != "join" and about.get("error") == UNKNOWN_MEMBER
         ):
-            holder = _holder(event, member, members)
+            holder = _holder(event, member, known)
             member.state, member.text = "fenced", fenced_text(about["error"])
             if holder is not None:
-                member.holder = title_of(holder, members)
+                member.holder = title_of(holder, known)
                 member.text += f": {member.holder} has its instance id"
             end = (about["end_ns"] if event.kind == "join" else None) or event.time_ns
             member.marks.append(Mark(end, end, "x"))
 
 
-def _holder(event: Event, member: Member, members: dict[str, Member]) -> Member | None:
+def _holder(event: Event, member: Member, known: Members) -> Member | None:
     """The member that has the instance id of a fenced one: the last one that came after it, or the
     last one before it where it was refused because the id was taken (KIP-848)."""
     error = event.about["error"]
     if error not in INSTANCE or member.instance is None or member.first_ns is None:
         return None
     told_ns = event.about["end_ns"] or event.time_ns
-    others = (
-        other
-        for other in members.values()
-        if other is not member
-        and other.instance == member.instance
-        and other.first_ns is not None
-        and other.first_ns <= told_ns
-        and (other.first_ns < member.first_ns) == (error == UNRELEASED_INSTANCE)
-    )
-    return max(others, key=lambda other: (other.first_ns or 0, other.id), default=None)
-
-
-def by_instance(members: dict[str, Member], instance: str | None) -> Member | None:
-    """The member with an instance id: admins remove static members by it."""
-    if instance is None:
-        return None
-    found = [member for member in members.values() if member.instance == instance]
-    return max(found, key=lambda member: member.last_ns or 0, default=None)
+    if error == UNRELEASED_INSTANCE:
+        return known.last_until(member.instance, min(told_ns, member.first_ns - 1), member)
+    found = known.last_until(member.instance, told_ns, member)
+    return found if found and (found.first_ns or 0) >= member.first_ns else None
 
 
 def left_text(about: dict[str, Any]) -> str:
@@ -153,10 +141,9 @@ def fenced_text(code: int) -> str:
     return f"told {error_name(code)}"
 
 
-def title_of(member: Member, members: dict[str, Member]) -> str:
+def title_of(member: Member, known: Members) -> str:
     """What to call it among others of its client id: with its host, or the end of its member id."""
-    same = [other for other in members.values() if other.label == member.label]
-    if len(same) < 2:
+    if known.alone(member):
         return member.label
-    alone = sum(other.host == member.host for other in same) == 1
+    alone = known.alone_at_host(member)
     return f"{member.label} at {member.host}" if alone else f"{member.label} ({member.id[-8:]})"

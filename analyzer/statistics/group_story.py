@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzer.statistics.group_causes import Causes
+from analyzer.statistics.group_known import Timed
 from analyzer.statistics.group_members import fill_silences, members_of, tell_fates
 from analyzer.statistics.group_model import Cause, Member, Presence, Rebalance, Story, span_of
 from analyzer.statistics.limits import limit
@@ -141,15 +142,7 @@ class _Classic(Causes):
 
     def _is_new(self, event: Event) -> bool:
         """Whether a member joins for the first time: with no id, or with one it was just given."""
-        about = event.about
-        if about["new"]:
-            return True
-        return any(
-            other.kind == "join"
-            and other.about["error"] == 79
-            and other.about["member"] == about["member"]
-            for other in self.events
-        )
+        return event.about["new"] or event.about["member"] in self.known.given_ids
 
     def _rejoined(
         self, here: list[Event], last_topics: dict[str, list[str]], pause_ns: int
@@ -192,6 +185,15 @@ class _Epochs(Causes):
 
     def told(self) -> list[Rebalance]:
         epochs: dict[int, list[Event]] = {}
+        there_in: dict[int, set[str]] = {}
+        ended: list[tuple[int, str]] = []
+        for name, member in self.members.items():
+            for number in member.epochs:
+                there_in.setdefault(number, set()).add(name)
+            if member.last_ns is not None:
+                ended.append((member.last_ns, name))
+        silent = Timed(ended)
+        changes = self._changes()
         for event in self.events:
             if event.kind == "epoch" and event.about["generation"] > 0:
                 about = event.about
@@ -210,21 +212,20 @@ class _Epochs(Causes):
             since = before_ns if before_ns is not None else 0
             came = {event.about["member"] for event in here if event.about["before"] == 0}
             left = set(self.departures(since, begin))
+            told = {event.about["member"] for event in here}
             gone = left | {
                 name
-                for name, member in self.members.items()
-                if member.last_ns is not None
-                and since <= member.last_ns < begin
-                and name not in left
-                and name not in {event.about["member"] for event in here}
-                and self._expired(member, begin)
+                for name in silent.between(since, begin - 1)
+                if name not in left
+                and name not in told
+                and self._expired(self.members[name], begin)
             }
             if before_ns is None and not gone and epoch <= 2 and came:
                 cause: tuple[Cause, str] = "formed", f"{self.labels(came)} formed the group"
             else:
                 cause = (
                     self.cause(came, gone, since, begin, begin)
-                    or self._subscribed(since, here)
+                    or self._subscribed(changes, since, here)
                     or self._waited(found, since, begin)
                     or ("unknown", "nobody came or went in the capture; topics may have changed")
                 )
@@ -234,7 +235,7 @@ class _Epochs(Causes):
                 first = min(departed.values())
                 begin, number = min((begin, number), (first.time_ns, first.number))
             last = max(here, key=_end)
-            there = {name for name, m in self.members.items() if epoch in m.epochs} | came
+            there = there_in.get(epoch, set()) | came
             found.append(
                 Rebalance(
                     epoch,
@@ -261,29 +262,31 @@ class _Epochs(Causes):
     ) -> tuple[Cause, str] | None:
         """Who joined before, in an epoch that gave them nothing: brokers wait for more members
         (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at intervals."""
-        earlier = [e for e in self.events if e.kind == "epoch" and _end(e) < begin_ns]
-        if [each.cause for each in found] == ["formed"] and not any(
-            event.about["assigned"] for event in earlier
+        if [each.cause for each in found[:2]] == ["formed"] and not any(
+            event.about["assigned"]
+            for event in self.events
+            if event.kind == "epoch" and _end(event) < begin_ns
         ):
             return (
                 "formed",
                 "the first assignment: until then the broker had given nothing to anybody",
             )
         waiting: set[str] = set()
-        for event in earlier:
+        for event in self.known.beats.between(since_ns, begin_ns):
             about = event.about
+            if _end(event) >= begin_ns:
+                continue
             if about["assigned"] or about["before"] <= 0:
                 waiting.discard(about["member"])
-            joins = about["before"] == 0 and not about["error"] and not about["assigned"]
-            if joins and event.time_ns >= since_ns:
+            if about["before"] == 0 and not about["error"] and not about["assigned"]:
                 waiting.add(about["member"])
         if not waiting:
             return None
         return "joined", f"{self.labels(waiting)} had joined, and waited for partitions"
 
-    def _subscribed(self, since_ns: int, here: list[Event]) -> tuple[Cause, str] | None:
-        """Nobody came or went: a subscription changed."""
-        end = _end(here[-1])
+    def _changes(self) -> Timed[str]:
+        """Members that asked for other topics than before."""
+        found: list[tuple[int, str]] = []
         wanted: dict[str, object] = {}
         for event in self.events:
             about = event.about
@@ -293,9 +296,16 @@ class _Epochs(Causes):
             member, here_too = about["member"], (about["topics"], about["pattern"])
             changed = wanted.get(member, here_too) != here_too
             wanted[member] = here_too
-            if changed and about["before"] > 0 and since_ns < event.time_ns <= end:
-                return "metadata", f"{self.label(member)} subscribed anew"
-        return None
+            if changed and about["before"] > 0:
+                found.append((event.time_ns, member))
+        return Timed(found)
+
+    def _subscribed(
+        self, changes: Timed[str], since_ns: int, here: list[Event]
+    ) -> tuple[Cause, str] | None:
+        """Nobody came or went: a subscription changed."""
+        changed = changes.between(since_ns + 1, _end(here[-1]))
+        return ("metadata", f"{self.label(changed[0])} subscribed anew") if changed else None
 
 
 def _end(event: Event) -> int:

@@ -108,12 +108,15 @@ class Groups:
         """By group, member and generation."""
         self._members: dict[str, dict[tuple[str, int], Presence]] | None = None
         """The same by group: made once for all that ask, there may be thousands of groups."""
+        self._stories: dict[str, Story] = {}
+        """What was told since something happened last: detectors ask one after the other."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
         found = told(row, exchange)
         if found is None:
             return
+        self._stories.clear()
         group = self._groups[(found.group,)]
         group.beats += 1
         group.commits += row.api_key in (OFFSET_COMMIT, TXN_OFFSET_COMMIT)
@@ -149,6 +152,7 @@ class Groups:
         """Take in what the other one has."""
         self._groups.merge(other._groups)
         self._presences.merge(other._presences)
+        self._stories.clear()
         self._members = None
 
     def dump(self) -> dict[str, Any]:
@@ -187,13 +191,15 @@ class Groups:
 
     def story(self, name: str) -> Story | None:
         """What happened to a group; None when it is not known."""
-        group = self._groups.get((name,))
-        if group is None:
-            return None
-        return self._story(name, group, self._by_group().get(name, {}))
-
-    def _story(self, name: str, group: Group, presences: dict[tuple[str, int], Presence]) -> Story:
-        return story_of(name, tuple(group.protocols), list(group.events), presences)
+        if name not in self._stories:
+            group = self._groups.get((name,))
+            if group is None:
+                return None
+            presences = self._by_group().get(name, {})
+            self._stories[name] = story_of(
+                name, tuple(group.protocols), list(group.events), presences
+            )
+        return self._stories[name]
 
     def _by_group(self) -> dict[str, dict[tuple[str, int], Presence]]:
         if self._members is not None:
@@ -212,11 +218,10 @@ class Groups:
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """One line per group, the one with the most rebalances first."""
-        presences = self._by_group()
-        lines = []
-        for key, group in self._groups.items():
-            name = str(key[0])
-            lines.append(_line(name, group, self._story(name, group, presences.get(name, {}))))
+        lines = [
+            _line(str(key[0]), group, self.story(str(key[0])))
+            for key, group in self._groups.items()
+        ]
         lines.sort(key=lambda line: -line["rebalances"])
         if self._groups.others is not None:
             lines.append({**_line(OTHERS, self._groups.others, None), "rebalances": None})
