@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000
 """Nanoseconds for each millisecond of a timeout: who waited less long did not wait it out."""
+MOST_TEXTS: Final = 4
+"""Members that the sentence about a rebalance tells of."""
 
 BACK: Final = "left and came back as the same member, as after max.poll.interval.ms"
 
@@ -94,11 +96,12 @@ class Causes:
         for name in sorted(gone):
             if name in left:
                 causes.append("left")
-                if self._back(left[name]):
-                    texts.append(f"{self.label(name)} {BACK}")
+                back = self._back(left[name])
+                if back:
                     came.discard(name)
-                else:
-                    texts.append(f"{self.label(name)} {left_text(left[name].about)}")
+                if len(texts) < MOST_TEXTS:
+                    how = BACK if back else left_text(left[name].about)
+                    texts.append(f"{self.label(name)} {how}")
             elif name in fenced:
                 causes.append("fenced")
                 texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
@@ -118,7 +121,7 @@ class Causes:
             return None
         # What went wrong is said before what goes on every day.
         order: tuple[Cause, ...] = ("expired", "fenced", "replaced", "left", "joined")
-        return min(causes, key=order.index), "; ".join(texts[:4])
+        return min(causes, key=order.index), "; ".join(texts[:MOST_TEXTS])
 
     def _back(self, event: Event) -> bool:
         """Whether a member of a group without JoinGroup left and joined again under its id, which

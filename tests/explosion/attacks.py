@@ -81,6 +81,7 @@ ATTACKS: Final[dict[str, Attack]] = {
     "transactions": Attack(many.transactions, 30_000),
     "joins": Attack(many.joins, 30_000),
     "rejoins": Attack(many.rejoins, 30_000),
+    "returns": Attack(many.returns, 30_000),
     "errors": Attack(many.errors, 30_000),
     "many clients": Attack(many.clients, 100_000),
     "many groups": Attack(many.groups, 100_000),

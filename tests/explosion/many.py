@@ -137,12 +137,30 @@ def joins(n: int) -> list[Turn]:
 
 def rejoins(n: int) -> list[Turn]:
     """One group whose members join again and again, each under another name."""
-    asked, told = [], []
+    turns: list[Turn] = []
     for index in range(n):
         member: dict[str, Any] = {"member_id": f"m{index}"}
-        asked.append(request("JoinGroup", 2, index, group_id="g", **member))
-        told.append(response("JoinGroup", 2, index, generation_id=index, leader="m0", **member))
-    return [(0, b"".join(asked)), (1, b"".join(told))]
+        told = member | {"generation_id": index, "leader": "m0"}
+        turns.append((0, request("JoinGroup", 2, index, group_id="g", **member)))
+        turns.append((1, response("JoinGroup", 2, index, **told)))
+    return turns
+
+
+def returns(n: int) -> list[Turn]:
+    """A group of the consumer protocol whose members, all with one instance id, come and go."""
+    turns: list[Turn] = []
+    for index in range(n):
+        member = f"m{index // 2}"
+        comes = not index % 2
+        said: dict[str, Any] = {"group_id": "g", "member_id": member, "instance_id": "i"}
+        said |= {"member_epoch": 0 if comes else -1, "rebalance_timeout_ms": 1_000}
+        said |= {"subscribed_topic_names": ["t"] if comes else None, "topic_partitions": None}
+        turns.append((0, request("ConsumerGroupHeartbeat", 0, index, **said)))
+        given = {"topic_partitions": [{"topic_id": bytes(16), "partitions": [0]}]}
+        told: dict[str, Any] = {"member_id": member, "member_epoch": index + 1 if comes else -1}
+        told |= {"error_code": 0, "assignment": given if comes else None}
+        turns.append((1, response("ConsumerGroupHeartbeat", 0, index, **told)))
+    return turns
 
 
 def errors(n: int) -> list[Turn]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from click.testing import CliRunner
 from analyzer import pending, records
 from analyzer.export import full
 from analyzer.fetch_sessions import LISTED
-from analyzer.findings import findings
 from analyzer.offline import open_capture
 from analyzer.records import fields_of, shareable
 from analyzer.render_records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
+from analyzer.rows import row_of
+from analyzer.statistics import STATISTICS
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.connections import Connections
+from analyzer.statistics.groups import Groups
 from analyzer.statistics.reach import MAX_RESOLVED
 from captures.model import Resolved
 from dissectors.jsonform import loads
@@ -27,11 +31,11 @@ from dissectors.records import Batch, Header, Record, batches
 from dissectors.tree import Node
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
-from tests.explosion.many import sessions, tokens
+from tests.explosion.many import rejoins, returns, sessions, tokens
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.packets import hellos, write_packets
 from tests.explosion.records import bomb, scram_records
-from tests.explosion.turns import batch_of, fetch, produce, record, write_capture
+from tests.explosion.turns import Turn, batch_of, fetch, produce, record, write_capture
 from tui.cli import main
 
 
@@ -244,7 +248,7 @@ def test_connections_that_are_counted_together_are_no_connection_to_tell_of(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # Their line has no number: the rule about failed handshakes ended with a TypeError.
-    monkeypatch.setitem(findings.STATISTICS, "connections", partial(Connections, 5))
+    monkeypatch.setitem(STATISTICS, "connections", partial(Connections, 5))
     path = tmp_path / "a.pcapng"
     write_packets(path, hellos(8))
     result = CliRunner().invoke(main, ["check", str(path), "--json"])
@@ -260,3 +264,39 @@ def test_names_of_hosts_are_limited_as_each_stands_for_many() -> None:
     for number in range(MAX_RESOLVED + 50):
         cluster.named(Resolved(f"h{number}", ("10.0.0.1",), "dns"))
     assert json.dumps(cluster.dump()).count('"10.0.0.1"') == MAX_RESOLVED + 1  # the others
+
+
+def test_why_a_group_rebalances_is_not_searched_for(tmp_path: Path) -> None:
+    # 30,000 joins under as many names took more than eight minutes.
+    for attack in (rejoins, returns):
+        once, twice = (calls(story_work(attack, count, tmp_path)) for count in (200, 400))
+        assert twice < 2.3 * once
+
+
+def story_work(
+    attack: Callable[[int], list[Turn]], count: int, folder: Path
+) -> Callable[[], object]:
+    """What telling the story of a group is, for these exchanges."""
+    path = folder / f"{count}.pcapng"
+    write_capture(path, iter([attack(count)]))
+    groups = Groups()
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            groups.add(row_of(exchange, capture.context.names), exchange)
+    return lambda: groups.story("g")
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions of Python are called, or gone on with: those of generators, too."""
+    count = 0
+
+    def saw(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(saw)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
