@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import json
 import re
 import shlex
@@ -145,6 +146,30 @@ def test_the_commands_of_the_readme_do(saved: Path, monkeypatch: pytest.MonkeyPa
     assert len(commands) >= 5
     for command in commands:
         assert run(*shlex.split(command)), command
+
+
+def told_as_csv(*words: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(run(*words, "-q", "--format", "csv").splitlines()))
+
+
+def test_what_the_tour_says_is_there(saved: Path) -> None:
+    says = " ".join(f"{step.press} {step.see}" for step in STEPS)
+    assert "node 3 is advertised as" in says
+    assert "reports-ui to 172.17.0.4:29092" in says
+    found = run("check", str(saved), "-q")
+    assert "node 3 is advertised as 172.17.0.4:29092 to reports-ui" in found
+    assert "legacy-export knows Fetch only up to version 3 and Produce up to 2" in says
+    apis = told_as_csv("clients", str(saved), "--apis")
+    versions = {line["api"]: line["versions"] for line in apis if line["client"] == "legacy-export"}
+    assert (versions["Fetch"], versions["Produce"]) == ("3", "2")
+    assert "crm-sync never got past its login" in says
+    outcomes = {line["client"]: line["outcome"] for line in told_as_csv("clients", str(saved))}
+    assert outcomes["crm-sync"] == "kept out"
+    assert "Produce was slow while broker 2 stood still" in says
+    (produce,) = (
+        line for line in told_as_csv("stats", "latency", str(saved)) if line["api"] == "Produce"
+    )
+    assert float(produce["excess_max_ms"]) > 1_000
 
 
 def test_the_tour_leads_through_the_screens(saved: Path) -> None:
