@@ -5,6 +5,7 @@ The one home of both: what may reach a terminal, and how many of its columns tha
 
 from __future__ import annotations
 
+import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -35,10 +36,10 @@ class _Spelling(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        spelled = char if char.isprintable() else self._spell(char)
+        spelling = char if char.isprintable() else self._spell(char)
         if len(self) < REMEMBERED:
-            self[code] = spelled
-        return spelled
+            self[code] = spelling
+        return spelling
 
 
 def _json_escape(char: str) -> str:
@@ -46,9 +47,18 @@ def _json_escape(char: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
+def _backslashed(char: str) -> str:
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_LIKE_AN_ESCAPE: Final = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _HIDING: Final = _Spelling(lambda char: HIDDEN)
 _ESCAPES: Final = _Spelling(lambda char: repr(char)[1:-1])
 _DATA: Final = _Spelling(lambda char: repr(char)[1:-1], kept=SPACES)
+_SPELLED: Final = _Spelling(_backslashed)
 _JSON: Final = _Spelling(_json_escape, kept=f"\n{SPACES}")
 
 
@@ -62,6 +72,26 @@ def escaped(text: str, *, data: bool = False) -> str:
     r"""A line of text with escapes (`\x1b`, `\u202e`) for the same characters; with `data` all
     spaces stay."""
     return text if text.isprintable() else text.translate(_DATA if data else _ESCAPES)
+
+
+class Spelled(str):
+    """What `spelled` gave: it is not escaped again."""
+
+    __slots__ = ()
+
+
+def spelled(value: object) -> str:
+    r"""A name for a sentence, without characters that do not print and unlike every other name.
+
+    They become escapes (`\x1b`, `\u202e`); backslashes are doubled where one of them could be taken
+    for the beginning of an escape.
+    """
+    if isinstance(value, Spelled):
+        return value
+    text = str(value)
+    if "\\" in text and (_LIKE_AN_ESCAPE.search(text) or not text.isprintable()):
+        text = text.replace("\\", r"\\")
+    return Spelled(text if text.isprintable() else text.translate(_SPELLED))
 
 
 def json_safe(data: bytes) -> bytes:

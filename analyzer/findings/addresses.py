@@ -11,7 +11,7 @@ from analyzer.findings.gone import gone_addresses, node_at
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
 from analyzer.statistics.addresses import address_text, is_address, is_loopback
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.statistics.model import Line
@@ -101,7 +101,7 @@ class Addresses(Detector):
         yield from self._stuck(view)
 
     def _of_remark(self, remark: str, line: Line) -> tuple[str, str] | None:
-        node, address = line["node"], safe(line["address"])
+        node, address = line["node"], spelled(line["address"])
         clients = listed(line["clients"], 2)
         if remark in FAILED:
             name, how = FAILED[remark]
@@ -132,7 +132,7 @@ class Addresses(Detector):
             number=line["number"],
             connects=_connects(line) if name in CONNECTS else "",
             about=[
-                ("broker", safe(line["address"])),
+                ("broker", spelled(line["address"])),
                 ("node", str(line["node"])),
                 *(("client", each) for each in _clients(name, line, view)),
             ],
@@ -161,7 +161,7 @@ class Addresses(Detector):
                 last_ns=stuck.last_ns,
                 about=[
                     ("client", who),
-                    *(("broker", safe(each)) for each in addresses[:MOST_NAMED]),
+                    *(("broker", spelled(each)) for each in addresses[:MOST_NAMED]),
                     *(("node", each) for each in nodes[:MOST_NAMED]),
                 ],
             )

@@ -11,7 +11,7 @@ from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, duration, plural, size
 from analyzer.statistics.model import Line
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Severity
@@ -133,7 +133,7 @@ class Lives(Detector):
             return
         asking = [each for each in own if each["phase"] == "versions"]
         often = (
-            f"{safe(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
+            f"{spelled(line['client'])} opened {plural(count, 'connection')}, {rate:.0f} a minute, "
             f"with a median life of {duration(life)}"
         )
         refused = sum(_refused(each) for each in own)
@@ -171,7 +171,7 @@ class Lives(Detector):
             return
         yield self._of(
             "network-loss",
-            f"{plural(lost, 'segment')} of {safe(line['client'])} were sent again, about "
+            f"{plural(lost, 'segment')} of {spelled(line['client'])} were sent again, about "
             f"{100 * lost / segments:.1f} % of all",
             [each for each in own if each["retransmissions"]],
             view,
@@ -203,7 +203,7 @@ class Lives(Detector):
             last_ns=max(opened, default=None),
             severity=severity,
             advice=advice,
-            about=[("client", safe(who))] if who else [],
+            about=[("client", spelled(who))] if who else [],
         )
 
 

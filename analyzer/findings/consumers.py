@@ -21,7 +21,7 @@ from analyzer.findings.view import (
     plural,
 )
 from analyzer.statistics.delivery_model import Happening, Partition
-from analyzer.text import safe
+from analyzer.text import spelled
 
 
 class Consumers(Detector):
@@ -135,7 +135,7 @@ class Consumers(Detector):
             evidence = all_of(where, among("number", numbers))
         yield view.finding(
             self.rule(name),
-            f"group {safe(group)} {words}: {safe(here[0].text)}"
+            f"group {spelled(group)} {words}: {spelled(here[0].text)}"
             + (f" (and {len(here) - 1} more)" if len(here) > 1 else ""),
             evidence,
             count=len(here),
@@ -185,7 +185,7 @@ class Consumers(Detector):
             )
         yield view.finding(
             self.rule("commits-lost"),
-            f"group {safe(group)} {text}",
+            f"group {spelled(group)} {text}",
             f"group == {quoted(group)}",
             count=records,
             first_ns=min(each.first_ns or 0 for each in found),

@@ -24,7 +24,7 @@ from analyzer.statistics.mergeable import (
 )
 from analyzer.statistics.model import topic_key
 from analyzer.statistics.moved import moved
-from analyzer.text import safe
+from analyzer.text import spelled
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Deleted(Detector):
         clients = sorted({view.client(*event.about["client"]) for event in after})
         codes = sorted({int(event.about["code"]) for event in after})
         was = (
-            f"was deleted by {safe(life.deleted[1]) or 'a client'}"
+            f"was deleted by {spelled(life.deleted[1]) or 'a client'}"
             if life.deleted is not None
             else f"is no longer there after it had worked for {duration(since - life.first_ns)}"
         )

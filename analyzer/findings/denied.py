@@ -12,7 +12,6 @@ from analyzer.findings.view import View, all_of, listed, plural, size
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names, total
 from analyzer.statistics.model import topic_key
-from analyzer.text import safe
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ class Denials(Detector):
         what = "; ".join(told[:MOST_PARTS])
         return view.finding(
             rule,
-            f"{who} (user {safe(listed(users, 2))}) is denied access: {what}",
+            f"{who} (user {listed(users, 2)}) is denied access: {what}",
             all_of(
                 view.of_client(*client),
                 f"error == {codes[0]}"

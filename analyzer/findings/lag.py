@@ -13,7 +13,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, about_group, audit_of, duration, listed, plural
 from analyzer.statistics.delivery_ends import at
 from analyzer.statistics.delivery_model import Partition
-from analyzer.text import safe
+from analyzer.text import spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Lag(Detector):
         topics = f"topic in {{{', '.join(named)}}}" if len(named) > 1 else f"topic == {named[0]}"
         return view.finding(
             self.rule("lag"),
-            f"group {safe(group)} fell behind from {sum(each.before for each in found):,} to "
+            f"group {spelled(group)} fell behind from {sum(each.before for each in found):,} to "
             f"{plural(sum(each.now for each in found), 'record')} within {duration(end - begin)} "
             f"on {places}: {rates[0]} records/s were written and {rates[1]} read",
             f"group == {quoted(group)} or (api == Fetch and {topics})",

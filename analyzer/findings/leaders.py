@@ -14,6 +14,7 @@ from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures
 from analyzer.statistics.model import topic_key
+from analyzer.text import Spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -132,7 +133,7 @@ class Leaders(Detector):
         who = view.client(client_id, host)
         # One request may be for many partitions.
         count = len(set().union(*(run.numbers for _, run in runs)))
-        places = listed(f"{view.topic(key[1])}-{key[2]}" for key, _ in runs)
+        places = listed(Spelled(f"{view.topic(key[1])}-{key[2]}") for key, _ in runs)
         topics = sorted({view.topic(key[1]) for key, _ in runs})[:MOST_NAMED]
         return view.finding(
             self.rule("stale-leader"),
@@ -160,7 +161,7 @@ class Leaders(Detector):
         runs = [run for each in moved.values() for run in each]
         first = min(run.first.time_ns for run in runs)
         last = max(run.last.about["end_ns"] for run in runs)
-        named = sorted({f"{view.topic(topic)}-{partition}" for topic, partition in places})
+        named = sorted({Spelled(f"{view.topic(t)}-{number}") for t, number in places})
         clients = sorted(view.client(*each) for each in moved)
         count = len(set().union(*(run.refused for run in runs)))
         topics = sorted({view.topic(topic) for topic, _ in places})[:MOST_NAMED]

@@ -10,7 +10,7 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.rebalances import MEMBERSHIP
 from analyzer.findings.view import View, all_of, listed, plural
-from analyzer.text import safe
+from analyzer.text import Spelled, spelled
 
 if TYPE_CHECKING:
     from analyzer.statistics.group_model import Member, Story
@@ -66,7 +66,7 @@ class Memberships(Detector):
                 sides.setdefault(each.topics, set()).add(_name(each, view))
         told = listed(
             (
-                f"{listed(sorted(clients), 2)} to {listed(topics, 2)}"
+                Spelled(f"{listed(sorted(clients), 2)} to {listed(topics, 2)}")
                 for topics, clients in sorted(sides.items())
             ),
             3,
@@ -74,16 +74,16 @@ class Memberships(Detector):
         clients = sorted({name for names in sides.values() for name in names})
         yield view.finding(
             self.rule("two-applications"),
-            f"members of group {safe(story.group)} subscribe to different topics, as two "
+            f"members of group {spelled(story.group)} subscribe to different topics, as two "
             f"applications with the same group id do: {told}",
             all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
             count=len(clients),
             first_ns=max(apart[0][0].first_ns or 0, apart[0][1].first_ns or 0),
             last_ns=story.last_ns,
             about=[
-                ("group", safe(story.group)),
+                ("group", spelled(story.group)),
                 *(("client", each) for each in clients),
-                *(("topic", safe(each)) for each in sorted({t for key in sides for t in key})),
+                *(("topic", spelled(each)) for each in sorted({t for key in sides for t in key})),
             ],
         )
 
@@ -102,13 +102,13 @@ class Memberships(Detector):
         of = f" of {listed(topics, 2)}" if topics else ""
         yield view.finding(
             self.rule("idle-members"),
-            f"{len(idle)} of {plural(len(there), 'member')} of group {safe(story.group)} got no "
+            f"{len(idle)} of {plural(len(there), 'member')} of group {spelled(story.group)} got no "
             f"partition: the members share {plural(given, 'partition')}{of}",
             all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
             count=len(idle),
             first_ns=min(each.first_ns or story.first_ns for each in idle),
             last_ns=story.last_ns,
-            about=[("group", safe(story.group)), *(("client", each) for each in clients)],
+            about=[("group", spelled(story.group)), *(("client", each) for each in clients)],
         )
 
 
@@ -134,4 +134,4 @@ def _overlap(one: Member, other: Member) -> bool:
 
 
 def _name(member: Member, view: View) -> str:
-    return view.client(member.client_id, member.host) if member.client_id else safe(member.label)
+    return view.client(member.client_id, member.host) if member.client_id else spelled(member.label)

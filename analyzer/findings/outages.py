@@ -15,7 +15,7 @@ from analyzer.findings.view import View, among, duration, ended_at, listed, plur
 from analyzer.identity import host_of
 from analyzer.model import Severity
 from analyzer.statistics.model import Line
-from analyzer.text import safe
+from analyzer.text import spelled
 
 MOST_NAMED: Final = 100
 """Clients and groups that a finding names for those that it explains."""
@@ -97,7 +97,7 @@ class Outages(Detector):
         users = _users(outage, lines) or _told(broker, outage, view)
         hit = sorted({view.client(*each) for each in users})
         node = node_at(broker, view)
-        name = f"broker {safe(broker)}" + (f" (node {node})" if node is not None else "")
+        name = f"broker {spelled(broker)}" + (f" (node {node})" if node is not None else "")
         how = "did not answer" if outage.silent else "refused"
         tried = plural(len(outage.failed), "attempt to connect", "attempts to connect")
         closed = (
@@ -124,7 +124,7 @@ class Outages(Detector):
             connects=_connects(broker, [*outage.ended, *outage.failed]),
             about=[
                 *([] if node is None else [("node", str(node))]),
-                ("broker", safe(broker)),
+                ("broker", spelled(broker)),
                 *(("client", each) for each in hit[:MOST_NAMED]),
                 *groups[:MOST_NAMED],
             ],
@@ -148,7 +148,7 @@ class Outages(Detector):
         return view.finding(
             self.rule("silent-drop"),
             f"after {duration(rest)} of rest nothing came through "
-            f"{plural(len(dead), 'connection')} of {listed(who)} to {safe(broker)} any more: a "
+            f"{plural(len(dead), 'connection')} of {listed(who)} to {spelled(broker)} any more: a "
             f"request was sent again and again ({plural(again, 'retransmission')}) without an "
             f"acknowledgement{more}",
             f"{among('conn', [line['connection'] for line in dead][:MOST_NAMED])} and not answered",
@@ -156,7 +156,7 @@ class Outages(Detector):
             first_ns=first["waiting"],
             last_ns=max(line["opened"] + (line["life"] or 0) for line in dead),
             connects=among("conn", [line["connection"] for line in (*dead, *later)][:MOST_NAMED]),
-            about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", safe(broker))],
+            about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", spelled(broker))],
         )
 
     # --- idle-close
@@ -176,7 +176,7 @@ class Outages(Detector):
         lost = [line for line in alike if line["unanswered"]]
         who = sorted({_who(line, view) for line in alike})
         text = (
-            f"{safe(broker)} closed {plural(len(alike), 'connection')} of {listed(who)} after "
+            f"{spelled(broker)} closed {plural(len(alike), 'connection')} of {listed(who)} after "
             f"{duration(rest)} without traffic"
         )
         if lost:
@@ -191,7 +191,7 @@ class Outages(Detector):
             first_ns=min(ended_at(line) for line in alike),
             last_ns=max(ended_at(line) for line in alike),
             severity="warning" if lost else None,
-            about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", safe(broker))],
+            about=[*(("client", each) for each in who[:MOST_NAMED]), ("broker", spelled(broker))],
         )
 
 
@@ -323,5 +323,5 @@ def _by_client(view: View) -> dict[str, list[str]]:
     for name in groups.names():
         story = groups.story(name)
         for client_id, host in {(m.client_id, m.host) for m in story.members} if story else ():
-            found[view.client(client_id, host)].append(safe(name))
+            found[view.client(client_id, host)].append(spelled(name))
     return found

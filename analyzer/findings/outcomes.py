@@ -20,7 +20,7 @@ from analyzer.findings.view import View, all_of, among, audit_of, duration, list
 from analyzer.identity import Identity, host_of
 from analyzer.statistics.connections import FAILED
 from analyzer.statistics.model import Column, Line
-from analyzer.text import safe
+from analyzer.text import spelled
 from dissectors.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class _Judge:
                 where = reason.filter or f"client.ip == {host}"
                 yield identity, Outcome("kept out", reason.text, where)
             elif failed and len(failed) == len(lines):
-                addresses = sorted({safe(line["broker_address"]) for line in failed})
+                addresses = sorted({spelled(line["broker_address"]) for line in failed})
                 refused = any(line["phase"] == "refused" for line in failed)
                 how = "refused" if refused else "did not answer"
                 tried = plural(len(failed), "connect")
@@ -242,7 +242,7 @@ def _after(usage: Usage, member: Member | None) -> str:
     failed = _failure(usage)
     api = usage.last[1] if usage.last is not None else ""
     if member is not None and member.state == "left" and _is_near(usage, member):
-        text = "after LeaveGroup" + safe(member.text).removeprefix("left").replace(": ", " (", 1)
+        text = "after LeaveGroup" + spelled(member.text).removeprefix("left").replace(": ", " (", 1)
         text += ")" if "(" in text else ""
         return f"{text}, right after {failed}" if failed else text
     if failed:
@@ -257,7 +257,7 @@ def _is_near(usage: Usage, member: Member) -> bool:
 
 def _open(member: Member | None) -> str:
     if member is not None and member.state in ("left", "fenced"):
-        return f"still connected when the capture ends, out of its group: {safe(member.text)}"
+        return f"still connected when the capture ends, out of its group: {spelled(member.text)}"
     return "still working when the capture ends"
 
 
@@ -296,6 +296,7 @@ def _stands(place: Partition) -> str:
     if since is None or until is None or until - since < limit("outcome.still"):
         return ""
     return (
-        f"reads nothing of {safe(place.topic)}-{place.number} behind offset {place.stable:,} for "
-        f"{duration(until - since)}: an open transaction holds back what follows, to {place.end:,}"
+        f"reads nothing of {spelled(place.topic)}-{place.number} behind offset {place.stable:,} "
+        f"for {duration(until - since)}: an open transaction holds back what follows, to "
+        f"{place.end:,}"
     )

@@ -10,7 +10,7 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import MOST_NAMED, View, all_of, duration, listed, plural
-from analyzer.text import safe
+from analyzer.text import Spelled, spelled
 
 if TYPE_CHECKING:
     from analyzer.statistics.group_model import Member, Rebalance, Story
@@ -143,7 +143,7 @@ class Rebalances(Detector):
                 name,
                 story,
                 found,
-                f"group {safe(story.group)} rebalanced {_times(len(found))}: {texts}",
+                f"group {spelled(story.group)} rebalanced {_times(len(found))}: {texts}",
                 view,
                 BROKERS if name == "rebalance-expired" and story.protocol == "consumer" else "",
             )
@@ -157,13 +157,13 @@ class Rebalances(Detector):
         if gone:
             yield view.finding(
                 self.rule("rebalance-poll"),
-                f"{plural(len(gone), 'member')} left group {safe(story.group)}, which nobody else "
-                f"was in: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
+                f"{plural(len(gone), 'member')} left group {spelled(story.group)}, which nobody "
+                f"else was in: {listed((f'{m.label} {m.text}' for m in gone), 2)}",
                 all_of(f"group == {quoted(story.group)}", MEMBERSHIP),
                 count=len(gone),
                 first_ns=gone[0].last_ns,
                 last_ns=gone[-1].last_ns,
-                about=[("group", safe(story.group))],
+                about=[("group", spelled(story.group))],
             )
 
     def _fenced(self, story: Story, view: View) -> Iterator[Finding]:
@@ -181,7 +181,7 @@ class Rebalances(Detector):
         others = "another" if len(fenced) == 1 else "others"
         yield view.finding(
             self.rule("static-conflict"),
-            f"{plural(len(fenced), 'member')} of group {safe(story.group)} "
+            f"{plural(len(fenced), 'member')} of group {spelled(story.group)} "
             f"{'was' if len(fenced) == 1 else 'were'} fenced by {others} with the same instance "
             f"id: {who}",
             f"group == {quoted(story.group)} and error in {{{', '.join(INSTANCE)}}}",
@@ -189,8 +189,11 @@ class Rebalances(Detector):
             first_ns=fenced[0].last_ns,
             last_ns=fenced[-1].last_ns,
             about=[
-                ("group", safe(story.group)),
-                *(("instance", safe(each)) for each in sorted({m.instance or "" for m in fenced})),
+                ("group", spelled(story.group)),
+                *(
+                    ("instance", spelled(each))
+                    for each in sorted({m.instance or "" for m in fenced})
+                ),
             ][:MOST_NAMED],
         )
 
@@ -219,15 +222,15 @@ class Rebalances(Detector):
         gone, back = found[0]
         yield view.finding(
             self.rule("rebalance-poll"),
-            f"{safe(gone.label)} left group {safe(story.group)} without a reason and came back "
-            f"{duration(back)} later, as clients do whose application did not poll within "
+            f"{spelled(gone.label)} left group {spelled(story.group)} without a reason and came "
+            f"back {duration(back)} later, as clients do whose application did not poll within "
             f"{(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)",
             all_of(f"group == {quoted(story.group)}", "api in {JoinGroup, LeaveGroup}"),
             count=len(found),
             first_ns=gone.last_ns,
             last_ns=found[-1][0].last_ns,
             severity="note",
-            about=[("group", safe(story.group)), ("client", safe(gone.label))],
+            about=[("group", spelled(story.group)), ("client", spelled(gone.label))],
         )
 
     def _many(self, story: Story, view: View) -> Iterator[Finding]:
@@ -258,12 +261,12 @@ class Rebalances(Detector):
             causes[word] = causes.get(word, 0) + 1
         why = listed(f"{CAUSES[word]} ({count})" for word, count in causes.items())
         often = sorted(returns.items(), key=lambda each: (-each[1], each[0]))
-        came = listed((f"{view.client(*who)} ({count})" for who, count in often), 3)
+        came = listed((Spelled(f"{view.client(*who)} ({count})") for who, count in often), 3)
         yield self._finding(
             "rebalance-storm",
             story,
             found,
-            f"group {safe(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
+            f"group {spelled(story.group)} rebalanced {_times(len(found))} in {duration(span)} "
             f"with {plural(places, 'member')}: {why}"
             + (f"; who left and came back: {came}" if came else ""),
             view,
@@ -274,9 +277,9 @@ class Rebalances(Detector):
         if not slow:
             return
         worst = max(slow, key=lambda each: each.duration_ns or 0)
-        last = f"; {safe(worst.slowest)} was last to join" if worst.slowest else ""
+        last = f"; {spelled(worst.slowest)} was last to join" if worst.slowest else ""
         text = (
-            f"group {safe(story.group)} stood still for {duration(worst.duration_ns)} in a "
+            f"group {spelled(story.group)} stood still for {duration(worst.duration_ns)} in a "
             f"rebalance{last}"
         )
         yield self._finding("rebalance-slow", story, slow, text, view)
@@ -299,7 +302,7 @@ class Rebalances(Detector):
             last_ns=found[-1].end_ns or found[-1].begin_ns,
             number=found[0].number,
             advice=advice,
-            about=[("group", safe(story.group))],
+            about=[("group", spelled(story.group))],
         )
 
 

@@ -14,7 +14,7 @@ from analyzer.identity import host_of
 from analyzer.statistics.delivery_ends import told_at
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, most
 from analyzer.statistics.model import topic_key
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -204,7 +204,7 @@ class Resets(Detector):
             text = f"{lost} of {view.topic(topic)} were deleted before {who} had read them: {who} "
         else:
             text = f"{who} "
-        groups = sorted({safe(each.group) for each in found if each.group})
+        groups = sorted({spelled(each.group) for each in found if each.group})
         return view.finding(
             self.rule(name),
             f"{text}asked for {told}{more}",

@@ -16,7 +16,7 @@ from analyzer.findings.tls import failed_connections
 from analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -192,7 +192,7 @@ class Security(Detector):
         for (what, client_id, host, mechanism), (seen, brokers) in found.items():
             who, broker = view.client(client_id, host), listed(brokers)
             places = ", ".join(map(quoted, brokers[:MOST_BROKERS]))
-            asked = safe(str(mechanism or "SASL"))
+            asked = spelled(mechanism or "SASL")
             if what == "mechanism":
                 offered = listed(seen.words) or "none"
                 text = f"{who} asked {broker} for SASL mechanism {asked}; it offers {offered}"

@@ -10,7 +10,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.producer_story import OUT_OF_ORDER
-from analyzer.text import safe
+from analyzer.text import Spelled, spelled
 from dissectors.codes import error_name
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ class Sequences(Detector):
                 users.setdefault(line["transactional_id"] or "", set()).update(line["clients"])
         for (code, client_id, host, api, named), seen in self.errors.items():
             who, told = view.client(client_id, host), error_name(int(str(code)))
-            txn = f" (transactional id {safe(str(named))})" if named else ""
+            txn = f" (transactional id {spelled(named)})" if named else ""
             mine = ids.get((str(client_id or ""), str(host)), set())
             rule = self.rule(RULE_OF[int(str(code))])
             others = sorted(users.get(str(named), set()) - {who}) if named else []
             if others and rule.name == "producer-fenced":
-                txn = f" (transactional id {safe(str(named))}, which {listed(others)} has, too)"
+                txn = f" (transactional id {spelled(named)}, which {listed(others)} has, too)"
             mended = code == OUT_OF_ORDER and bool(mine) and not mine & lost
             yield view.finding(
                 rule,
@@ -127,7 +127,7 @@ class Sequences(Detector):
                 about=[
                     ("client", who),
                     ("error", told),
-                    *([("txn", safe(str(named)))] if named else []),
+                    *([("txn", spelled(named))] if named else []),
                 ],
             )
         yield from self._lanes(lanes, view)
@@ -177,7 +177,7 @@ class Sequences(Detector):
 
 
 def _place(lane: Line) -> str:
-    return f"{safe(str(lane['topic']))}-{lane['partition']}"
+    return Spelled(f"{spelled(lane['topic'])}-{lane['partition']}")
 
 
 def _sent_by(producer: int) -> str:

@@ -11,7 +11,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.model import Line
-from analyzer.text import safe
+from analyzer.text import spelled
 
 MOST_NAMED: Final = 100
 
@@ -42,8 +42,8 @@ class Sessions(Detector):
         for (client_id, host), lines in sorted(found.items()):
             who = view.client(client_id, host)
             lasted = min(line["session"][1] - line["session"][0] for line in lines)
-            brokers = sorted({safe(line["broker_address"]) for line in lines})
-            users = sorted({safe(line["user"]) for line in lines if line["user"]})
+            brokers = sorted({spelled(line["broker_address"]) for line in lines})
+            users = sorted({spelled(line["user"]) for line in lines if line["user"]})
             user = f" (user {listed(users, 2)})" if users else ""
             lost = sum(line["unanswered"] for line in lines)
             conns = among("conn", [line["connection"] for line in lines][:MOST_NAMED])

@@ -14,7 +14,7 @@ from analyzer.findings.view import View, about_group, all_of
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names, most, total
 from analyzer.statistics.model import topic_key
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -115,7 +115,7 @@ class Shares(Detector):
             named = sorted({view.client(*who) for who in shared.clients})
             yield view.finding(
                 self.rule("share-redelivery"),
-                f"share group {safe(str(group))}: {'; '.join(parts)}",
+                f"share group {spelled(group)}: {'; '.join(parts)}",
                 all_of("api in {ShareFetch, ShareAcknowledge}", f"group == {quoted(str(group))}"),
                 shared,
                 count=shared.again + shared.rejected,

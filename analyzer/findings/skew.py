@@ -13,7 +13,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import total
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -88,7 +88,7 @@ class Skew(Detector):
             if _by_chance(hot, lines):
                 continue
             if part * partitions >= min(limit("skew.times"), partitions - 0.5):
-                name = safe(str(topic))
+                name = spelled(topic)
                 yield view.finding(
                     self.rule("hot-partition"),
                     f"partition {hot['partition']} of {name} got {100 * part:.0f} % of "
@@ -113,8 +113,8 @@ class Skew(Detector):
             who = view.client(client_id, host)
             yield view.finding(
                 self.rule("reads-across-racks"),
-                f"{who} in rack {safe(str(rack))} read {size(read.bytes)} from {broker} in rack "
-                f"{safe(str(other))}",
+                f"{who} in rack {spelled(rack)} read {size(read.bytes)} from {broker} in rack "
+                f"{spelled(other)}",
                 all_of(
                     view.of_client(client_id, host),
                     f"api == Fetch and broker == {quoted(str(broker))} and records > 0",

@@ -18,7 +18,7 @@ from analyzer.identity import host_of
 from analyzer.statistics.connections import WAITING
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, total
 from analyzer.tampering import deeds_of
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -208,7 +208,7 @@ class Slowness(Detector):
     def _pause(self, group: list[Pause], waiting: dict[str, list[Waiting]], view: View) -> Finding:
         begin, end = min(each.begin_ns for each in group), max(each.end_ns for each in group)
         requests = [each for pause in group for each in pause.requests]
-        brokers = [safe(pause.broker) for pause in group]
+        brokers = [spelled(pause.broker) for pause in group]
         mine = sorted({view.client(*each.who) for each in requests})
         # Others wait at other brokers: for followers that stand still.
         hit = {

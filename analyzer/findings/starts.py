@@ -14,7 +14,7 @@ from analyzer.identity import host_of
 from analyzer.statistics.delivery_ends import LATEST, told_at
 from analyzer.statistics.mergeable import Measures, least
 from analyzer.statistics.model import topic_label
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -119,7 +119,7 @@ class Starts(Detector):
         records = sum(each.records for each in starts)
         return view.finding(
             self.rule("latest-skips"),
-            f"group {safe(group)} had no committed offset and started at the end of {places} "
+            f"group {spelled(group)} had no committed offset and started at the end of {places} "
             f"(latest): it skips {plural(records, 'record')} from before",
             f"(api == OffsetFetch and group == {quoted(group)}) or "
             + all_of("api == ListOffsets", among("number", [each.number for each in starts][:100])),

@@ -24,7 +24,7 @@ from analyzer.findings.view import (
 )
 from analyzer.statistics.delivery_ends import at
 from analyzer.statistics.delivery_model import Partition, Stall
-from analyzer.text import safe
+from analyzer.text import spelled
 
 MOST_CLIENTS: Final = 20
 
@@ -83,16 +83,16 @@ class Readers(Detector):
         who = [each.rpartition("@") for each in sorted(place.readers)[:MOST_CLIENTS]]
         clients = [view.client(client_id, host) for client_id, _, host in who]
         took = duration(worst.last_ns - worst.first_ns)
-        where = f"offset {worst.offset:,} of {safe(place.topic)}-{place.number}"
+        where = f"offset {worst.offset:,} of {spelled(place.topic)}-{place.number}"
         if worst.numbers:
             text = f"{where} was read {worst.times} times within {took} by {listed(clients)}"
         else:
             text = f"{where} was committed {worst.times} times within {took} by {listed(clients)}"
         behind = (place.log_end or 0) - worst.offset
         if worst.over:
-            text += f"; then group {safe(group)} got beyond it"
+            text += f"; then group {spelled(group)} got beyond it"
         else:
-            text += f", and group {safe(group)} makes no progress: "
+            text += f", and group {spelled(group)} makes no progress: "
             text += f"{plural(behind, 'record')} behind it wait" if behind > 0 else "it stays there"
         if len(found) > 1:
             others = listed(f"{each.place.topic}-{each.place.number}" for each in found[1:])

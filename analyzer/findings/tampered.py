@@ -13,7 +13,7 @@ from analyzer.findings.model import RANK, Finding, Rule
 from analyzer.rows import Row, RowError
 from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures
 from analyzer.tampering import deeds_of
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.findings.view import View
@@ -101,7 +101,7 @@ def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
     if not hits:
         return finding
     deeds = Counter(deed for each in hits for deed in each)
-    named = ", ".join(safe(deed) for deed, _ in deeds.most_common(MOST_NAMED))
+    named = ", ".join(spelled(deed) for deed, _ in deeds.most_common(MOST_NAMED))
     named += ", ..." if len(deeds) > MOST_NAMED else ""
     if len(hits) < finding.count:
         text = f"; {len(hits):,} of these by rules of the proxy that recorded them ({named})"

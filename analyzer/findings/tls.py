@@ -11,7 +11,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, among, plural
 from analyzer.identity import host_of
 from analyzer.statistics.model import Line
-from analyzer.text import safe
+from analyzer.text import spelled
 from captures.tls import ALERTS
 
 FAILED: Final = frozenset({"alert", "rejected", "closed"})
@@ -70,7 +70,7 @@ class TlsFailures(Detector):
             who, how = _how(outcome, side, alert)
             yield view.finding(
                 self.rule("tls-failed"),
-                f"{plural(len(lines), 'TLS handshake')} of {host} with {safe(broker)} failed: "
+                f"{plural(len(lines), 'TLS handshake')} of {host} with {spelled(broker)} failed: "
                 f"{who} {how}",
                 f"opaque and {among('conn', [line['connection'] for line in lines][:MOST_NAMED])}",
                 count=len(lines),
@@ -79,7 +79,7 @@ class TlsFailures(Detector):
                 severity="warning" if (host, broker) in worked else None,
                 advice=_advice(side, alert),
                 connects=among("conn", [line["connection"] for line in lines][:MOST_NAMED]),
-                about=[("host", host), ("broker", safe(broker))],
+                about=[("host", host), ("broker", spelled(broker))],
             )
 
 

@@ -11,7 +11,7 @@ from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, audit_of, duration, listed, plural
-from analyzer.text import safe
+from analyzer.text import spelled
 
 if TYPE_CHECKING:
     from analyzer.statistics.delivery_model import Partition
@@ -61,7 +61,7 @@ class Transactions(Detector):
         """By transaction; by group; by transactional id."""
         found = view.base.producers.transactions(view.names)
         clients = {
-            line["producer"]: [safe(str(each)) for each in line["clients"]]
+            line["producer"]: [spelled(each) for each in line["clients"]]
             for line in view.base.producers.rows(view.names)
         }
         for each in found:
@@ -70,7 +70,7 @@ class Transactions(Detector):
         yield from self._aborted(found, view)
 
     def _hangs(self, each: Line, clients: list[str], view: View) -> Iterator[Finding]:
-        named = safe(str(each["transactional_id"]))
+        named = spelled(each["transactional_id"])
         open_ = each["outcome"] == "open"
         age = (view.last_ns or each["begin"]) - each["begin"] if open_ else each["duration"]
         timeout = each["timeout_ms"]
@@ -114,7 +114,7 @@ class Transactions(Detector):
                 if places & set(line["partitions"])
                 and (line["duration"] is None or line["begin"] + line["duration"] >= last)
             ]
-            names = sorted({safe(str(line["transactional_id"])) for line in holding})
+            names = sorted({spelled(line["transactional_id"]) for line in holding})
             who = sorted({each for line in holding for each in clients.get(line["producer"], [])})
             by = f", behind an open transaction of {listed(names)}" if names else ""
             by += f" ({listed(who)})" if who else ""
@@ -123,17 +123,17 @@ class Transactions(Detector):
             rest = f" and {plural(len(here) - 1, 'more partition')}" if len(here) > 1 else ""
             yield view.finding(
                 self.rule("transaction-blocks"),
-                f"read_committed readers of group {safe(group)} wait at the last stable offset "
-                f"{first.stable:,} of {safe(topic)}-{first.number}{rest} for {duration(stuck)}, "
+                f"read_committed readers of group {spelled(group)} wait at the last stable offset "
+                f"{first.stable:,} of {spelled(topic)}-{first.number}{rest} for {duration(stuck)}, "
                 f"with {plural(behind, 'record')} behind it{by}",
                 f"api == Fetch and topic == {quoted(topic)}",
                 count=sum(max(each.at_stable, 1) for each, _, _ in here),
                 first_ns=min(one[1] for one in here),
                 last_ns=last,
                 about=[
-                    ("group", safe(group)),
-                    ("topic", safe(topic)),
-                    *(("partition", safe(each)) for each in sorted(places)),
+                    ("group", spelled(group)),
+                    ("topic", spelled(topic)),
+                    *(("partition", spelled(each)) for each in sorted(places)),
                     *(("txn", each) for each in names),
                     *(("client", each) for each in who),
                 ],
@@ -147,7 +147,7 @@ class Transactions(Detector):
         for name, here in aborted.items():
             yield view.finding(
                 self.rule("transaction-aborted"),
-                f"{plural(len(here), 'transaction')} of {safe(name)} "
+                f"{plural(len(here), 'transaction')} of {spelled(name)} "
                 f"{'was' if len(here) == 1 else 'were'} aborted, with "
                 f"{plural(sum(each['records'] for each in here), 'record')}",
                 f"txn == {quoted(name)} and api == EndTxn and request.committed == false",
@@ -155,5 +155,5 @@ class Transactions(Detector):
                 first_ns=here[0]["begin"],
                 last_ns=here[-1]["begin"],
                 number=here[0]["number"],
-                about=[("txn", safe(name))],
+                about=[("txn", spelled(name))],
             )

@@ -10,7 +10,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.offers import Offer, first_taken, offered, offers
 from analyzer.findings.view import View, all_of, listed, plural
 from analyzer.identity import host_of
-from analyzer.text import safe
+from analyzer.text import spelled
 from analyzer.verdict import breaks_at, verdict_of
 from dissectors import releases
 from dissectors.errors import UnknownApi
@@ -104,7 +104,7 @@ class Versions(Detector):
             for version, number in usage.versions.get(reason.api, {}).items()
             if not releases.has(reason.api, version, release)
         )
-        library = safe(usage.identity.software) or "library unknown"
+        library = spelled(usage.identity.software) or "library unknown"
         text = (
             f"{who} ({library}) will not work with Kafka {at}: "
             f"{listed((r.text for r in reasons), 3)}"

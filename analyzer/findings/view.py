@@ -14,7 +14,7 @@ from analyzer.pending import SASL_TOKEN
 from analyzer.render_cells import duration, size
 from analyzer.statistics.mergeable import OTHERS
 from analyzer.statistics.model import topic_id_in, topic_label
-from analyzer.text import safe
+from analyzer.text import Spelled, spelled
 from dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -150,11 +150,11 @@ class View:
     def client(self, client_id: Any, host: Any) -> str:
         """What to call a client."""
         named = str(client_id or ""), str(host)
-        return safe(str(self._titles.get(named) or client_id or host))
+        return spelled(self._titles.get(named) or client_id or host)
 
     def topic(self, key: Any) -> str:
         """What to call a topic."""
-        return safe(str(topic_label(key, self.names) or "?"))
+        return spelled(topic_label(key, self.names) or "?")
 
     # --- filters
 
@@ -256,8 +256,8 @@ MOST_ABOUT: Final = 20
 
 def about_group(group: str, topics: Iterable[str]) -> list[tuple[str, str]]:
     """The entities of a finding about a group in some topics."""
-    named = sorted({safe(topic) for topic in topics})
-    return [("group", safe(group)), *(("topic", topic) for topic in named[:MOST_ABOUT])]
+    named = sorted({spelled(topic) for topic in topics})
+    return [("group", spelled(group)), *(("topic", topic) for topic in named[:MOST_ABOUT])]
 
 
 def all_of(*parts: str) -> str:
@@ -286,6 +286,6 @@ def plural(count: int, noun: str, several: str = "") -> str:
 
 def listed(values: Iterable[Any], most: int = MOST_NAMED) -> str:
     """The first few of a list, and how many more there are."""
-    found = [safe(str(value)) for value in values]
+    found = [spelled(value) for value in values]
     rest = len(found) - most
-    return ", ".join(found[:most]) + (f" and {rest} more" if rest > 0 else "")
+    return Spelled(", ".join(found[:most]) + (f" and {rest} more" if rest > 0 else ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -149,3 +150,22 @@ def test_a_long_value_that_does_not_print_takes_no_object_for_each_character(
         tracemalloc.stop()
     assert len(text) >= size
     assert peak < 20 * size
+
+
+def test_names_that_differ_only_in_what_nobody_sees_are_told_apart(tmp_path: Path) -> None:
+    names = ["g\u202eg", "g\u2066g", "g\x1bg", r"g\u202eg", "gg"]
+    frames: list[tuple[str, bytes]] = []
+    for number, name in enumerate(names):
+        asked = {"group_id": name, "member_id": "m"}
+        frames.append(("client", request("JoinGroup", 5, number, name, **asked)))
+        frames.append(("broker", response("JoinGroup", 5, number, error_code=30)))
+    path = str(capture_file(tmp_path / "in.pcapng", frames))
+    found = [json.loads(line) for line in run("check", path, "--json").splitlines()]
+    told = [each for each in found if each["name"] == "denied"]
+    assert len({each["text"] for each in told}) == len(names)
+    assert len({str(each["entities"]) for each in told}) == len(names)
+    assert all(each["text"].isprintable() and each["advice"].isprintable() for each in told)
+    spelled = {r"g\u202eg", r"g\u2066g", r"g\x1bg", r"g\\u202eg", "gg"}
+    assert {word for each in told for word in each["text"].split()} >= spelled
+    shown = run("check", path)
+    assert shown.replace("\n", "").isprintable()

@@ -20,6 +20,7 @@ from analyzer.text import (
     packed,
     padded,
     safe,
+    spelled,
     wrapped,
 )
 from dissectors.jsonform import dumps
@@ -38,6 +39,35 @@ def test_what_steers_or_hides_reaches_no_terminal(char: str) -> None:
     assert safe(text) == "a·日b"
     assert escaped(text).isprintable()
     assert escaped(text) == f"a{char!r}日b".replace("'", "")
+
+
+SPELT = st.text(st.sampled_from("ab\\xuU02e\u202e\u2066\x1b\n\U000e0001é"), max_size=12)
+
+
+@given(SPELT, SPELT)
+def test_no_two_names_are_spelled_alike(one: str, other: str) -> None:
+    assert (spelled(one) == spelled(other)) == (one == other)
+    assert spelled(one).isprintable()
+    assert spelled(spelled(one)) == spelled(one)
+
+
+@pytest.mark.parametrize("name", ["orders", r"CORP\nancy", r"CORP\user", r"a\xyz", "日本"])
+def test_names_of_people_are_spelled_as_they_are(name: str) -> None:
+    assert spelled(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a\u202eb", r"a\u202eb"),
+        (r"a\u202eb", r"a\\u202eb"),
+        ("\x1b]0;\n\\", r"\x1b]0;\x0a\\"),
+        ("\U000e0001", r"\U000e0001"),
+        ("\udcff", r"\udcff"),
+    ],
+)
+def test_what_nobody_would_see_is_spelled_out(name: str, expected: str) -> None:
+    assert spelled(name) == expected
 
 
 @pytest.mark.parametrize("char", HOSTILE, ids=ascii)
