@@ -208,12 +208,11 @@ def _lives(view: View) -> dict[Who, list[Life]]:
     found: dict[Who, list[Life]] = {}
     plans = view.base.delivery.plans.items()
     bare = {str(group) for (group, _), plan in plans if plan.assignor == KAFKAJS}
-    for name in view.base.groups.names():
-        story = view.base.groups.story(name)
-        for each in story.members if story is not None else ():
+    for story in view.stories():
+        for each in story.members:
             if each.first_ns is not None and each.gone_ns is not None:
-                who = each.client_id or "", each.host
-                life = Life(each.first_ns, each.gone_ns, each.state == "left", name in bare)
+                who, left = (each.client_id or "", each.host), each.state == "left"
+                life = Life(each.first_ns, each.gone_ns, left, story.group in bare)
                 found.setdefault(who, []).append(life)
     return found
 

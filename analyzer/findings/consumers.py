@@ -18,6 +18,7 @@ from analyzer.findings.view import (
     audit_of,
     duration,
     listed,
+    places_of,
     plural,
 )
 from analyzer.statistics.delivery_model import Happening, Partition
@@ -88,14 +89,10 @@ class Consumers(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """From one audit of all groups."""
-        audit = audit_of(view)
-        by_group: dict[str, list[Partition]] = {}
-        for partition in audit.found:
-            by_group.setdefault(partition.group, []).append(partition)
-        for group, partitions in sorted(by_group.items()):
+        for group, partitions in places_of(view):
             yield from self._uncommitted(group, partitions, view)
         found: dict[tuple[str, str], list[Happening]] = {}
-        for each in audit.happenings():
+        for each in audit_of(view).happenings():
             found.setdefault((each.group, each.kind), []).append(each)
         for (group, kind), here in sorted(found.items()):
             yield from self._happened(group, kind, here, view)
@@ -197,7 +194,7 @@ class Consumers(Detector):
         """Whether all members that had fetched before were gone when records were fetched again:
         in a rebalance some stay, and a group that forms has several."""
         before_ns = again.before_ns or 0
-        story = view.base.groups.story(again.group)
+        story = view.story(again.group)
         return again.time_ns - before_ns >= limit("commits.restart") and not any(
             (member.first_ns or 0) <= before_ns and (member.gone_ns or 0) >= again.time_ns
             for member in (story.members if story is not None else ())

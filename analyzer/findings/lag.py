@@ -10,7 +10,7 @@ from analyzer.filter_syntax import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, about_group, audit_of, duration, listed, plural
+from analyzer.findings.view import View, about_group, duration, listed, places_of, plural
 from analyzer.statistics.delivery_ends import at
 from analyzer.statistics.delivery_model import Partition
 from analyzer.text import spelled
@@ -56,13 +56,10 @@ class Lag(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """From one audit of all groups."""
-        by_group: dict[str, list[Growth]] = {}
-        for place in audit_of(view).found:
-            growth = growth_of(place)
-            if growth is not None:
-                by_group.setdefault(place.group, []).append(growth)
-        for group, found in sorted(by_group.items()):
-            yield self._finding(group, found, view)
+        for group, places in places_of(view):
+            found = [growth for growth in map(growth_of, places) if growth is not None]
+            if found:
+                yield self._finding(group, found, view)
 
     def _finding(self, group: str, found: list[Growth], view: View) -> Finding:
         begin, end = min(each.first_ns for each in found), max(each.last_ns for each in found)

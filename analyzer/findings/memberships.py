@@ -45,10 +45,8 @@ class Memberships(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """Findings of each group of consumers."""
-        groups = view.base.groups
-        for name in groups.names():
-            story = groups.story(name)
-            if story is not None and story.members:
+        for story in view.stories():
+            if story.members:
                 yield from self._applications(story, view)
                 yield from self._idle(story, view)
 

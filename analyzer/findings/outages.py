@@ -316,12 +316,9 @@ def _groups(clients: Iterable[str], view: View) -> list[str]:
 
 
 def _by_client(view: View) -> dict[str, list[str]]:
-    """The groups of each client. To tell the story of a group takes long, and brokers go down
-    often."""
+    """The groups of each client."""
     found: dict[str, list[str]] = defaultdict(list)
-    groups = view.base.groups
-    for name in groups.names():
-        story = groups.story(name)
-        for client_id, host in {(m.client_id, m.host) for m in story.members} if story else ():
-            found[view.client(client_id, host)].append(spelled(name))
+    for story in view.stories():
+        for client_id, host in {(m.client_id, m.host) for m in story.members}:
+            found[view.client(client_id, host)].append(spelled(story.group))
     return found

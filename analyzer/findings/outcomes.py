@@ -268,10 +268,8 @@ def _closed(line: Line) -> int:
 def _members(view: View) -> dict[User, Member]:
     """The last life of each client in a group."""
     found: dict[User, Member] = {}
-    groups = view.base.groups
-    for name in groups.names():
-        story = groups.story(name)
-        for member in story.members if story is not None else ():
+    for story in view.stories():
+        for member in story.members:
             who = member.client_id or "", member.host
             before = found.get(who)
             if before is None or (before.last_ns or 0) <= (member.last_ns or 0):

@@ -111,13 +111,10 @@ class Rebalances(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """Findings of each group."""
-        groups = view.base.groups
-        for name in groups.names():
-            story = groups.story(name)
-            if story is not None:
-                yield from self._fenced(story, view)
-                yield from self._returned(story, view)
-            if story is not None and story.rebalances:
+        for story in view.stories():
+            yield from self._fenced(story, view)
+            yield from self._returned(story, view)
+            if story.rebalances:
                 yield from self._causes(story, view)
                 yield from self._many(story, view)
                 yield from self._slow(story, view)

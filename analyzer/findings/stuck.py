@@ -17,9 +17,9 @@ from analyzer.findings.view import (
     about_group,
     all_of,
     among,
-    audit_of,
     duration,
     listed,
+    places_of,
     plural,
 )
 from analyzer.statistics.delivery_ends import at
@@ -62,10 +62,7 @@ class Readers(Detector):
 
     def told(self, view: View) -> Iterator[Finding]:
         """From one audit of all groups."""
-        by_group: dict[str, list[Partition]] = {}
-        for place in audit_of(view).found:
-            by_group.setdefault(place.group, []).append(place)
-        for group, places in sorted(by_group.items()):
+        for group, places in places_of(view):
             commits = any(place.placed for place in places)
             found = [
                 stuck
@@ -129,7 +126,7 @@ def _fetched(place: Partition, view: View, *, commits: bool) -> Stuck | None:
 
 def _leaves(place: Partition, stall: Stall, view: View) -> bool:
     """Whether members were gone soon after they had got the records, again and again."""
-    story = view.base.groups.story(place.group)
+    story = view.story(place.group)
     if story is None:
         return False
     ends = sorted(

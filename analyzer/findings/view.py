@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from analyzer.statistics.connections import Connections
     from analyzer.statistics.delivery import Delivery
     from analyzer.statistics.delivery_audit import Audit
+    from analyzer.statistics.delivery_model import Partition
+    from analyzer.statistics.group_model import Story
     from analyzer.statistics.groups import Groups
     from analyzer.statistics.latency import Latency
     from analyzer.statistics.model import Line
@@ -89,12 +91,24 @@ class View:
         people = {(str(key[0] or ""), str(key[1])) for key, _ in base.clients.values.items()}
         self._titles = labels(people)
         self._kept: dict[str, Any] = {}
+        self._stories: dict[str, Story | None] = {}
 
     def kept(self, name: str, make: Any) -> Any:
         """Something costly, made once for all detectors."""
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]
+
+    def story(self, group: str) -> Story | None:
+        """The story of a group, told once for all detectors."""
+        if group not in self._stories:
+            self._stories[group] = self.base.groups.story(group)
+        return self._stories[group]
+
+    def stories(self) -> list[Story]:
+        """Those of all groups that have one."""
+        found = map(self.story, self.base.groups.names())
+        return [story for story in found if story is not None]
 
     def is_broker(self, client_id: Any, host: Any) -> bool:
         """Whether it is a broker that talks to others."""
@@ -248,6 +262,14 @@ def audit_of(view: View) -> Audit:
 
     audit: Audit = view.kept("audit", make)
     return audit
+
+
+def places_of(view: View) -> list[tuple[str, list[Partition]]]:
+    """The partitions of each group in the audit, in the order of groups."""
+    found: dict[str, list[Partition]] = {}
+    for place in audit_of(view).found:
+        found.setdefault(place.group, []).append(place)
+    return sorted(found.items())
 
 
 MOST_ABOUT: Final = 20

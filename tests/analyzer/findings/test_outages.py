@@ -127,8 +127,8 @@ def test_connects_that_are_not_answered_belong_to_the_dead_connection() -> None:
     assert "1 new connection to it got no answer either" in told["silent-drop"].text
 
 
-def test_stories_of_groups_are_not_told_for_each_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There may be thousands of both."""
+def test_stories_of_groups_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all detectors, and all outages: there may be thousands of both."""
 
     def asked(outages: int) -> int:
         calls.clear()
@@ -137,7 +137,7 @@ def test_stories_of_groups_are_not_told_for_each_outage(monkeypatch: pytest.Monk
             at = 100.0 * number
             wires += [working(3 * number + 1, at, at + 10), failed(3 * number + 2, at + 11)]
             wires.append(working(3 * number + 3, at + 12, at + 50, side="client"))
-        down = found(*wires)["broker-down"]
+        down = sides.found(wires)["broker-down"]
         assert ("group", "g") in down.entities
         return len(calls)
 
@@ -149,7 +149,7 @@ def test_stories_of_groups_are_not_told_for_each_outage(monkeypatch: pytest.Monk
         return tell(self, name)
 
     monkeypatch.setattr(Groups, "story", counted)
-    assert asked(1) == asked(6)
+    assert asked(1) == asked(6) == 2  # for detectors, and in the delivery audit
 
 
 @pytest.mark.parametrize(("client", "severity"), [("2", "note"), ("app", "warning")])
