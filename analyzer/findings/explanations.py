@@ -322,9 +322,9 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
     ),
     Explanation(
         ("breaks-on-upgrade",),
-        ("batch-old-format",),
+        ("batch-old-format", "no-api-versions"),
         ("client",),
-        "versions that newer brokers do not have carry records in the old format",
+        "a client of old versions sends records in the old format, and may not know ApiVersions",
         before_ns=ALL,
         after_ns=ALL,
     ),
@@ -340,6 +340,18 @@ EXPLANATIONS: Final[tuple[Explanation, ...]] = (
         ("sequence-gap", "sequence-repeated", "transaction-aborted", "error-seen", "error-storm"),
         ("client",),
         "a producer whose batch was refused sends it again, and fails",
+    ),
+    Explanation(
+        ("version-refused",),
+        ("undecodable", "unknown-api"),
+        ("client", "api"),
+        "a version that brokers do not take is sent in a layout of its own, or of no release",
+    ),
+    Explanation(
+        ("undecodable", "unknown-api"),
+        ("unanswered", "no-answer-yet"),
+        ("client", "broker", "api"),
+        "a broker closes the connection at a request that it does not know, or cannot read",
     ),
 )
 """A test holds that no rule explains itself through others."""

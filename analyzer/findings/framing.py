@@ -53,6 +53,7 @@ class Framing(Detector):
             "Compare the bytes with `kafkascope grammar API VERSION`; `kafkascope show N --hex` "
             "says where it goes wrong. One side implements the version wrongly.",
             "INVALID_REQUEST",
+            brief="{n} undecodable exchange|{n} undecodable exchanges",
         ),
         Rule(
             "surplus",
@@ -66,6 +67,7 @@ class Framing(Detector):
             "APIs or versions that no known release has",
             "A newer Kafka, or another product with APIs of its own.",
             "UNSUPPORTED_VERSION",
+            brief="{n} request that no release knows|{n} requests that no release knows",
         ),
     )
     KEYS = None

@@ -23,6 +23,8 @@ MENDED: Final = (
     "producer; CONCURRENT_TRANSACTIONS is usual at the begin of a transaction), so those behind it "
     "were out of order; the producer sent them all again, in order."
 )
+MOST_CLIENTS: Final = 20
+"""With one producer id: a transactional id goes from one instance to the next."""
 FORGOTTEN: Final = ": the broker has forgotten it, as it does when it expired"
 RULE_OF: Final = {
     45: "sequence-refused",
@@ -130,9 +132,15 @@ class Sequences(Detector):
                     *([("txn", spelled(named))] if named else []),
                 ],
             )
-        yield from self._lanes(lanes, view)
+        senders: dict[int, set[str]] = {}
+        for client, mine in ids.items():
+            for producer in mine:
+                senders.setdefault(producer, set()).add(view.client(*client))
+        yield from self._lanes(lanes, senders, view)
 
-    def _lanes(self, lanes: list[Line], view: View) -> Iterator[Finding]:
+    def _lanes(
+        self, lanes: list[Line], senders: dict[int, set[str]], view: View
+    ) -> Iterator[Finding]:
         whole = not view.gap_bytes()
         again: dict[int, list[Line]] = {}
         for lane in lanes:
@@ -146,15 +154,22 @@ class Sequences(Detector):
                     f"{lane['first_sequence']} and {lane['last_sequence']}",
                     f"{_sent_by(lane['producer'])} and number >= {lane['gap']}",
                     count=lane["missing"],
+                    first_ns=lane["gap_ns"],
+                    last_ns=lane["gap_ns"],
                     number=lane["gap"],
-                    about=[("producer", str(lane["producer"])), ("partition", place)],
+                    about=[
+                        *_sender(lane["producer"], senders),
+                        ("partition", place),
+                    ],
                 )
             if lane["repeats"]:
                 again.setdefault(lane["producer"], []).append(lane)
         for producer, here in again.items():
-            yield self._again(producer, here, view)
+            yield self._again(producer, here, senders, view)
 
-    def _again(self, producer: int, here: list[Line], view: View) -> Finding:
+    def _again(
+        self, producer: int, here: list[Line], senders: dict[int, set[str]], view: View
+    ) -> Finding:
         """One finding for all partitions and epochs of a producer: transactions may have hundreds
         of them."""
         count = sum(lane["repeats"] for lane in here)
@@ -170,14 +185,25 @@ class Sequences(Detector):
             f"{listed(places)} again{after}",
             f"{_sent_by(producer)} and number >= {number}",
             count=count,
+            first_ns=min(lane["repeated_ns"] for lane in here),
+            last_ns=max(lane["repeated_last_ns"] for lane in here),
             number=number,
             severity="chat" if retried == count else None,
-            about=[("producer", str(producer)), *(("partition", place) for place in places[:4])],
+            about=[
+                *_sender(producer, senders),
+                *(("partition", place) for place in places[:4]),
+            ],
         )
 
 
 def _place(lane: Line) -> str:
     return Spelled(f"{spelled(lane['topic'])}-{lane['partition']}")
+
+
+def _sender(producer: int, senders: dict[int, set[str]]) -> list[tuple[str, str]]:
+    """A producer id, and who had it."""
+    clients = sorted(senders.get(producer, ()))[:MOST_CLIENTS]
+    return [("producer", str(producer)), *(("client", client) for client in clients)]
 
 
 def _sent_by(producer: int) -> str:

@@ -45,8 +45,13 @@ class Lane:
     last: int | None = None
     repeated: int | None = None
     """Number of the first exchange that repeats one."""
+    repeated_ns: int | None = None
+    """Its time, and that of the last one."""
+    repeated_last_ns: int | None = None
     gap: int | None = None
     """Number of the first exchange behind a gap."""
+    gap_ns: int | None = None
+    """Its time."""
 
 
 def lanes_of(events: Sequence[Event]) -> list[Lane]:
@@ -69,8 +74,8 @@ def _follow(lane: Lane, events: list[Event]) -> None:
     seen: dict[int, int | None] = {}
     """Sequence -> error of the last time it was sent."""
     out_of_order: set[int] = set()
-    taken: list[tuple[int, int, int]] = []
-    """(place, records, number of the exchange) of what was not refused"""
+    taken: list[tuple[int, int, int, int]] = []
+    """(place, records, number of the exchange, time) of what was not refused"""
     base = events[0].about["sequence"]
     for event in events:
         about = event.about
@@ -83,7 +88,9 @@ def _follow(lane: Lane, events: list[Event]) -> None:
         if sequence in seen:
             lane.repeats += 1
             lane.retried += seen[sequence] not in (None, 0, DUPLICATE)
-            lane.repeated = lane.repeated or event.number
+            if lane.repeated is None:
+                lane.repeated, lane.repeated_ns = event.number, event.time_ns
+            lane.repeated_last_ns = event.time_ns
         seen[sequence] = error
         if error == OUT_OF_ORDER:
             out_of_order.add(sequence)
@@ -91,17 +98,18 @@ def _follow(lane: Lane, events: list[Event]) -> None:
             out_of_order.discard(sequence)
             # Counted from the first one, so that the wrap at 2^31 is none.
             place = (sequence - base + SEQUENCES // 2) % SEQUENCES - SEQUENCES // 2
-            taken.append((place, count, event.number))
+            taken.append((place, count, event.number, event.time_ns))
     lane.refused = len(out_of_order)
     if not taken:
         lane.first = lane.last = base
         return
     taken.sort()
     end = taken[0][0]
-    for place, count, number in taken:
+    for place, count, number, time_ns in taken:
         if place > end:
             lane.missing += place - end
-            lane.gap = lane.gap or number
+            if lane.gap is None:
+                lane.gap, lane.gap_ns = number, time_ns
         end = max(end, place + count)
     lane.first = (taken[0][0] + base) % SEQUENCES
     lane.last = (end - 1 + base) % SEQUENCES

@@ -246,7 +246,10 @@ class Producers:
                 "refused": lane.refused,
                 "errors": [error_name(code) for code in sorted(lane.errors)],
                 "repeated": lane.repeated,
+                "repeated_ns": lane.repeated_ns,
+                "repeated_last_ns": lane.repeated_last_ns,
                 "gap": lane.gap,
+                "gap_ns": lane.gap_ns,
             }
             for _, producer in self._producers.items()
             for lane in lanes_of(list(producer.events))

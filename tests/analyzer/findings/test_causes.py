@@ -13,6 +13,7 @@ from analyzer.findings import RULES, Cause, Finding, causes
 from analyzer.findings.causes import folded, linked, unfolded
 from analyzer.findings.explanations import EXPLANATIONS, Explanation
 from analyzer.findings.model import RANK, key_of, order
+from tests.analyzer.findings.test_captures import capture_of, judged
 
 SECOND = 1_000_000_000
 
@@ -140,6 +141,26 @@ def test_the_same_trouble_tomorrow_has_the_same_key() -> None:
     tomorrow = key_of(rule, (("broker", "b:9093"), ("api", "Fetch"), ("client", "orders")))
     assert today == tomorrow == "unanswered api=Fetch broker=b client=orders"
     assert key_of(rule, (ORDERS, ("connection", "7"))) == key_of(rule, (ORDERS,))
+
+
+@pytest.mark.parametrize(
+    ("capture", "cause", "effect"),
+    [
+        ("odd-requests", "unknown-api", "unanswered"),
+        ("old-versions", "version-refused", "undecodable"),
+        ("sequences", "sequence-refused", "sequence-repeated"),
+    ],
+)
+def test_one_exchange_is_told_by_one_cause(capture: str, cause: str, effect: str) -> None:
+    """Both are about the same requests."""
+    found = judged(capture_of(capture))[0]
+    ids = {each.id for each in found if each.name == cause}
+    assert any(ids.intersection(each.because) for each in found if each.name == effect)
+
+
+def test_an_old_client_that_never_asks_for_versions_is_one_cause() -> None:
+    old, silent = finding("breaks-on-upgrade", ORDERS), finding("no-api-versions", ORDERS, first=-9)
+    assert folded(linked([silent, old])) == [Cause(old, (linked([old, silent])[1],))]
 
 
 NAMES = sorted({name for line in EXPLANATIONS for name in (*line.causes, *line.effects)})
