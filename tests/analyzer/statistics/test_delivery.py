@@ -15,6 +15,8 @@ from analyzer.rows import row_of
 from analyzer.statistics.cluster import Cluster
 from analyzer.statistics.delivery import Delivery
 from analyzer.statistics.delivery_audit import Audit
+from analyzer.statistics.delivery_follow import Follow
+from analyzer.statistics.delivery_model import Partition
 from analyzer.statistics.delivery_parts import APART, MAX_POSITIONS, Periods, Positions
 from analyzer.statistics.delivery_plans import (
     Subscriber,
@@ -25,7 +27,7 @@ from analyzer.statistics.delivery_plans import (
     subscribers,
 )
 from analyzer.statistics.groups import Groups
-from analyzer.statistics.mergeable import Keyed
+from analyzer.statistics.mergeable import Event, Keyed
 from captures.model import StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.wire import Wire, request, response, told
@@ -93,6 +95,36 @@ def test_what_was_on_its_way_when_a_group_rebalanced_is_not_read_again() -> None
         "orders-2: offsets 10 to 14 were fetched again by billing-2@10.0.2.13, after "
         "billing-1@10.0.2.12",
     ]
+
+
+def fetch_of(sent: int, told_: int, first: int, to: int) -> Event:
+    about = {"from": first, "to": to, "high": to, "end_ns": told_}
+    return Event(sent, f"f{sent}", 0, sent, "fetch", about)
+
+
+def start_of(sent: int, told_: int, offset: int) -> Event:
+    return Event(sent, f"s{sent}", 0, sent, "start", {"offset": offset, "end_ns": told_})
+
+
+@pytest.mark.parametrize(
+    ("fetched", "again"),
+    [
+        # Asked before the group was told where to start, answered when it was.
+        ((10, 60), 0),
+        # Answered while the group was asking.
+        ((10, 35), 0),
+        # Answered before: the application may have them.
+        ((10, 20), 5),
+    ],
+)
+def test_only_what_came_before_a_group_starts_anew_is_read_again(
+    fetched: tuple[int, int], again: int
+) -> None:
+    place = Partition("g", "t", 0)
+    reads = [fetch_of(1, 5, 0, 3), fetch_of(*fetched, 3, 8), fetch_of(70, 80, 3, 8)]
+    Follow(place, [(event, "a@h") for event in reads], [start_of(30, 40, 3)], []).run()
+    assert place.again == again
+    assert place.fetched == 8
 
 
 def test_lag_over_time_never_grows_in_a_group_that_reads_everything() -> None:
