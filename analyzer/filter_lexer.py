@@ -6,6 +6,7 @@ import re
 from typing import Final, Literal, NamedTuple
 
 from analyzer.filter_errors import FilterError
+from analyzer.text import escaped
 
 Kind = Literal["word", "string", "op", "punct", "end"]
 
@@ -102,3 +103,11 @@ def _wrong_sign(text: str, at: int) -> FilterError:
     if char == "'":
         hint = 'strings stand in double quotes: "..."'
     return FilterError(f'unexpected "{char}"', text, at, 1, hint)
+
+
+def quoted(text: str) -> str:
+    """The text as a string of the language; characters that do not print are
+    escaped."""
+    out = text.replace("\\", "\\\\").replace('"', '\\"')
+    out = out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    return f'"{escaped(out)}"'

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from analyzer.filter_errors import FilterError
-from analyzer.filter_lexer import Token, tokens
-from analyzer.text import escaped
+from analyzer.filter_lexer import Token, quoted, tokens
 
 Operator = Literal["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"]
 Quantifier = Literal["", "any", "all"]
@@ -164,14 +163,6 @@ Tree: TypeAlias = And | Or | Not | Has | Compare | In | Search
 
 def _inside(term: Tree, *lists: type[And] | type[Or]) -> str:
     return f"({term})" if isinstance(term, lists) else str(term)
-
-
-def quoted(text: str) -> str:
-    """The text as a string of the language; characters that do not print are
-    escaped."""
-    out = text.replace("\\", "\\\\").replace('"', '\\"')
-    out = out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    return f'"{escaped(out)}"'
 
 
 def parse(text: str) -> Tree | None:

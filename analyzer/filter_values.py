@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias
 
 from analyzer.filter_errors import nearest
 from analyzer.filter_fields import STATES, Type
+from analyzer.times import SECOND
 
-SECOND: Final = 1_000_000_000
 DAY: Final = 86_400 * SECOND
 
 DURATIONS: Final = {

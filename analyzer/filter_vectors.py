@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from analyzer.filter_values import DAY, SECOND, Clock, Instant, local_offset
+from analyzer.filter_values import DAY, Clock, Instant, local_offset
+from analyzer.times import SECOND
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

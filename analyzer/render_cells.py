@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.filter_fields import Type
 from analyzer.times import iso_ns
+
+if TYPE_CHECKING:
+    from analyzer.filter_fields import Type
 
 MS: Final = 1_000_000
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from analyzer.filter_values import DAY, SECOND, Clock, Instant, duration, moment
+from analyzer.times import SECOND
 
 TIME_FORMATS: Final[dict[str, str]] = {
     "a": "local clock",
@@ -94,6 +94,8 @@ class Mark:
 
 def _on_day_of(first_ns: int, clock_ns: int) -> int:
     """The clock on the day of the first exchange, or on the next one when that is long past."""
+    from analyzer.filter_values import DAY, Clock
+
     at = first_ns - Clock(0, 1).of(first_ns) + clock_ns
     # A capture that begins at 23:50 has its 00:10 on the next day.
     return at + DAY if first_ns - at > DAY // 2 else at
@@ -101,6 +103,8 @@ def _on_day_of(first_ns: int, clock_ns: int) -> int:
 
 def mark(text: str) -> Mark:
     """Read `12:03`, an ISO date, seconds since the start, or `-5m` before the end; `ValueError`."""
+    from analyzer.filter_values import Instant, duration, moment
+
     if text[:1] in ("-", "+"):
         plain = text[1:] + ("s" if text[-1:].isdigit() else "")
         return Mark("end" if text[0] == "-" else "start", duration(plain))

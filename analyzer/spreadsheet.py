@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Iterable
@@ -17,6 +16,8 @@ _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re
 
 def csv_line(cells: Iterable[Any], *, raw: bool = False) -> str:
     """One line with its line feed. `raw`: without the sign that keeps text from being a formula."""
+    import csv
+
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow([csv_cell(cell, raw=raw) for cell in cells])
     return out.getvalue()

@@ -8,10 +8,9 @@ pipes of programs get bytes through `Output`, or through `stdout_bytes`.
 from __future__ import annotations
 
 import io
-import logging
 import sys
 from collections.abc import Iterable
-from typing import IO, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import click
 
@@ -80,21 +79,3 @@ def usage(error: click.ClickException) -> None:
     error.show(file=told)
     head, mark, message = told.getvalue().rstrip("\n").partition("Error: ")
     click.echo(_document(head) + indented(mark + message), err=True)
-
-
-class Formatter(logging.Formatter):
-    """Log records behind the program's name; what traffic says in them makes no line of its own."""
-
-    def __init__(self) -> None:
-        super().__init__(PROGRAM + "%(message)s")
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The message in one line, a traceback below it."""
-        return indented(super().format(record))
-
-
-def log_to(stream: IO[str], level: int) -> None:
-    """Log records as lines of a stream."""
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(Formatter())
-    logging.basicConfig(level=level, handlers=[handler])

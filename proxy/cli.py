@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.terminal import document, log_to, say
+from analyzer.logs import log_to
+from analyzer.terminal import document, say
 from captures.private import PrivateFile
 from proxy.options import Wish, proxy_options
 

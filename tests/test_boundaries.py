@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+HEALTHY = ROOT / "captures" / "samples" / "sasl-old.pcap"
 PACKAGES = ("analyzer", "captures", "dissectors", "proxy", "tui")
 HEAVY = ("scapy", "construct", "mitmproxy", "textual", "pyspark", "numpy", "pyarrow", "pandas")
 
@@ -36,6 +37,18 @@ def test_importing_the_command_line_loads_no_message_module() -> None:
     modules = loaded("import tui.cli")
     assert modules.isdisjoint({*HEAVY, "dissectors.registry"})
     assert not [name for name in modules if name.startswith("dissectors.messages.")]
+
+
+LATER = ("analyzer.filter_bind", "analyzer.session", "dissectors.embedded", "logging")
+"""What `check` needs only for a filter, for the UI, for groups and for the proxy."""
+
+
+def test_check_loads_only_what_a_capture_needs() -> None:
+    statement = f"import sys; sys.argv = {['kafkascope', 'check', str(HEALTHY)]}\n"
+    statement += "from tui.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
+    modules = loaded(statement)
+    assert "analyzer.findings" in modules
+    assert modules.isdisjoint({*HEAVY, *LATER})
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.terminal import Formatter, indented
+from analyzer.logs import Formatter
+from analyzer.terminal import indented
 from tests.hostile import EVIL, forged, hostile
 from tests.proxy.served import with_server
 from tui.cli import main
@@ -258,7 +259,7 @@ def test_a_line_feed_makes_no_line_of_ours() -> None:
 def test_the_proxy_says_nothing_that_its_traffic_forges() -> None:
     """Brokers choose the host names in Metadata; a name that nobody can listen for is told."""
     code = (
-        "import sys, logging; from analyzer.terminal import log_to; from proxy.hub import Hub;"
+        "import sys, logging; from analyzer.logs import log_to; from proxy.hub import Hub;"
         "log_to(sys.stderr, logging.WARNING); name = sys.stdin.read();"
         "Hub().once(name, f'cannot listen for {name}'); logging.getLogger('x').error('%s', name)"
     )

@@ -11,6 +11,7 @@ into sentences on stderr and exit codes:
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
@@ -136,10 +137,19 @@ class LazyGroup(click.Group):
         **extra: Any,
     ) -> Any:
         """Run, and leave with the right exit code."""
+        _look_rarely_for_cycles()
         code = _run(self, args, prog_name or "kafkascope", complete_var, extra)
         if code == CLOSED_PIPE:
             _silence()
         sys.exit(code)
+
+
+def _look_rarely_for_cycles() -> None:
+    """Set how often Python looks for cycles before any command is imported, and spare it the last
+    look at everything: the process ends, and its memory with it."""
+    gc.set_threshold(YOUNG, 20, 20)
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
 
 
 def _run(
@@ -247,7 +257,6 @@ def main(context: click.Context) -> None:
       kafkascope show capture.pcapng 1206 --hex
       tcpdump -U -w - port 9092 | kafkascope ls -
     """
-    gc.set_threshold(YOUNG, 20, 20)
     context.meta["open_proxy"] = _open_proxy
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from analyzer.filter_known import Known
-    from analyzer.findings import Evidence, Finding
+    from analyzer.findings import Finding
+    from analyzer.findings.evidence import Evidence
     from tui.store import Store
 
 SIGNS: Final = {"error": "◆", "warning": "◇"}
@@ -48,7 +49,7 @@ class Mentions:
         found = list(findings)
         if found == self.told:
             return
-        from analyzer.findings import Evidence
+        from analyzer.findings.evidence import Evidence
 
         self.told = found
         self._evidence = Evidence(found)
@@ -75,7 +76,7 @@ class Mentions:
         return False
 
     def _take(self) -> None:
-        from analyzer.findings import note
+        from analyzer.findings.evidence import note
 
         self._found, self._new, self._evidence = self._new, {}, None
         self.known.findings.clear()

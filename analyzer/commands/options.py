@@ -13,8 +13,6 @@ import click
 
 from analyzer import render_times
 from analyzer.commands.tables import FORMATS, Format
-from analyzer.filter_saved import spelled
-from dissectors.releases import release_key
 
 KEYLOG: Final = (
     "decryption with a key log is not available: capture a plain listener, "
@@ -28,6 +26,8 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
     """The value of an option that names a Kafka release."""
     if value is None:
         return None
+    from dissectors.releases import release_key
+
     try:
         release_key(value)
     except ValueError as error:
@@ -122,7 +122,7 @@ def _wish(
         form = form or type_  # type: ignore[assignment]
     return Wish(
         inputs=inputs,
-        filter_text=spelled(filter_text or ""),
+        filter_text=_spelled(filter_text or ""),
         begin=_mark("--from", begin),
         end=_mark("--to", end),
         ports=frozenset(port for text in decode_as for port in ports_of(text)),
@@ -136,6 +136,14 @@ def _wish(
         progress=not no_progress,
         **others,
     )
+
+
+def _spelled(text: str) -> str:
+    if "@" not in text:
+        return text
+    from analyzer.filter_saved import spelled
+
+    return spelled(text)
 
 
 def _mark(option: str, text: str | None) -> render_times.Mark | None:

@@ -19,8 +19,6 @@ from analyzer import rows
 from analyzer.commands.options import Wish
 from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
 from analyzer.detect import UNKNOWN
-from analyzer.filter import Bound, compile_filter
-from analyzer.filter_bind import fields_of
 from analyzer.filter_known import FOUND, MARKS, Known
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
@@ -30,7 +28,8 @@ from analyzer.text import safe
 from captures.spool import Spool
 
 if TYPE_CHECKING:
-    from analyzer.findings import Evidence
+    from analyzer.filter import Bound, Filter
+    from analyzer.findings.evidence import Evidence
     from analyzer.offline import Capture, Legs
     from analyzer.pipeline.stored import Stored
     from analyzer.records import Problem
@@ -55,8 +54,7 @@ class Reading:
         self.wish = wish
         # A wrong filter is told before anything is opened.
         self._known = known or Known()
-        self._filter = compile_filter(wish.filter_text, self._known)
-        asked = fields_of(self._filter.bound)
+        self._filter, asked = _filter_of(wish.filter_text, self._known)
         word = min(asked & MARKS, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
@@ -129,7 +127,7 @@ class Reading:
             names = self.capture.context.names
             for exchange in self.capture.in_flight():
                 row = rows.row_of(exchange, names)
-                if self._filter(row, exchange):
+                if self._filter is None or self._filter(row, exchange):
                     yield row, exchange
 
     def _all(self) -> Iterator[Told]:
@@ -166,6 +164,9 @@ class Reading:
         """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
         name yet wait for one, at most to the end: they come late."""
         wanted = self._filter
+        if wanted is None:
+            yield from pairs
+            return
         if not self._holds:
             yield from (pair for pair in pairs if wanted(*pair))
             return
@@ -193,7 +194,7 @@ class Reading:
     @property
     def wanted(self) -> Bound | None:
         """The filter; None without one."""
-        return self._filter.bound
+        return None if self._filter is None else self._filter.bound
 
     def span(self) -> tuple[int | None, int | None]:
         """The time range that is asked for, now that the exchanges are read; None for no limit."""
@@ -259,6 +260,18 @@ class Reading:
         return self.code
 
 
+def _filter_of(text: str, known: Known) -> tuple[Filter | None, set[str]]:
+    """The filter of a text, and the fields that it asks for; `FilterError`. Without one its whole
+    language is not imported, which is a twentieth of a short run."""
+    if not text.strip():
+        return None, set()
+    from analyzer.filter import compile_filter
+    from analyzer.filter_bind import fields_of
+
+    made = compile_filter(text, known)
+    return made, fields_of(made.bound)
+
+
 def _silent(exchange: Exchange) -> bool:
     """Whether it tells nothing about what the other side said, or will say: no answer is due, or
     it is TLS, HTTP, whatever else is known by its looks."""
@@ -290,7 +303,8 @@ def _stored(wish: Wish) -> Stored | None:
 def _found(wish: Wish) -> Evidence:
     """What the inputs' findings are about, from a pass of its own: a finding is known at the end
     only."""
-    from analyzer.findings import Evidence, Findings
+    from analyzer.findings import Findings
+    from analyzer.findings.evidence import Evidence
 
     if any(name == "-" or _is_live(name) for name in wish.inputs):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")

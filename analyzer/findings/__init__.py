@@ -12,7 +12,7 @@ advice.
 
     accumulators()                           # all statistics, and findings that read the same ones
 
-    Evidence(found).of(row, exchange)        # those of a list whose evidence holds an exchange
+    evidence.Evidence(found).of(row, exchange)   # those whose evidence holds an exchange
     RULES                                    # name -> Rule: all that there is to be found
 
 `Findings` has the shape of `analyzer.statistics.model.Statistic`. A detector lives in a module of
@@ -21,7 +21,6 @@ not counted again. Thresholds are in `limits`, with reasons.
 """
 
 from analyzer.findings.causes import Cause
-from analyzer.findings.evidence import Evidence, note
 from analyzer.findings.findings import RULES, Findings, accumulators
 from analyzer.findings.model import RANK, Finding, Rule
 
@@ -29,10 +28,8 @@ __all__ = [
     "RANK",
     "RULES",
     "Cause",
-    "Evidence",
     "Finding",
     "Findings",
     "Rule",
     "accumulators",
-    "note",
 ]

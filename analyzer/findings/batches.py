@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.findings.codecs import one_topic
@@ -11,7 +11,7 @@ from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names
+from analyzer.statistics.mergeable import NAMES, Names, measured
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -23,7 +23,7 @@ NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
 """First versions that carry record batches (magic 2)."""
 
 
-@dataclass(slots=True)
+@measured
 class Noted(Seen):
     """Exchanges of a kind."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from analyzer.findings.detector import Detector
@@ -17,7 +17,7 @@ from analyzer.findings.limits import SECOND, limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import FEW_EVENTS, Event, Events, Measures, few_events
+from analyzer.statistics.mergeable import FEW_EVENTS, Event, Events, Measures, few_events, measured
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -27,7 +27,7 @@ PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100
 
 
-@dataclass(slots=True)
+@measured
 class Singles(Measures):
     """Answered Produce requests of at most one record."""
 

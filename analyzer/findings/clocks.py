@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
@@ -11,7 +11,7 @@ from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, least, most, total
+from analyzer.statistics.mergeable import NAMES, Names, least, measured, most, total
 from analyzer.statistics.moved import moved, whole_batches
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MAX_CLIENTS: Final = 2_000
 MOST_NAMED: Final = 100
 
 
-@dataclass(slots=True)
+@measured
 class Stamps(Seen):
     """Of the batches of a producer, whose newest records have a CreateTime."""
 

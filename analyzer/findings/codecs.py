@@ -11,7 +11,7 @@ from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, audit_of, duration, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import most
+from analyzer.statistics.mergeable import measured, most
 from analyzer.statistics.model import topic_key, topic_label
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Life(NamedTuple):
     """Of a library that knows only gzip without other packages."""
 
 
-@dataclass(slots=True)
+@measured
 class Old(Seen):
     """Fetches that carried zstd in a version before it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector
@@ -20,6 +20,7 @@ from analyzer.statistics.mergeable import (
     Names,
     few_events,
     least,
+    measured,
     most,
 )
 from analyzer.statistics.model import topic_key
@@ -46,7 +47,7 @@ MOST_NAMED: Final = 100
 """Clients that a finding names for those that it explains."""
 
 
-@dataclass(slots=True)
+@measured
 class Life(Measures):
     """When a topic was there, as answers tell it."""
 
@@ -65,7 +66,7 @@ class Life(Measures):
             self.last_ns = time_ns
 
 
-@dataclass(slots=True)
+@measured
 class Refusals(Measures):
     """Answers that a topic is not there."""
 

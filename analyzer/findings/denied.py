@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, listed, plural, size
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, total
+from analyzer.statistics.mergeable import NAMES, Names, measured, total
 from analyzer.statistics.model import topic_key
 from dissectors.codes import error_name
 
@@ -47,7 +47,7 @@ NEW_SUBSCRIPTION: Final = 117
 """UNKNOWN_SUBSCRIPTION_ID: the client is to ask what is wanted now."""
 
 
-@dataclass(slots=True)
+@measured
 class Denied(Seen):
     """With the users and resources."""
 
@@ -55,7 +55,7 @@ class Denied(Seen):
     places: Names = field(default_factory=Names, metadata=NAMES)
 
 
-@dataclass(slots=True)
+@measured
 class Pushed(Seen):
     """Client metrics."""
 

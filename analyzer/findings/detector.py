@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from analyzer.findings.model import Finding, Rule
-from analyzer.statistics.mergeable import Keyed, Measures, least, most, total
+from analyzer.statistics.mergeable import Keyed, Measures, least, measured, most, total
 
 if TYPE_CHECKING:
     from analyzer.findings.view import View
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Measures)
 
 
-@dataclass(slots=True)
+@measured
 class Seen(Measures):
     """How often something was seen, and when."""
 

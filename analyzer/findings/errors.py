@@ -13,7 +13,6 @@ from analyzer.findings.view import View, all_of, duration, plural
 from analyzer.identity import host_of
 from analyzer.statistics.model import per_second, topic_key
 from dissectors.codes import ERRORS, error_name
-from dissectors.error_help import help_of
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -105,6 +104,8 @@ class ErrorCodes(Detector):
             often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
             retry = ERRORS[code].retriable if code in ERRORS else False
             again = ", which no retry heals" if storm and not retry else ""
+            from dissectors.error_help import help_of
+
             help_ = help_of(code)
             why = f"{help_.meaning} Usual causes: {'; '.join(help_.causes)}."
             yield view.finding(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.findings.causes import Cause, folded, linked, unfolded
@@ -13,7 +12,7 @@ from analyzer.findings.model import COLUMNS, Finding, Rule
 from analyzer.findings.tampered import Tampered
 from analyzer.findings.view import Base, View
 from analyzer.statistics import STATISTICS
-from analyzer.statistics.mergeable import Measures, least, most, total
+from analyzer.statistics.mergeable import Measures, least, measured, most, total
 from analyzer.statistics.model import Column, Line, checked, stated
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule 
 Add = Callable[["Row", "Exchange"], None]
 
 
-@dataclass(slots=True)
+@measured
 class Span(Measures):
     """Of all traffic."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, among, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, most
+from analyzer.statistics.mergeable import NAMES, Names, measured, most
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -20,14 +20,14 @@ WRONG: Final = frozenset({"malformed", "truncated"})
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})
 
 
-@dataclass(slots=True)
+@measured
 class Odd(Seen):
     """With what was said of it."""
 
     words: Names = field(default_factory=Names, metadata=NAMES)
 
 
-@dataclass(slots=True)
+@measured
 class Orphans(Seen):
     """Answers to nothing on a connection."""
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured
 from analyzer.statistics.model import topic_key
 from analyzer.text import Spelled
 
@@ -29,7 +29,7 @@ MOST_IN_FILTER: Final = 20
 """Clients; of more, the errors alone select what happened."""
 
 
-@dataclass(slots=True)
+@measured
 class Asking(Measures):
     """What a client asked, and was refused, in time."""
 

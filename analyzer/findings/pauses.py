@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from analyzer.findings.limits import limit
-from analyzer.statistics.mergeable import Event, Measures, bits
+from analyzer.statistics.mergeable import Event, Measures, bits, measured
 
 SLOT: Final = 50_000_000
 MINUTE: Final = 60_000_000_000
@@ -21,7 +21,7 @@ LONGEST: Final = 2_400
 """Slots that are looked at in each direction: two minutes."""
 
 
-@dataclass(slots=True)
+@measured
 class Answers(Measures):
     """The slots of one minute in which a broker answered."""
 

@@ -12,7 +12,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, audit_of, plural
 from analyzer.identity import host_of
 from analyzer.statistics.delivery_ends import told_at
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, most
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured, most
 from analyzer.statistics.model import topic_key
 from analyzer.text import spelled
 
@@ -31,7 +31,7 @@ MOST_NAMED: Final = 20
 WORDS: Final = {-1: "latest", -2: "earliest"}
 
 
-@dataclass(slots=True)
+@measured
 class Outside(Seen):
     """Refused offsets of a partition."""
 
@@ -39,7 +39,7 @@ class Outside(Seen):
     """(time, offset asked, log start, high watermark)"""
 
 
-@dataclass(slots=True)
+@measured
 class Listed(Measures):
     """Answers of ListOffsets for a partition."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.contents import records_in
@@ -30,6 +30,7 @@ from analyzer.statistics.mergeable import (
     Measures,
     Names,
     few_events,
+    measured,
     most,
     total,
 )
@@ -49,7 +50,7 @@ MAX_PARTITIONS: Final = 300
 """Whose answered offsets are kept."""
 
 
-@dataclass(slots=True)
+@measured
 class Tries(Seen):
     """One batch as its bytes tell it."""
 
@@ -64,7 +65,7 @@ class Tries(Seen):
     """Number of the last exchange with it."""
 
 
-@dataclass(slots=True)
+@measured
 class Appended(Measures):
     """What was appended to a partition, as answers tell."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.detect import is_other
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
@@ -15,7 +15,7 @@ from analyzer.findings.offers import refused_versions
 from analyzer.findings.tls import failed_connections
 from analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names
+from analyzer.statistics.mergeable import NAMES, Names, measured
 from analyzer.text import spelled
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ ALERT: Final = range(5, 32)
 """Bytes of a TLS alert, and of two."""
 
 
-@dataclass(slots=True)
+@measured
 class Told(Seen):
     """With what was said."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, about_group, all_of
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, most, total
+from analyzer.statistics.mergeable import NAMES, Names, measured, most, total
 from analyzer.statistics.model import topic_key
 from analyzer.text import spelled
 
@@ -26,7 +26,7 @@ RELEASE: Final = 2
 REJECT: Final = 3
 
 
-@dataclass(slots=True)
+@measured
 class Shared(Seen):
     """Records of a topic that a share group was given; seen: exchanges that gave some again."""
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Measures, most, total
+from analyzer.statistics.mergeable import Measures, measured, most, total
 from analyzer.statistics.model import per_second, topic_key
 from dissectors.codes import error_name
 
@@ -31,14 +30,14 @@ UNDER_WAY: Final = (
 )
 
 
-@dataclass(slots=True)
+@measured
 class Large(Seen):
     """Requests that were too large."""
 
     bytes: int | None = most()
 
 
-@dataclass(slots=True)
+@measured
 class Early(Measures):
     """Fetches that got nothing, long before the time that they allowed."""
 

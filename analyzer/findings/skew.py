@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import total
+from analyzer.statistics.mergeable import measured, total
 from analyzer.text import spelled
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 FETCH: Final = 1
 
 
-@dataclass(slots=True)
+@measured
 class Read(Seen):
     """Fetches of a client in a rack from a broker."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
@@ -16,7 +16,7 @@ from analyzer.findings.pauses import GIVEN_UP, MINUTE, Answers, Pause, Waiting, 
 from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.connections import WAITING
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, total
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured, total
 from analyzer.tampering import deeds_of
 from analyzer.text import spelled
 
@@ -35,7 +35,7 @@ MOST_NAMED: Final = 100
 MOST_IN_FILTER: Final = 200
 
 
-@dataclass(slots=True)
+@measured
 class Slow(Measures):
     """Slow answers of a kind, with their latencies and connections."""
 
@@ -43,7 +43,7 @@ class Slow(Measures):
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
-@dataclass(slots=True)
+@measured
 class Polls(Measures):
     """Until when a connection was not read: a broker takes up the next request when a long poll is
     answered, and when the pause is over that it told with an answer (KIP-219); our own proxy goes

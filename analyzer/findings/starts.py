@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, about_group, all_of, among, audit_of, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.delivery_ends import LATEST, told_at
-from analyzer.statistics.mergeable import Measures, least
+from analyzer.statistics.mergeable import Measures, least, measured
 from analyzer.statistics.model import topic_label
 from analyzer.text import spelled
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LIST_OFFSETS: Final = 2
 
 
-@dataclass(slots=True)
+@measured
 class Lookup(Measures):
     """The first time that a client asked for the end of a partition."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_exchange import compile_filter
 from analyzer.findings.detector import Detector
 from analyzer.findings.model import RANK, Finding, Rule
 from analyzer.rows import Row, RowError
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures
+from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured
 from analyzer.tampering import deeds_of
 from analyzer.text import spelled
 
@@ -33,7 +32,7 @@ _LEFT_OUT: Final = frozenset({"errors", "topic_ids", "undecoded", "notes", "fram
 _PLAIN: Final = tuple(each.name for each in fields(Row) if each.name not in _LEFT_OUT)
 
 
-@dataclass(slots=True)
+@measured
 class Touched(Measures):
     """Exchanges that rules touched, with enough of their rows for the filters of findings."""
 
@@ -96,6 +95,8 @@ def _behind(touched: list[Event], left: list[Event]) -> list[tuple[Event, list[s
 def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
     if not finding.filter:
         return finding
+    from analyzer.filter_exchange import compile_filter
+
     wanted = compile_filter(finding.filter)
     hits = [deeds for row, deeds in evidence if wanted(row)]
     if not hits:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.limits import SECOND, limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, plural
 from analyzer.identity import host_of
 from analyzer.statistics.connections import WAITING
-from analyzer.statistics.mergeable import most
+from analyzer.statistics.mergeable import measured, most
 from captures.model import Closed
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ FINAL: Final = -1
 MAX_CONNECTIONS: Final = 10_000
 
 
-@dataclass(slots=True)
+@measured
 class Lost(Seen):
     """Of a client, an API, and a way to end."""
 
@@ -36,7 +35,7 @@ class Lost(Seen):
     """Longest time from a request to the end of its connection."""
 
 
-@dataclass(slots=True)
+@measured
 class Late(Seen):
     """Of a connection."""
 
@@ -48,7 +47,7 @@ class Late(Seen):
     """(time, number of its exchange) of the last slow answer."""
 
 
-@dataclass(slots=True)
+@measured
 class Open(Seen):
     """Of a client and an API."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.model import Finding, Rule, key_of
 from analyzer.identity import host_of, labels
 from analyzer.model import Severity

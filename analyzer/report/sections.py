@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from analyzer.commands.clients import VERDICT, judged
 from analyzer.commands.grid import RIGHT, cell
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.findings.outcomes import COLUMNS as OUTCOME
 from analyzer.findings.outcomes import outcomes
 from analyzer.findings.view import api_is

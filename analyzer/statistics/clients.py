@@ -17,6 +17,7 @@ from analyzer.statistics.mergeable import (
     Names,
     least,
     many_names,
+    measured,
     most,
     total,
 )
@@ -54,7 +55,7 @@ PASSING: Final = frozenset({27, 79})
 """REBALANCE_IN_PROGRESS and MEMBER_ID_REQUIRED: steps of a group's protocol, no trouble."""
 
 
-@dataclass(slots=True)
+@measured
 class Used(Measures):
     """Of one version of an API, by one client."""
 

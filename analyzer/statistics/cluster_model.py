@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
 
 
-@dataclass(slots=True)
+@measured
 class Node(Measures):
     """A node at one address, as it was told."""
 
@@ -26,7 +26,7 @@ class Node(Measures):
     """When it was last among all brokers that an answer lists."""
 
 
-@dataclass(slots=True)
+@measured
 class Leader(Measures):
     """The leader of a partition."""
 
@@ -41,7 +41,7 @@ class Leader(Measures):
     last_error_ns: int | None = most()
 
 
-@dataclass(slots=True)
+@measured
 class Coordinator(Measures):
     """The coordinator of a group, transaction or share partition."""
 
@@ -53,7 +53,7 @@ class Coordinator(Measures):
     first_ns: int | None = least()
 
 
-@dataclass(slots=True)
+@measured
 class Whole(Measures):
     """Of the cluster as such."""
 

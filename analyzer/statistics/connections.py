@@ -7,13 +7,11 @@ Also takes the beginnings and ends of connections (`saw`), for those without any
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.statistics.limits import limit
-from analyzer.statistics.mergeable import Key, Measures, least, most, total
-from analyzer.statistics.model import Column, Line, per_second
+from analyzer.statistics.mergeable import Key, Measures, least, measured, most, total
+from analyzer.statistics.model import Column, Line, middle, per_second
 from analyzer.statistics.simple import ByKey
 from captures.model import Closed, Connection, HandshakeResult, Opened
 
@@ -37,7 +35,7 @@ ENDS: Final = {"fin": "closed", "rst": "reset", "reuse": "forgotten", "idle": "f
 """How a connection ended -> its state; forgotten: neither side said so."""
 
 
-@dataclass(slots=True)
+@measured
 class Wire(Measures):
     """Of one connection. The counters of TCP only grow, so the largest is the newest."""
 
@@ -254,7 +252,7 @@ def _client_line(client: str, lines: list[Line]) -> Line:
         "connections": len(lines),
         "open": sum(line["state"] == "open" for line in lines),
         "per_minute": None if rate is None else 60 * rate,
-        "life": int(median(lives)) if lives else None,
+        "life": middle(lives) if lives else None,
         "requests": requests,
         "per_connection": requests / len(lines),
         "idle": sum(line["phase"] != "work" for line in lines),

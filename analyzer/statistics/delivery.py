@@ -7,7 +7,7 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.identity import host_of
@@ -23,6 +23,7 @@ from analyzer.statistics.mergeable import (
     Names,
     Rule,
     least,
+    measured,
     most,
     total,
 )
@@ -69,7 +70,7 @@ PERIODS: Final = {"rule": Rule(Periods.merged, lambda value: value.dump(), Perio
 POSITIONS: Final = {"rule": Rule(Positions.merged, lambda value: value.dump(), Positions.load)}
 
 
-@dataclass(slots=True)
+@measured
 class Reads(Measures):
     """Of a partition, by a client."""
 
@@ -122,7 +123,7 @@ class Reads(Measures):
             yield Event(self.away_ns, "", 0, 0, "away", {"end_ns": self.away_ns})
 
 
-@dataclass(slots=True)
+@measured
 class Commits(Measures):
     """Of a group for a partition."""
 
@@ -131,7 +132,7 @@ class Commits(Measures):
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
-@dataclass(slots=True)
+@measured
 class Belongs(Measures):
     """A client in a group."""
 
@@ -143,14 +144,14 @@ class Belongs(Measures):
     commits: int = total()
 
 
-@dataclass(slots=True)
+@measured
 class Polls(Measures):
     """When a client fetched."""
 
     periods: Periods = field(default_factory=Periods, metadata=PERIODS)
 
 
-@dataclass(slots=True)
+@measured
 class Planned(Measures):
     """What the leader of a generation assigned, and what the members had subscribed to."""
 

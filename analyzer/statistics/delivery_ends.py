@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from analyzer.statistics.mergeable import Measures, Rule
+from analyzer.statistics.mergeable import Measures, Rule, measured
 from analyzer.statistics.model import topic_key
 from analyzer.statistics.moved import moved, whole_batches
 
@@ -85,7 +85,7 @@ class Series:
 SERIES: Final = {"rule": Rule(Series.merged, lambda value: value.dump(), Series.load)}
 
 
-@dataclass(slots=True)
+@measured
 class Bounds(Measures):
     """Of a partition's log."""
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import Event
 from analyzer.statistics.model import topic_key
-from dissectors.embedded import Around, decode
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -125,6 +124,8 @@ def _topics(asked: dict[str, Any]) -> list[str]:
     """What the member subscribes to."""
     for each in asked["protocols"]:
         fields = {"protocol_type": asked["protocol_type"], "name": each["name"]}
+        from dissectors.embedded import Around, decode
+
         found = decode("JoinGroupRequest", "metadata", each["metadata"], Around(fields))
         if found is not None and isinstance(found.body, dict) and "topics" in found.body:
             return sorted(found.body["topics"])[:MAX_LISTED]
@@ -150,6 +151,8 @@ def _assigned(asked: dict[str, Any], answer: dict[str, Any]) -> list[list[Any]] 
         name: answer.get(name) or asked.get(name) or ""
         for name in ("protocol_type", "protocol_name")
     }
+    from dissectors.embedded import Around, decode
+
     found = decode("SyncGroupResponse", "assignment", answer["assignment"], Around(fields))
     if found is None:
         return [] if not answer["assignment"] else None

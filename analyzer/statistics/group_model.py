@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from analyzer.statistics.mergeable import Measures, least, most, total
+from analyzer.statistics.mergeable import Measures, least, measured, most, total
 
 Cause: TypeAlias = Literal[
     "formed",
@@ -31,7 +31,7 @@ FENCING: Final = INSTANCE | {110}
 UNKNOWN_MEMBER: Final = 25
 
 
-@dataclass(slots=True)
+@measured
 class Presence(Measures):
     """A member in a generation (or epoch): when it was alive."""
 

@@ -6,8 +6,7 @@ group. `group_story` finds the rebalances and their causes in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.identity import host_of
@@ -23,10 +22,11 @@ from analyzer.statistics.mergeable import (
     Measures,
     Names,
     least,
+    measured,
     most,
     total,
 )
-from analyzer.statistics.model import Column, Line, checked, stated, topic_label
+from analyzer.statistics.model import Column, Line, checked, middle, stated, topic_label
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -38,7 +38,7 @@ MAX_PRESENCES: Final = 20_000
 """Members times generations."""
 
 
-@dataclass(slots=True)
+@measured
 class Group(Measures):
     """What is known of a group."""
 
@@ -288,7 +288,7 @@ def _line(name: str, group: Group, story: Story | None) -> Line:
         "active": 0 if story is None else sum(m.state == "active" for m in story.members),
         "generations": "" if story is None else story.generations,
         "rebalances": len(rebalances),
-        "median": int(median(spent)) if spent else None,
+        "median": middle(spent) if spent else None,
         "longest": max(spent, default=None),
         "causes": [f"{count} {cause}" for cause, count in causes.items()],
         "commits": group.commits,

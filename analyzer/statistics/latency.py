@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.identity import host_of
 from analyzer.render_cells import duration
 from analyzer.statistics.histogram import Histogram
-from analyzer.statistics.mergeable import HISTOGRAM, Measures, most, total
+from analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most, total
 from analyzer.statistics.model import Column, Line, share
 from analyzer.statistics.simple import ByKey
 
@@ -26,7 +26,7 @@ MOSTLY_WAIT: Final = 80
 """Percent of the latency."""
 
 
-@dataclass(slots=True)
+@measured
 class Times(Measures):
     """Of answered exchanges, in nanoseconds."""
 

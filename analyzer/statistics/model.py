@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -130,6 +131,14 @@ def per_second(count: int, first_ns: int | None, last_ns: int | None) -> float |
     return count * 1e9 / (last_ns - first_ns)
 
 
+def middle(values: Sequence[int]) -> int:
+    """The median in whole units. The `statistics` of Python brings fractions and random numbers
+    with it, which is more than a small capture takes."""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) // 2
+
+
 __all__ = [
     "OTHERS",
     "Column",
@@ -138,6 +147,7 @@ __all__ = [
     "Statistic",
     "WrongState",
     "checked",
+    "middle",
     "per_second",
     "share",
     "stated",

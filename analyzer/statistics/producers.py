@@ -7,7 +7,7 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.contents import records_in
@@ -22,6 +22,7 @@ from analyzer.statistics.mergeable import (
     Measures,
     Names,
     least,
+    measured,
     most,
     total,
 )
@@ -45,7 +46,7 @@ MAX_PRODUCERS: Final = 2_000
 MAX_LISTED: Final = 100
 
 
-@dataclass(slots=True)
+@measured
 class Producer(Measures):
     """A producer id."""
 
@@ -64,7 +65,7 @@ class Producer(Measures):
     last_ns: int | None = most()
 
 
-@dataclass(slots=True)
+@measured
 class Transactional(Measures):
     """A transactional id."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.statistics.mergeable import Measures, total
+from analyzer.statistics.mergeable import Measures, measured, total
 from analyzer.statistics.model import Column, Line, checked, stated
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ SECOND: Final = 1_000_000_000
 MAX_SLICES: Final = 3_600
 
 
-@dataclass(slots=True)
+@measured
 class Slice(Measures):
     """Sums over a slice; an exchange belongs to that of its first byte."""
 

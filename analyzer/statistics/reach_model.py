@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from analyzer.statistics.limits import limit
-from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
 
 
-@dataclass(slots=True)
+@measured
 class Told(Measures):
     """An address of a node, as one client was told."""
 
@@ -17,7 +17,7 @@ class Told(Measures):
     last_ns: int | None = most()
 
 
-@dataclass(slots=True)
+@measured
 class Contact(Measures):
     """A client's exchanges with one broker address."""
 
@@ -40,7 +40,7 @@ class Contact(Measures):
     last_ns: int | None = most()
 
 
-@dataclass(slots=True)
+@measured
 class Attempts(Measures):
     """Connections of a host to an address, whatever they carried."""
 
@@ -62,7 +62,7 @@ class Attempts(Measures):
         return bool(self.refused or (self.silent and waited))
 
 
-@dataclass(slots=True)
+@measured
 class Resolution(Measures):
     """What a host name stands for."""
 
@@ -70,7 +70,7 @@ class Resolution(Measures):
     sources: Names = field(default_factory=Names, metadata=NAMES)
 
 
-@dataclass(slots=True)
+@measured
 class Served(Measures):
     """What only one node can have answered at an address: the smallest and the largest of the
     partitions and groups, which is enough to know the node by."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.contents import records_in
 from analyzer.identity import host_of
 from analyzer.statistics.histogram import Histogram
-from analyzer.statistics.mergeable import HISTOGRAM, Measures, most
+from analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most
 from analyzer.statistics.model import Column, Line
 from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved, whole_batches
 from analyzer.statistics.simple import ByKey
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 
-@dataclass(slots=True)
+@measured
 class Sizes(Measures):
     """Bytes."""
 

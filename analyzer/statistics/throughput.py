@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Measures, least, most, total
+from analyzer.statistics.mergeable import Measures, least, measured, most, total
 from analyzer.statistics.model import Column, Line, per_second, share
 from analyzer.statistics.simple import ByKey
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 
-@dataclass(slots=True)
+@measured
 class Traffic(Measures):
     """Sums over exchanges."""
 

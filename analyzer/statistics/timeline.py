@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from typing import Final, NamedTuple
 
 from analyzer.render_cells import duration
 from analyzer.statistics.group_model import Member, Story
+from analyzer.statistics.model import middle
 from analyzer.text import columns_taken, cut, padded, safe
 
 MAX_LABEL: Final = 24
@@ -62,7 +62,7 @@ def title_of(story: Story) -> str:
     words.append(f"{count} {noun} in {duration(story.last_ns - story.first_ns)}")
     spent = [each.duration_ns for each in story.rebalances if each.duration_ns is not None]
     if spent:
-        words.append(f"median {duration(int(median(spent)))}")
+        words.append(f"median {duration(middle(spent))}")
     return "   ".join(words)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.contents import records_in
 from analyzer.identity import host_of, labels
-from analyzer.statistics.mergeable import NAMES, Measures, Names, least, most, total
+from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
 from analyzer.statistics.model import Column, Line, share
 from analyzer.statistics.moved import moved, replica_id, whole_batches
 from analyzer.statistics.simple import ByKey
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FETCHING: Final = frozenset({1, 78})
 
 
-@dataclass(slots=True)
+@measured
 class Flow(Measures):
     """What went through a partition."""
 

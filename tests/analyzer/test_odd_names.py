@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from analyzer.filter_syntax import parse, quoted
+from analyzer.filter_lexer import quoted
+from analyzer.filter_syntax import parse
 from analyzer.render_records import octets
 from analyzer.render_tree import shown
 from tests.analyzer.batches import batch

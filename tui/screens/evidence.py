@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from analyzer.filter_syntax import quoted
+from analyzer.filter_lexer import quoted
 from analyzer.statistics.model import OTHERS, Line
 from analyzer.times import iso_ns
 

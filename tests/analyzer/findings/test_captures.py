@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from analyzer.filter import compile_filter
-from analyzer.findings import Evidence, Finding, Findings
+from analyzer.findings import Finding, Findings
+from analyzer.findings.evidence import Evidence
 from analyzer.model import Exchange
 from analyzer.offline import open_capture
 from analyzer.rows import Row, row_of

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from analyzer.filter import Known, compile_filter, compile_query
-from analyzer.findings import Evidence, Findings
+from analyzer.findings import Findings
+from analyzer.findings.evidence import Evidence
 from analyzer.offline import open_capture
 from analyzer.rows import row_of
 from tui.cli import main

@@ -1,0 +1,26 @@
+"""Log records as lines for people. Apart from `terminal`: few commands log, and all write lines."""
+
+from __future__ import annotations
+
+import logging
+from typing import IO
+
+from analyzer.terminal import PROGRAM, indented
+
+
+class Formatter(logging.Formatter):
+    """Log records behind the program's name; what traffic says in them makes no line of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(PROGRAM + "%(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message in one line, a traceback below it."""
+        return indented(super().format(record))
+
+
+def log_to(stream: IO[str], level: int) -> None:
+    """Log records as lines of a stream."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Formatter())
+    logging.basicConfig(level=level, handlers=[handler])
