@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from analyzer.model import Note
 from dissectors.errors import DissectError
-from dissectors.records import Batch, Partial, batches, crc_ok, open_batch
+from dissectors.records import Batch, batches, crc_ok, open_batch
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
 """What a compressed message set may expand to only to be counted."""
@@ -28,6 +28,45 @@ class Contents(NamedTuple):
 NOTHING: Final = Contents()
 EMPTY: Final = Contents(0, 0)
 
+WALKED: Final = 1000
+"""Records fields whose batches are remembered."""
+
+
+class Walk(NamedTuple):
+    """The batches of a records field, as far as they can be read."""
+
+    blob: bytes
+    batches: list[Batch]
+    counts: list[int]
+    """Records of each batch."""
+    error: DissectError | None
+    """Why there are no more."""
+
+
+_walks: dict[int, Walk] = {}
+"""By the identity of the records fields of the last exchange: its row, and many statistics behind
+it, ask for the same."""
+
+
+def walk_of(blob: bytes) -> Walk:
+    """The batches of a records field; walks through the last ones only once."""
+    known = _walks.get(id(blob))
+    if known is not None and known.blob is blob:
+        return known
+    found: list[Batch] = []
+    error: DissectError | None = None
+    try:
+        for batch in batches(blob):
+            if type(batch) is Batch:
+                found.append(batch)
+    except DissectError as reason:
+        error = reason
+    walk = Walk(blob, found, [records_in(blob, batch) for batch in found], error)
+    if len(_walks) >= WALKED:
+        _walks.clear()
+    _walks[id(blob)] = walk
+    return walk
+
 
 def contents_of(blobs: list[bytes] | None) -> Contents:
     """The sum over these records fields."""
@@ -38,19 +77,19 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     producers: dict[int, None] = {}
     epochs: dict[int, None] = {}
     notes: list[Note] = []
+    _walks.clear()
     for blob in blobs:
-        try:
-            for batch in batches(blob):
-                if isinstance(batch, Partial):
-                    continue
-                count += 1
-                records += records_in(blob, batch)
-                codecs[batch.codec_name] = None
-                if batch.producer_id >= 0:
-                    producers[batch.producer_id] = None
-                    epochs[batch.producer_epoch] = None
-                damaged += not crc_ok(blob, batch)
-        except DissectError as error:
+        walk = walk_of(blob)
+        count += len(walk.batches)
+        records += sum(walk.counts)
+        for batch in walk.batches:
+            codecs[batch.codec_name] = None
+            if batch.producer_id >= 0:
+                producers[batch.producer_id] = None
+                epochs[batch.producer_epoch] = None
+            damaged += not crc_ok(blob, batch)
+        error = walk.error
+        if error is not None:
             notes.append(Note("error", f"records: {error.reason} at byte {error.offset}"))
     if damaged:
         noun = "a record batch has" if damaged == 1 else f"{damaged} record batches have"

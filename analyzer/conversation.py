@@ -63,9 +63,12 @@ IN_A_GAP: Final = "its answer fell into a gap of the capture"
 _INT = struct.Struct(">i")
 
 
-def _is_known(header: RequestHeader) -> bool:
-    api = APIS.get(header.api_key)
-    return api is not None and header.api_version in api.versions
+KNOWN: Final = frozenset(
+    (api.key, version)
+    for api in APIS.values()
+    for version in range(api.versions.low, api.versions.high + 1)
+)
+"""(key, version) of all requests that can be read."""
 
 
 class Conversation:
@@ -238,7 +241,8 @@ class Conversation:
             self._token(frame)
             return
         header = self._header_of(frame.payload)
-        if (header is None or not _is_known(header)) and is_token(frame.payload):
+        known = header is not None and (header.api_key, header.api_version) in KNOWN
+        if not known and is_token(frame.payload):
             # Without its handshake in the capture: what is not known for a token would be shown.
             self._token(frame)
             return
@@ -291,9 +295,10 @@ class Conversation:
         if acks == 0:
             self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
         else:
-            before = self._in_flight.held
-            self._give_up(self._in_flight.add(header.correlation_id, pending))
-            self._context.waiting += max(self._in_flight.held - before, 0)
+            dropped = self._in_flight.add(header.correlation_id, pending)
+            if dropped:
+                self._give_up(dropped)
+            self._context.waiting += pending.held
 
     def _opaque(self, frame: Frame) -> None:
         """A frame of the client that is no request."""

@@ -61,30 +61,28 @@ class LogEnds:
         committed = asked.get("isolation_level") == READ_COMMITTED
         # A leader also holds answers to followers back to keep to a replication quota.
         provable = not is_follower(asked)
+        known = self._known
         had = denied = 0
         for topic in answer["responses"]:
             name = topic_of(topic)
             for partition in topic["partitions"]:
                 place = name, partition["partition_index"]
-                end = self._known.get(place)
+                end = known.get(place)
                 code = partition["error_code"]
                 if code:
                     denied += code == DENIED
-                    self._known.pop(place, None)
+                    known.pop(place, None)
                     continue
                 if end is not None and provable and had < wanted and end.told_ns <= sent_ns:
                     offset = end.last_stable if committed else end.high_watermark
                     had += _bytes_before(partition["records"], offset, wanted - had)
                 high = partition.get("high_watermark", -1)
                 stable = partition.get("last_stable_offset", -1)
-                self._keep(place, LogEnd(told_ns, high, stable))
+                if end is None and len(known) >= MAX_PARTITIONS:
+                    # One by one, the oldest first, would look through the gaps of the others.
+                    known.clear()
+                known[place] = LogEnd(told_ns, high, stable)
         return had >= wanted or (denied > 0 and denied >= _count(asked, session))
-
-    def _keep(self, place: Partition, end: LogEnd) -> None:
-        if place not in self._known and len(self._known) >= MAX_PARTITIONS:
-            # One by one, the oldest first, would look through the gaps that the others left.
-            self._known.clear()
-        self._known[place] = end
 
 
 def is_follower(asked: dict[str, Any]) -> bool:

@@ -94,16 +94,17 @@ class Capture:
         feed = self._conversations.feed
         names = self.context.names
         both = self.legs == "both"
-        listener = self.listener
+        listener, named, watch = self.listener, self.named, self.watch
         try:
-            for event in streams(self.source, named=self.named):
+            for event in streams(self.source, named=named):
                 if not both and event.connection.interface_comment == BROKER_LEG:
                     continue
-                if self.watch is not None and isinstance(event, Opened | Closed):
-                    self.watch(event)
-                if self.named is not None and type(event) is Chunk and not event.offset:
-                    for each in in_chunk(event):
-                        self.named(each)
+                if type(event) is Chunk:
+                    if named is not None and not event.offset:
+                        for each in in_chunk(event):
+                            named(each)
+                elif watch is not None and isinstance(event, (Opened, Closed)):
+                    watch(event)
                 if listener is not None:
                     listener.event(event)
                 for exchange in feed(event):

@@ -44,6 +44,7 @@ class Pending:
         "decoded",
         "frame",
         "header",
+        "held",
         "id",
         "notes",
         "number",
@@ -69,6 +70,8 @@ class Pending:
         self.software = ""
         self.notes: tuple[Note, ...] = ()
         self.session: FetchSession | None = None
+        self.held = 0
+        """Memory that it takes while it waits."""
 
 
 def held_by(pending: Pending) -> int:
@@ -119,7 +122,8 @@ class InFlight:
         else:
             waiting.append(pending)
         self._count += 1
-        self._bytes += held_by(pending)
+        pending.held = held_by(pending)
+        self._bytes += pending.held
         if self._count <= MAX_IN_FLIGHT and self._bytes <= MAX_HELD_BYTES:
             return []
         return self.oldest(1, MAX_HELD_BYTES)
@@ -143,7 +147,7 @@ class InFlight:
         if not waiting:
             del self._by_id[correlation_id]
         self._count -= 1
-        self._bytes -= held_by(pending)
+        self._bytes -= pending.held
         return pending
 
     def before(self, number: int) -> list[Pending]:

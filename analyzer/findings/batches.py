@@ -61,17 +61,15 @@ class Batches(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Notes, versions and errors."""
-        who = (row.client_id, host_of(row.client_address))
-        topic = one_topic(row)
         for note in row.notes:
             if note.severity == "error" and ("checksum" in note.text or "records:" in note.text):
-                noted = self.seen[("damaged", row.api, topic, *who)]
+                noted = self.seen[("damaged", row.api, one_topic(row), *_who(row))]
                 noted.see(row)
                 noted.numbers.add(row.number)
                 break
         key, version = row.api_key, row.api_version
         if key in NEW_FORMAT and version is not None and version < NEW_FORMAT[key] and row.batches:
-            self.seen[("old", row.api, "", *who)].see(row)
+            self.seen[("old", row.api, "", *_who(row))].see(row)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By client."""
@@ -92,3 +90,7 @@ class Batches(Detector):
                 where = all_of(mine, f"api == {api} and version < {limit_} and batches > 0")
             named = [("topic", view.topic(topic))] if topic else []
             yield view.finding(self.rule(name), text, where, seen, about=[("client", who), *named])
+
+
+def _who(row: Row) -> tuple[str | None, str]:
+    return row.client_id, host_of(row.client_address)

@@ -12,7 +12,7 @@ from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import NAMES, Names, least, measured, most, total
-from analyzer.statistics.moved import moved, whole_batches
+from analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -68,9 +68,9 @@ class Clocks(Detector):
         for each in moved(exchange):
             if each.error == INVALID_TIMESTAMP:
                 refused.append(each.topic)
-            for batch in whole_batches(each.records) if each.records else ():
-                if not batch.log_append_time:
-                    newest = max(newest, batch.max_timestamp)
+            for batch in each.batches:
+                if batch.max_timestamp > newest and not batch.log_append_time:
+                    newest = batch.max_timestamp
         if newest <= 0 and not refused:
             return
         stamps = self.clients[(row.client_id, host_of(row.client_address))]

@@ -92,13 +92,13 @@ class Codecs(Detector):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Errors, and versions with codecs."""
-        who = (row.client_id, host_of(row.client_address))
-        if any(error.code == UNSUPPORTED for error in row.errors):
+        if row.errors and any(error.code == UNSUPPORTED for error in row.errors):
+            who = (row.client_id, host_of(row.client_address))
             self.refused[(row.api, one_topic(row), *who)].see(row)
         version = row.api_version
         old = row.api_key == FETCH and version is not None and version < ZSTD_FETCH
         if old and "zstd" in row.codecs:
-            seen = self.old[who]
+            seen = self.old[(row.client_id, host_of(row.client_address))]
             seen.see(row)
             seen.version = max(version or 0, seen.version or 0)
 

@@ -104,10 +104,14 @@ class Deleted(Detector):
         end_ns = row.time_ns + row.latency_ns
         who = (row.client_id or "", host_of(row.client_address))
         if row.api_key in (PRODUCE, FETCH, SHARE_FETCH):
-            for topic in {each.topic for each in moved(exchange) if not each.error}:
-                life = self.lives[(topic,)]
-                life.works(end_ns)
-                life.users.add(who)
+            before: Any = ()
+            for each in moved(exchange):
+                # Partitions of a topic stand together.
+                if not each.error and each.topic != before:
+                    before = each.topic
+                    life = self.lives[(before,)]
+                    life.works(end_ns)
+                    life.users.add(who)
         elif row.api_key in (METADATA, DELETE_TOPICS):
             self._told(row, exchange, end_ns)
         if not row.errors or row.api_key == DELETE_TOPICS:

@@ -99,6 +99,8 @@ class Denials(Detector):
             pushed.bytes += row.request_bytes or 0
             pushed.failed += any(error.code != NEW_SUBSCRIPTION for error in row.errors)
             return
+        if not row.errors:
+            return
         codes = {error.code for error in row.errors if error.code in DENIALS}
         host = host_of(row.client_address)
         if codes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from analyzer.findings.model import Finding, Rule
 from analyzer.statistics.mergeable import Keyed, Measures, least, measured, most, total
@@ -36,6 +36,15 @@ class Seen(Measures):
             self.last_ns = row.time_ns
 
 
+FINE: Final = frozenset({"answered", "no-reply"})
+
+
+def is_odd(row: Row) -> bool:
+    """Whether something about an exchange is out of the ordinary: most are not, and most detectors
+    want no others."""
+    return bool(row.errors or row.notes or row.undecoded) or row.state not in FINE
+
+
 class Detector:
     """Base of all detectors. State is in tables made by `table`, so that merging, writing down and
     limits are the same for all; a detector that derives everything from statistics has none."""
@@ -43,6 +52,8 @@ class Detector:
     RULES: ClassVar[tuple[Rule, ...]]
     KEYS: ClassVar[frozenset[int] | None] = frozenset()
     """Keys of the APIs that `add` wants; None for all exchanges, also those without an API."""
+    ODD: ClassVar[bool] = False
+    """In place of KEYS: it wants all exchanges that are not as they should be (`is_odd`)."""
     TOUCHABLE: ClassVar[bool] = True
     """Whether rules of our own proxy can bring about what it finds: see `tampered`."""
     WATCHES: ClassVar[bool] = False

@@ -67,7 +67,7 @@ class ErrorCodes(Detector):
             brief="{n} error response|{n} error responses",
         ),
     )
-    KEYS = None
+    ODD = True
 
     def prepare(self) -> None:
         """By code, API, client and topic."""

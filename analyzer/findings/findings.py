@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from analyzer.findings.causes import Cause, folded, linked, unfolded
-from analyzer.findings.detector import Detector
+from analyzer.findings.detector import Detector, is_odd
 from analyzer.findings.detectors import DETECTORS
 from analyzer.findings.model import COLUMNS, Finding, Rule
 from analyzer.findings.tampered import Tampered
@@ -76,6 +76,7 @@ class Findings:
         for each in self.detectors:
             for key in each.KEYS or ():
                 self._by_key.setdefault(key, []).append(each.add)
+        self._odd: list[Add] = [each.add for each in self.detectors if each.ODD]
         self._watchers = [each.saw for each in own if hasattr(each, "saw")]
         self._watchers += [each.saw for each in self.detectors if each.WATCHES]
 
@@ -90,6 +91,9 @@ class Findings:
             span.last_ns = end
         for add in self._always:
             add(row, exchange)
+        if is_odd(row):
+            for add in self._odd:
+                add(row, exchange)
         if row.api_key is not None:
             for add in self._by_key.get(row.api_key, ()):
                 add(row, exchange)

@@ -70,7 +70,7 @@ class Framing(Detector):
             brief="{n} request that no release knows|{n} requests that no release knows",
         ),
     )
-    KEYS = None
+    ODD = True
 
     def prepare(self) -> None:
         """By kind, client, broker, API and version; by connection."""

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.contents import records_in
 from analyzer.findings.detector import Detector, Seen
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.offers import offered
@@ -34,7 +33,7 @@ from analyzer.statistics.mergeable import (
     most,
     total,
 )
-from analyzer.statistics.moved import moved, whole_batches
+from analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -103,14 +102,17 @@ class Retries(Detector):
         end_ns = row.time_ns + (row.latency_ns or 0)
         for part, each in enumerate(moved(exchange)):
             base, count = each.base_offset, 0
-            for batch in whole_batches(each.records) if each.records else ():
+            for batch, records in zip(each.batches, each.counts, strict=True):
                 if not row.producer_ids:
                     # Codec, size and checksum: a retry sends the same bytes.
                     key = (*who, each.topic, each.partition, batch.crc, batch.size)
                     tries = self.batches[key]
                     tries.see(row)
-                    tries.records = max(tries.records or 0, batch.record_count or 0)
-                    tries.second = max(tries.second or 0, row.number)
+                    held = batch.record_count or 0
+                    if tries.records is None or held > tries.records:
+                        tries.records = held
+                    if tries.second is None or row.number > tries.second:
+                        tries.second = row.number
                     if not each.answered or each.error in DOUBTFUL:
                         closed = row.reason.endswith("by the broker")
                         place = f"{row.client_address} {row.broker_address}" if closed else ""
@@ -118,8 +120,9 @@ class Retries(Detector):
                     elif not each.error:
                         tries.appended += 1
                         landed = (row.time_ns, -1 if base is None else base + count)
-                        tries.landed = max(tries.landed or landed, landed)
-                count += records_in(each.records, batch)
+                        if tries.landed is None or landed > tries.landed:
+                            tries.landed = landed
+                count += records
             if base is not None and not each.error and count:
                 about = {"base": base, "end": base + count, "end_ns": end_ns}
                 event = Event(row.time_ns, row.id, part, row.number, "appended", about)

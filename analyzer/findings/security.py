@@ -101,7 +101,7 @@ class Security(Detector):
             "SASL_AUTHENTICATION_FAILED",
         ),
     )
-    KEYS = None
+    ODD = True
 
     def prepare(self) -> None:
         """By connection; by client."""

@@ -12,7 +12,16 @@ from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.pauses import GIVEN_UP, MINUTE, Answers, Pause, Waiting, pauses, together
+from analyzer.findings.pauses import (
+    GIVEN_UP,
+    MINUTE,
+    SLOT,
+    Answers,
+    Pause,
+    Waiting,
+    pauses,
+    together,
+)
 from analyzer.findings.view import View, all_of, among, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.connections import WAITING
@@ -97,18 +106,27 @@ class Slowness(Detector):
         self.polls = self.table(Polls, 2_000, unranked=1)
         self.answers = self.table(Answers, MAX_MINUTES)
         self.given_up = self.table(Slow, 300)
+        self._slots: dict[str, int] = {}
+        """Broker -> the slot of its last answer."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Slow ones only."""
-        latency, excess = row.latency_ns, row.excess_ns
-        if latency is None or excess is None:
+        latency = row.latency_ns
+        if latency is None:
             self._give_up(row, exchange)
             return
         end_ns = row.time_ns + latency
-        self.answers[(row.broker_address, end_ns // MINUTE)].at(end_ns)
-        touched = bool(row.notes) and bool(deeds_of(row.notes))
+        broker, slot = row.broker_address, end_ns // SLOT
+        if self._slots.get(broker) != slot:
+            # Most answers fall into the slot of the one before.
+            self._slots[broker] = slot
+            self.answers[(broker, end_ns // MINUTE)].at(end_ns)
+            if len(self._slots) > MAX_MINUTES:
+                self._slots.clear()
         if latency < limit("slow.excess") and not row.throttle_ms:
             return
+        touched = bool(row.notes) and bool(deeds_of(row.notes))
+        excess = max(0, latency - row.wait_ns)
         connection = [row.connection, exchange.connection.first_ns]
         if row.api_key in FETCHES or row.throttle_ms or touched:
             end = {"end_ns": row.time_ns + latency + (row.throttle_ms or 0) * MS}

@@ -43,7 +43,7 @@ class Tampered(Detector):
     """Tells nothing itself: see `owner`."""
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
-    KEYS = None
+    ODD = True
 
     def prepare(self) -> None:
         """One key: all of them."""

@@ -56,7 +56,7 @@ class Versions(Detector):
         ),
     )
 
-    KEYS = None
+    ODD = True
 
     def prepare(self) -> None:
         """By client, API and version."""

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from analyzer.statistics.model import topic_label
-from analyzer.statistics.moved import moved, whole_batches
+from analyzer.statistics.moved import moved
 from analyzer.topics import TopicNames
 from dissectors.jsonform import dumps, loads
 from dissectors.records import crc_ok
@@ -124,7 +124,7 @@ def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
         if not each.records:
             continue
         topic = topic_label(each.topic, None)
-        for index, batch in enumerate(whole_batches(each.records)):
+        for index, batch in enumerate(each.batches):
             yield (
                 row.id,
                 connection_id(exchange.connection),

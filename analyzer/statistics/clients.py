@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.identity import Identity, absorbed, identity_of
+from analyzer.identity import Identity, absorbed, host_of, identity_of
 from analyzer.statistics.mergeable import (
     MANY_NAMES,
     NAMES,
@@ -155,8 +155,8 @@ class Clients(ByKey[Used]):
         key = row.api_key
         if key is None or row.api_version is None:
             return
-        identity = identity_of(row)
-        used = self.values[(*identity, key, row.api_version)]
+        host = host_of(row.client_address)
+        used = self.values[(row.client_id, host, row.software, row.user, key, row.api_version)]
         used.count += 1
         used.failed += bool(row.errors)
         if row.errors:
@@ -167,15 +167,18 @@ class Clients(ByKey[Used]):
         elif row.state in ("answered", "no-reply"):
             used.succeeded += 1
             used.succeeded_ns = max(used.succeeded_ns or 0, row.time_ns)
-        refused = row.state == "lost" or any(
-            error.top and error.code == UNSUPPORTED_VERSION for error in row.errors
-        )
-        used.unsupported += refused
+        if row.state == "lost" or (
+            row.errors
+            and any(error.top and error.code == UNSUPPORTED_VERSION for error in row.errors)
+        ):
+            used.unsupported += 1
         used.request_bytes += row.request_bytes or 0
         used.response_bytes += row.response_bytes or 0
         # Not by its number: that is a place as long as an input is read in parts.
-        used.connections.add((exchange.connection.first_ns, str(exchange.connection.a)))
-        if exchange.connection.handshake:
+        connection = exchange.connection
+        begun = row.client_address if exchange.client == connection.a else row.broker_address
+        used.connections.add((connection.first_ns, begun))
+        if connection.handshake:
             used.fresh = 1
         role = _role(key, exchange)
         if role:
@@ -185,7 +188,7 @@ class Clients(ByKey[Used]):
         if used.last_ns is None or row.time_ns > used.last_ns:
             used.last_ns = row.time_ns
         if key == API_VERSIONS and exchange.response is not None:
-            self._offers(identity, exchange.response.body)
+            self._offers(identity_of(row), exchange.response.body)
 
     def _offers(self, identity: Identity, answer: dict[str, Any] | None) -> None:
         for each in (answer or {}).get("api_keys") or ():

@@ -7,6 +7,7 @@ Also takes the beginnings and ends of connections (`saw`), for those without any
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.statistics.limits import limit
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36
 API_VERSIONS: Final = 18
+IDLE: Final = SASL | {API_VERSIONS}
+"""What is no work yet."""
 MS: Final = 1_000_000
 WAITING: Final = frozenset({1, 78, 11, 14})
 """A connection may end while such a request waits, and nothing is lost: Fetch, ShareFetch,
@@ -142,7 +145,9 @@ class Connections(ByKey[Wire]):
         """Count an exchange."""
         connection = exchange.connection
         wire = self._wire(connection)
-        wire.ends = max(wire.ends or ("", ""), (row.client_address, row.broker_address))
+        ends = row.client_address, row.broker_address
+        if wire.ends is None or ends > wire.ends:
+            wire.ends = ends
         if row.request_bytes is not None:
             wire.requests += 1
         active = row.time_ns + (row.latency_ns or 0)
@@ -162,10 +167,13 @@ class Connections(ByKey[Wire]):
         wire.sasl += row.api_key in SASL or row.api == "SaslToken"
         if row.api_key == AUTHENTICATE:
             _authenticated(wire, row, exchange)
-        wire.work += row.api_key is not None and row.api_key not in (*SASL, API_VERSIONS)
-        wire.client_id = max(wire.client_id or "", row.client_id or "") or None
-        wire.software = max(wire.software or "", row.software) or None
-        wire.user = max(wire.user or "", row.user) or None
+        wire.work += row.api_key is not None and row.api_key not in IDLE
+        if row.client_id != wire.client_id:
+            wire.client_id = max(wire.client_id or "", row.client_id or "") or None
+        if row.software != wire.software:
+            wire.software = max(wire.software or "", row.software) or None
+        if row.user != wire.user:
+            wire.user = max(wire.user or "", row.user) or None
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the beginning or end of a connection."""
@@ -262,9 +270,13 @@ def _client_line(client: str, lines: list[Line]) -> Line:
     }
 
 
+_address = lru_cache(4096)(str)
+"""Of an endpoint."""
+
+
 def _key(connection: Connection) -> Key:
     """Numbers begin anew in every capture."""
-    return connection.number, connection.first_ns, str(connection.a)
+    return connection.number, connection.first_ns, _address(connection.a)
 
 
 def _take(wire: Wire, connection: Connection) -> None:

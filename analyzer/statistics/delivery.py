@@ -28,7 +28,7 @@ from analyzer.statistics.mergeable import (
     total,
 )
 from analyzer.statistics.model import Column, Line, checked, stated, topic_key
-from analyzer.statistics.moved import moved, replica_id, whole_batches
+from analyzer.statistics.moved import Moved, moved, replica_id
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -95,10 +95,17 @@ class Reads(Measures):
     asked: int | None = most()
     """The largest offset that it asked for, with an answer or without."""
 
+    def ask(self, offset: int) -> None:
+        """A request for an offset, with an answer or without."""
+        if self.asked is None or offset > self.asked:
+            self.asked = offset
+
     def see(self, begin_ns: int, end_ns: int) -> None:
         """A request, with the time of its answer."""
-        self.first_ns = begin_ns if self.first_ns is None else min(self.first_ns, begin_ns)
-        self.last_ns = end_ns if self.last_ns is None else max(self.last_ns, end_ns)
+        if self.first_ns is None or begin_ns < self.first_ns:
+            self.first_ns = begin_ns
+        if self.last_ns is None or end_ns > self.last_ns:
+            self.last_ns = end_ns
 
     def stand(self, offset: int, begin_ns: int, end_ns: int) -> None:
         """A request for an offset that brought nothing."""
@@ -274,8 +281,8 @@ class Delivery:
     def _fetched(
         self, who: tuple[str, str], asked: dict[str, Any], row: Row, exchange: Exchange
     ) -> None:
-        polls = self.polls[who]
-        polls.periods.add(row.time_ns, row.time_ns + (row.latency_ns or 0))
+        times = row.time_ns, row.time_ns + (row.latency_ns or 0)
+        self.polls[who].periods.add(*times)
         answer = exchange.response.body if exchange.response is not None else None
         wanted = {
             (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
@@ -284,40 +291,39 @@ class Delivery:
             for topic in asked["topics"] or ()
             for each in topic["partitions"]
         }
-        for (named, number), offset in wanted.items():
-            reads = self.reads[(named, number, *who)]
-            reads.asked = offset if reads.asked is None else max(reads.asked, offset)
         if answer is None:
+            for key, offset in wanted.items():
+                self.reads[(*key, *who)].ask(offset)
             return
-        records = {(each.topic, each.partition): each.records for each in moved(exchange)}
         committed = asked.get("isolation_level") == READ_COMMITTED
         part = 0
-        times = row.time_ns, row.time_ns + (row.latency_ns or 0)
-        for topic in answer["responses"]:
-            named = topic_key(topic.get("topic"), topic.get("topic_id"))
-            for each in topic["partitions"]:
-                number = each["partition_index"]
-                asked_for = wanted.pop((named, number), None)
-                reads = self.reads[(named, number, *who)]
-                if each["error_code"] or each.get("preferred_read_replica", -1) >= 0:
-                    reads.leave(times[1])
-                    if each["error_code"]:
-                        continue
-                blob = records.get((named, number), b"")
-                self._read(named, reads, asked_for, each, blob, row, part, committed=committed)
-                part += 1
-        if not answer.get("error_code"):
-            # Within a session, partitions without news are left out of the answer.
-            for (named, number), offset in wanted.items():
-                self.reads[(named, number, *who)].stand(offset, *times)
+        told = (each for topic in answer["responses"] for each in topic["partitions"])
+        for each, carried in zip(told, moved(exchange), strict=True):
+            key = carried.topic, carried.partition
+            asked_for = wanted.pop(key, None)
+            reads = self.reads[(*key, *who)]
+            if asked_for is not None:
+                reads.ask(asked_for)
+            if each["error_code"] or each.get("preferred_read_replica", -1) >= 0:
+                reads.leave(times[1])
+                if each["error_code"]:
+                    continue
+            self._read(carried, reads, asked_for, each, row, part, committed=committed)
+            part += 1
+        failed = bool(answer.get("error_code"))
+        for key, offset in wanted.items():
+            reads = self.reads[(*key, *who)]
+            reads.ask(offset)
+            if not failed:
+                # Within a session, partitions without news are left out of the answer.
+                reads.stand(offset, *times)
 
     def _read(
         self,
-        named: str | None,
+        carried: Moved,
         reads: Reads,
         asked_for: int | None,
         each: dict[str, Any],
-        blob: bytes,
         row: Row,
         part: int,
         *,
@@ -329,11 +335,11 @@ class Delivery:
         reads.see(row.time_ns, time_ns)
         high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
         begin = each.get("log_start_offset", -1)
-        self.bounds[(named, each["partition_index"])].see(time_ns, begin, high)
+        self.bounds[(carried.topic, carried.partition)].see(time_ns, begin, high)
         here = (time_ns, high, stable, begin)
         if reads.end is None or here > reads.end:
             reads.end = here
-        found = whole_batches(blob) if blob else ()
+        found = carried.batches
         position = found[-1].last_offset + 1 if found else asked_for
         if committed and 0 <= stable < high and position == stable:
             # Within a session nothing more is told of the partition until something changes.
@@ -348,7 +354,7 @@ class Delivery:
         last = found[-1].last_offset + 1
         reads.records += max(0, last - first)
         about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
-        codecs = {each.codec_name for each in found} - {"none"}
+        codecs = {batch.codec_name for batch in found if batch.codec}
         if codecs:
             about["codecs"] = sorted(codecs)
         reads.events.add(Event(row.time_ns, row.id, part, row.number, "fetch", about))

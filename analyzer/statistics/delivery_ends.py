@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from analyzer.statistics.mergeable import Measures, Rule, measured
 from analyzer.statistics.model import topic_key
-from analyzer.statistics.moved import moved, whole_batches
+from analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -36,10 +36,8 @@ class Series:
 
     def add(self, time_ns: int, offset: int) -> None:
         """An offset that was told."""
-        self._put(time_ns >> self._shift, (offset, -time_ns))
-
-    def _put(self, slot: int, here: tuple[int, int]) -> None:
-        slots = self._slots
+        slots, slot = self._slots, time_ns >> self._shift
+        here = offset, -time_ns
         known = slots.get(slot)
         if known is None:
             slots[slot] = here
@@ -105,8 +103,7 @@ def written(exchange: Exchange) -> Iterator[tuple[str | None, int, int]]:
     for each in moved(exchange):
         if each.base_offset is None or each.error or not each.records:
             continue
-        batches = whole_batches(each.records)
-        count = sum(batch.last_offset - batch.base_offset + 1 for batch in batches)
+        count = sum(batch.last_offset - batch.base_offset + 1 for batch in each.batches)
         if count > 0:
             yield each.topic, each.partition, each.base_offset + count
 

@@ -32,6 +32,11 @@ class Periods:
     def add(self, begin_ns: int, end_ns: int) -> None:
         """A poll."""
         begins, ends = self._begins, self._ends
+        if begins and begins[-1] <= begin_ns <= ends[-1] + APART:
+            # The usual case: polls come in their order.
+            if end_ns > ends[-1]:
+                ends[-1] = end_ns
+            return
         at = bisect_right(begins, begin_ns)
         first = at - 1 if at and ends[at - 1] + APART >= begin_ns else at
         last = first

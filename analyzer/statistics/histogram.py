@@ -27,14 +27,18 @@ def bounds_of(bucket: int) -> tuple[int, int]:
 class Histogram:
     """How many values there were of each size."""
 
-    __slots__ = ("buckets", "count", "least", "most", "total")
+    __slots__ = ("buckets", "least", "most", "total")
 
     def __init__(self) -> None:
         self.buckets: dict[int, int] = {}
-        self.count = 0
         self.total = 0
         self.least: int | None = None
         self.most: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self.buckets.values())
 
     def add(self, value: int) -> None:
         """Count a value; negative ones (clocks that went back) count as 0."""
@@ -43,9 +47,10 @@ class Histogram:
         # As `bucket_of`: this is done some ten times for each exchange.
         shift = value.bit_length() - SUB_BITS - 1
         bucket = (shift << SUB_BITS) + (value >> shift) if shift > 0 else value
-        buckets = self.buckets
-        buckets[bucket] = buckets.get(bucket, 0) + 1
-        self.count += 1
+        try:
+            self.buckets[bucket] += 1
+        except KeyError:
+            self.buckets[bucket] = 1
         self.total += value
         if self.least is None or value < self.least:
             self.least = value
@@ -56,7 +61,6 @@ class Histogram:
         """Count what the other one counted."""
         for bucket, count in other.buckets.items():
             self.buckets[bucket] = self.buckets.get(bucket, 0) + count
-        self.count += other.count
         self.total += other.total
         for value in (other.least, other.most):
             if value is not None:
@@ -93,5 +97,4 @@ class Histogram:
         new = cls()
         new.total, new.least, new.most, pairs = state
         new.buckets = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        new.count = sum(new.buckets.values())
         return new

@@ -92,9 +92,9 @@ class Latency(ByKey[Times]):
             times.server.add(row.server_ns)
         if exchange.connection.handshake_ns is not None:
             times.handshake.add(exchange.connection.handshake_ns)
-        here = (excess, -row.number)
-        if times.slowest is None or here > times.slowest:
-            times.slowest = here
+        slowest = times.slowest
+        if slowest is None or excess >= slowest[0]:
+            times.slowest = max(slowest or (excess, -row.number), (excess, -row.number))
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
         """By the largest excess."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
-from heapq import heapify, heappop, heappush
-from typing import Any, Final, Generic, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
+from heapq import heapify, heappop, heappush, heappushpop
+from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 from analyzer.statistics.histogram import Histogram
 
@@ -212,39 +212,37 @@ class Names:
 M = TypeVar("M", bound=Measures)
 
 
-class Keyed(Generic[M]):
-    """Measures by key, for at most `limit` keys; those of all other keys are one, `others`."""
+class Keyed(dict[Key, M]):
+    """Measures by key, for at most `limit` keys; those of all other keys are one, `others`. `[key]`
+    gives the measures of a key, to be added to: at once, for the next key may drop them.
 
-    __slots__ = ("_dropping", "_kind", "_limit", "_unranked", "_values", "others")
+    A dict, because each exchange asks some twenty tables for keys that are nearly always there.
+    """
+
+    __slots__ = ("_dropping", "_kind", "_limit", "_unranked", "others")
 
     def __init__(self, kind: type[M], limit: int = MAX_KEYS, unranked: int = 0) -> None:
         """`unranked`: so many parts at the front of a key have no say in which keys are kept."""
         self._kind = kind
         self._limit = limit
         self._unranked = unranked
-        self._values: dict[Key, M] = {}
         self._dropping: list[tuple[int, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
         self.others: M | None = None
 
-    def __getitem__(self, key: Key) -> M:
-        """The measures of a key, to be added to: at once, for the next key may drop them."""
-        found = self._values.get(key)
-        return self._new(key) if found is None else found
-
-    def _new(self, key: Key) -> M:
-        values, dropping = self._values, self._dropping
-        if len(values) >= self._limit:
+    def __missing__(self, key: Key) -> M:
+        dropping = self._dropping
+        if len(self) >= self._limit:
             if not dropping:
-                dropping += [(-rank(each[self._unranked :]), each) for each in values]
+                dropping += [(-rank(each[self._unranked :]), each) for each in self]
                 heapify(dropping)
             number = -rank(key[self._unranked :])
             if number < dropping[0][0]:
                 return self._rest()
             _, dropped = heappop(dropping)
-            self._rest().merge(values.pop(dropped))
+            self._rest().merge(self.pop(dropped))
             heappush(dropping, (number, key))
-        made = values[key] = self._kind()
+        made = self[key] = self._kind()
         return made
 
     def _rest(self) -> M:
@@ -252,20 +250,13 @@ class Keyed(Generic[M]):
             self.others = self._kind()
         return self.others
 
-    def get(self, key: Key) -> M | None:
-        """The measures of a key that is there."""
-        return self._values.get(key)
-
-    def items(self) -> list[tuple[Key, M]]:
+    def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
         """All keys but the others, in their order."""
-        return sorted(self._values.items(), key=lambda item: _order(item[0]))
-
-    def __len__(self) -> int:
-        return len(self._values)
+        return sorted(super().items(), key=lambda item: _order(item[0]))
 
     def merge(self, other: Keyed[M]) -> None:
         """Add what the other one measured."""
-        for key, value in other._values.items():
+        for key, value in dict.items(other):
             self[key].merge(value)
         if other.others is not None:
             self._rest().merge(other.others)
@@ -283,7 +274,7 @@ class Keyed(Generic[M]):
         new = cls(kind, limit, unranked)
         rest, pairs = state
         new.others = None if rest is None else kind.load(rest)
-        new._values = {tuple(key): kind.load(value) for key, value in pairs}
+        new.update((tuple(key), kind.load(value)) for key, value in pairs)
         return new
 
 
@@ -327,9 +318,10 @@ class Events:
 
     def add(self, event: Event) -> None:
         """Take an event in."""
-        heappush(self._events, event)
-        if len(self._events) > self._limit:
-            heappop(self._events)
+        if len(self._events) < self._limit:
+            heappush(self._events, event)
+        else:
+            heappushpop(self._events, event)
             self.dropped += 1
 
     def merge(self, other: Events) -> None:

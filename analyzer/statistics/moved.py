@@ -3,22 +3,19 @@ moved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from analyzer.contents import Walk, walk_of
 from analyzer.statistics.model import topic_key
-from dissectors.errors import DissectError
-from dissectors.records import Batch, Partial, batches
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
+    from dissectors.records import Batch
 
 PRODUCE: Final = 0
 FETCH: Final = 1
 SHARE_FETCH: Final = 78
-
-WALKED: Final = 1000
-"""Records fields whose batches are remembered."""
 
 
 class Moved(NamedTuple):
@@ -34,11 +31,15 @@ class Moved(NamedTuple):
     records: bytes
     base_offset: int | None
     """That the broker gave to a produced batch."""
+    batches: Sequence[Batch]
+    """As far as they can be read; the exchange has a note where that is not the end."""
+    counts: Sequence[int]
+    """Records of each batch."""
 
+
+NOTHING: Final = Walk(b"", [], [], None)
 
 _last: tuple[Exchange | None, tuple[Moved, ...]] = (None, ())
-_walked: dict[int, tuple[bytes, list[Batch]]] = {}
-"""By the identity of records fields of the last exchange: many statistics ask for the same."""
 
 
 def moved(exchange: Exchange) -> tuple[Moved, ...]:
@@ -48,26 +49,29 @@ def moved(exchange: Exchange) -> tuple[Moved, ...]:
     if known is not exchange:
         found = tuple(_moved(exchange))
         _last = exchange, found
-        _walked.clear()
     return found
 
 
-def _moved(exchange: Exchange) -> Iterator[Moved]:
+def _moved(exchange: Exchange) -> list[Moved]:
     key = exchange.api_key
     if key == PRODUCE:
-        yield from _produced(exchange)
-    elif key in (FETCH, SHARE_FETCH) and exchange.response is not None:
-        asked = exchange.request.body if exchange.request is not None else None
-        answer = exchange.response.body
-        if answer is not None:
-            way: Literal["fetch", "replica"] = "replica" if replica_id(asked) >= 0 else "fetch"
-            for topic in answer["responses"]:
-                named = topic_key(topic.get("topic"), topic.get("topic_id"))
-                for each in topic["partitions"]:
-                    blob = each["records"] or b""
-                    yield Moved(
-                        way, named, each["partition_index"], each["error_code"], True, blob, None
-                    )
+        return _produced(exchange)
+    if key not in (FETCH, SHARE_FETCH) or exchange.response is None:
+        return []
+    answer = exchange.response.body
+    if answer is None:
+        return []
+    asked = exchange.request.body if exchange.request is not None else None
+    way: Literal["fetch", "replica"] = "replica" if replica_id(asked) >= 0 else "fetch"
+    found: list[Moved] = []
+    for topic in answer["responses"]:
+        named = topic_key(topic.get("topic"), topic.get("topic_id"))
+        for each in topic["partitions"]:
+            blob = each["records"] or b""
+            _, batches, counts, _ = walk_of(blob) if blob else NOTHING
+            number, error = each["partition_index"], each["error_code"]
+            found.append(Moved(way, named, number, error, True, blob, None, batches, counts))
+    return found
 
 
 def replica_id(asked: dict[str, Any] | None) -> int:
@@ -80,51 +84,32 @@ def replica_id(asked: dict[str, Any] | None) -> int:
     return int(asked.get("replica_id", -1))
 
 
-def _produced(exchange: Exchange) -> Iterator[Moved]:
+def _produced(exchange: Exchange) -> list[Moved]:
     asked = exchange.request.body if exchange.request is not None else None
     if asked is None:
-        return
+        return []
     answer = exchange.response.body if exchange.response is not None else None
     results: dict[tuple[str | None, int], dict[str, Any]] = {}
-    for topic in (answer or {}).get("responses", ()):
+    for topic in answer["responses"] if answer is not None else ():
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partition_responses"]:
             results[named, each["index"]] = each
+    found: list[Moved] = []
     for topic in asked["topic_data"]:
         named = topic_key(topic.get("name"), topic.get("topic_id"))
         for each in topic["partition_data"]:
-            result = results.get((named, each["index"]))
+            number = each["index"]
+            result = results.get((named, number))
             error, base = (0, None) if result is None else _result(result)
-            yield Moved(
-                "produce",
-                named,
-                each["index"],
-                error,
-                result is not None,
-                each["records"] or b"",
-                base,
+            blob = each["records"] or b""
+            _, batches, counts, _ = walk_of(blob) if blob else NOTHING
+            answered = result is not None
+            found.append(
+                Moved("produce", named, number, error, answered, blob, base, batches, counts)
             )
+    return found
 
 
 def _result(result: dict[str, Any]) -> tuple[int, int | None]:
     base = result["base_offset"]
     return result["error_code"], base if base >= 0 else None
-
-
-def whole_batches(blob: bytes) -> list[Batch]:
-    """The batches of a records field, as far as they can be read."""
-    known = _walked.get(id(blob))
-    if known is not None and known[0] is blob:
-        return known[1]
-    found: list[Batch] = []
-    try:
-        for batch in batches(blob):
-            if not isinstance(batch, Partial):
-                found.append(batch)
-    except DissectError:
-        # The exchange has a note that says so.
-        pass
-    if len(_walked) >= WALKED:
-        _walked.clear()
-    _walked[id(blob)] = blob, found
-    return found

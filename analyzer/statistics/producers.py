@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.contents import records_in
 from analyzer.identity import host_of, labels
 from analyzer.statistics.mergeable import (
     EVENTS,
@@ -27,7 +26,7 @@ from analyzer.statistics.mergeable import (
     total,
 )
 from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
-from analyzer.statistics.moved import PRODUCE, moved, whole_batches
+from analyzer.statistics.moved import PRODUCE, moved
 from analyzer.statistics.producer_story import Lane, Transaction, lanes_of, transactions_of
 from dissectors.codes import error_name
 
@@ -161,10 +160,9 @@ class Producers:
         named = (asked or {}).get("transactional_id")
         part = 0
         for each in moved(exchange):
-            for batch in whole_batches(each.records) if each.records else ():
+            for batch, count in zip(each.batches, each.counts, strict=True):
                 if batch.producer_id < 0:
                     continue
-                count = records_in(each.records, batch)
                 producer = self._seen(batch.producer_id, batch.producer_epoch, row)
                 producer.batches += 1
                 producer.records += count

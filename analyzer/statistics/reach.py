@@ -107,31 +107,36 @@ class Reach:
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange: who asked whom, and what only some node could answer."""
-        broker, connection = exchange.broker, exchange.connection
-        client = row.client_id or "", host_of(row.client_address)
-        contact = self._contacts[(*client, broker.host, broker.port)]
+        broker, connection, time_ns = exchange.broker, exchange.connection, row.time_ns
+        contact = self._contacts[
+            (row.client_id or "", host_of(row.client_address), broker.host, broker.port)
+        ]
         answered = row.state == "answered"
+        # Comparisons rather than `min` and `max`: this is done for every exchange.
         contact.exchanges += 1
-        first, last = contact.first_ns, contact.last_ns
-        contact.first_ns = row.time_ns if first is None else min(first, row.time_ns)
-        contact.last_ns = row.time_ns if last is None else max(last, row.time_ns)
-        contact.answered += answered
+        if contact.first_ns is None or time_ns < contact.first_ns:
+            contact.first_ns = time_ns
+        if contact.last_ns is None or time_ns > contact.last_ns:
+            contact.last_ns = time_ns
         if not connection.handshake:
             contact.midstream += 1
         elif exchange.client == connection.a:
-            opened = contact.opened_ns
-            now = connection.first_ns
-            contact.opened_ns = now if opened is None else max(opened, now)
+            opened = connection.first_ns
+            if contact.opened_ns is None or opened > contact.opened_ns:
+                contact.opened_ns = opened
+        if answered:
+            contact.answered += 1
         if row.api in LOOKS or row.api_key is None:
             if answered and not row.errors and _wants(exchange):
                 contact.looks += 1
                 first, last = contact.first_look_ns, contact.last_look_ns
-                contact.first_look_ns = row.time_ns if first is None else min(first, row.time_ns)
-                contact.last_look_ns = row.time_ns if last is None else max(last, row.time_ns)
+                contact.first_look_ns = time_ns if first is None else min(first, time_ns)
+                contact.last_look_ns = time_ns if last is None else max(last, time_ns)
             return
         contact.work += 1
         if answered:
-            contact.answered_work_ns = max(contact.answered_work_ns or 0, row.time_ns)
+            if contact.answered_work_ns is None or time_ns > contact.answered_work_ns:
+                contact.answered_work_ns = time_ns
             if row.api_key in (PRODUCE, FETCH):
                 self._serves(exchange)
             elif row.api_key in GROUP_APIS and not row.errors and exchange.request is not None:
@@ -147,15 +152,15 @@ class Reach:
         asked = exchange.request.body if exchange.request is not None else None
         if asked is None or asked.get("rack_id"):
             return
-        served: Served | None = None
         for each in moved(exchange)[:MOST_WITNESSES]:
             if each.error or not each.answered or each.topic is None or each.way == "replica":
                 continue
-            if served is None:
-                served = self._served[(exchange.broker.host, exchange.broker.port)]
+            served = self._served[(exchange.broker.host, exchange.broker.port)]
             place = each.topic, each.partition
-            served.least_partition = min(served.least_partition or place, place)
-            served.most_partition = max(served.most_partition or place, place)
+            if served.least_partition is None or place < served.least_partition:
+                served.least_partition = place
+            if served.most_partition is None or place > served.most_partition:
+                served.most_partition = place
 
     # --- telling
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.contents import records_in
 from analyzer.identity import host_of
 from analyzer.statistics.histogram import Histogram
 from analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most
 from analyzer.statistics.model import Column, Line
-from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved, whole_batches
+from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
 from analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
@@ -59,23 +58,26 @@ class SizesOf(ByKey[Sizes]):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count both sides of an exchange and its batches."""
-        start = (row.api, row.client_id, host_of(row.client_address))
-        for what, size in (("request", row.request_bytes), ("response", row.response_bytes)):
-            if size is not None:
-                self._count((what, *start, None), size, row.number)
+        api, client_id, host = row.api, row.client_id, host_of(row.client_address)
+        if row.request_bytes is not None:
+            self._count(("request", api, client_id, host, None), row.request_bytes, row.number)
+        if row.response_bytes is not None:
+            self._count(("response", api, client_id, host, None), row.response_bytes, row.number)
         if exchange.api_key not in (PRODUCE, FETCH, SHARE_FETCH):
             return
         for each in moved(exchange):
-            for batch in whole_batches(each.records) if each.records else ():
-                sizes = self._count(("batch", *start, each.topic), batch.size, row.number)
-                sizes.records.add(records_in(each.records, batch))
+            for batch, count in zip(each.batches, each.counts, strict=True):
+                sizes = self._count(
+                    ("batch", api, client_id, host, each.topic), batch.size, row.number
+                )
+                sizes.records.add(count)
 
     def _count(self, key: tuple[str | None, ...], size: int, number: int) -> Sizes:
         sizes = self.values[key]
         sizes.bytes.add(size)
-        here = (size, -number)
-        if sizes.largest is None or here > sizes.largest:
-            sizes.largest = here
+        largest = sizes.largest
+        if largest is None or size >= largest[0]:
+            sizes.largest = max(largest or (size, -number), (size, -number))
         return sizes
 
     def rows(

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.contents import records_in
 from analyzer.identity import host_of, labels
 from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
-from analyzer.statistics.model import Column, Line, share
-from analyzer.statistics.moved import moved, replica_id, whole_batches
+from analyzer.statistics.model import Column, Line, share, topic_key
+from analyzer.statistics.moved import moved, replica_id
 from analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 FETCHING: Final = frozenset({1, 78})
+MOVING: Final = FETCHING | {0}
 
 
 @measured
@@ -77,7 +77,7 @@ class Topics(ByKey[Flow]):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count the records of an exchange."""
-        if exchange.api_key not in (0, *FETCHING):
+        if exchange.api_key not in MOVING:
             return
         client = (row.client_id or "", host_of(row.client_address))
         if exchange.api_key in FETCHING:
@@ -93,8 +93,8 @@ class Topics(ByKey[Flow]):
                 flow.readers.add(client)
             if not blob:
                 continue
-            found = whole_batches(blob)
-            count = sum(records_in(blob, batch) for batch in found)
+            found = each.batches
+            count = sum(each.counts)
             for batch in found:
                 flow.codecs.add(batch.codec_name)
             if each.way == "replica":
@@ -115,8 +115,6 @@ class Topics(ByKey[Flow]):
 
     def _asked(self, client: tuple[str, str], exchange: Exchange, row: Row) -> None:
         """Readers are those who ask, even if nothing comes."""
-        from analyzer.statistics.model import topic_key
-
         asked = exchange.request.body if exchange.request is not None else None
         if asked is None or replica_id(asked) >= 0:
             return
