@@ -29,7 +29,9 @@ NOTHING: Final = Contents()
 EMPTY: Final = Contents(0, 0)
 
 WALKED: Final = 1000
-"""Records fields whose batches are remembered."""
+"""Records fields whose batches are remembered, at most."""
+WALKED_BYTES: Final = 8 * 1024 * 1024
+"""The same of their bytes, which stay in memory so long."""
 
 
 class Walk(NamedTuple):
@@ -43,15 +45,35 @@ class Walk(NamedTuple):
     """Why there are no more."""
 
 
-_walks: dict[int, Walk] = {}
-"""By the identity of the records fields of the last exchange: its row, and many statistics behind
-it, ask for the same."""
+class Walks:
+    """The last ones, by the identity of their bytes: the conversation, the row and many statistics
+    ask for those of the same exchange."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Walk] = {}
+        self._bytes = 0
+
+    def get(self, blob: bytes) -> Walk | None:
+        """The one through these very bytes."""
+        known = self._known.get(id(blob))
+        return known if known is not None and known.blob is blob else None
+
+    def keep(self, walk: Walk) -> None:
+        """Remember it for a while."""
+        self._bytes += len(walk.blob)
+        if len(self._known) >= WALKED or self._bytes > WALKED_BYTES:
+            self._known.clear()
+            self._bytes = len(walk.blob)
+        self._known[id(walk.blob)] = walk
+
+
+_walks: Final = Walks()
 
 
 def walk_of(blob: bytes) -> Walk:
     """The batches of a records field; walks through the last ones only once."""
-    known = _walks.get(id(blob))
-    if known is not None and known.blob is blob:
+    known = _walks.get(blob)
+    if known is not None:
         return known
     found: list[Batch] = []
     error: DissectError | None = None
@@ -62,9 +84,7 @@ def walk_of(blob: bytes) -> Walk:
     except DissectError as reason:
         error = reason
     walk = Walk(blob, found, [records_in(blob, batch) for batch in found], error)
-    if len(_walks) >= WALKED:
-        _walks.clear()
-    _walks[id(blob)] = walk
+    _walks.keep(walk)
     return walk
 
 
@@ -77,7 +97,6 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     producers: dict[int, None] = {}
     epochs: dict[int, None] = {}
     notes: list[Note] = []
-    _walks.clear()
     for blob in blobs:
         walk = walk_of(blob)
         count += len(walk.batches)

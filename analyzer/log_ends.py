@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analyzer.contents import walk_of
 from analyzer.fetch_sessions import FETCH, SHARE_FETCH, listed, topic_of
-from dissectors.errors import DissectError
-from dissectors.records import Partial, batches
 
 if TYPE_CHECKING:
     from analyzer.fetch_sessions import FetchSession, Partition
@@ -101,14 +100,10 @@ def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
 def _bytes_before(records: bytes | None, end: int, wanted: int) -> int:
     """Bytes of the batches that lie before an offset; counts no further than `wanted`."""
     found = 0
-    try:
-        for batch in batches(records or b""):
-            if isinstance(batch, Partial) or batch.last_offset >= end:
-                break
-            found += batch.size
-            if found >= wanted:
-                break
-    except DissectError:
-        # What is wrong with the batches is told by whoever reads their records.
-        return found
+    for batch in walk_of(records).batches if records else ():
+        if batch.last_offset >= end:
+            break
+        found += batch.size
+        if found >= wanted:
+            break
     return found

@@ -60,10 +60,9 @@ def test_every_module_writes_through_the_one_place() -> None:
         for place in written_by(ast.parse(path.read_text("utf-8")))
     ]
     assert found == []
-    (mine,) = [
-        ast.parse((ROOT / name).read_text("utf-8")) for name in WRITERS if "analyzer" in name
-    ]
-    assert list(written_by(mine))
+    for name in WRITERS:
+        if name.startswith("analyzer/"):
+            assert list(written_by(ast.parse((ROOT / name).read_text("utf-8"))))
 
 
 @pytest.fixture(scope="module")
