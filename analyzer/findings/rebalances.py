@@ -195,9 +195,11 @@ class Rebalances(Detector):
         )
 
     def _returned(self, story: Story, view: View) -> Iterator[Finding]:
-        """Members that left after their max.poll.interval.ms, gave no reason, and came back:
-        librdkafka does so when its application does not poll."""
+        """Members that left after their max.poll.interval.ms, gave no reason, and came back on the
+        same connection: librdkafka does so when its application does not poll. One that was closed
+        and made anew has other connections."""
         found = []
+        left, joined = _places(view, story.group)
         for gone in story.members:
             if gone.state != "left" or gone.text != "left" or not gone.rebalance_ms:
                 continue
@@ -211,23 +213,25 @@ class Rebalances(Detector):
                 if (other.client_id, other.host) == (gone.client_id, gone.host)
                 and other.first_ns is not None
                 and 0 < other.first_ns - gone.last_ns < limit("rebalances.back")
+                and left.get(gone.id, "") in joined.get(other.id, ())
             ]
             if backs:
                 found.append((gone, min(backs)))
         if not found:
             return
         gone, back = found[0]
+        who = sorted({view.client(each.client_id, each.host) for each, _ in found})[:MOST_NAMED]
         yield view.finding(
             self.rule("rebalance-poll"),
-            f"{spelled(gone.label)} left group {spelled(story.group)} without a reason and came "
-            f"back {duration(back)} later, as clients do whose application did not poll within "
-            f"{(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)",
+            f"{spelled(gone.label)} left group {spelled(story.group)} without a reason and came back "
+            f"{duration(back)} later on the same connection, as clients do whose application did "
+            f"not poll within {(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)"
+            + (f"; {len(found)} times in all" if len(found) > 1 else ""),
             all_of(f"group == {quoted(story.group)}", "api in {JoinGroup, LeaveGroup}"),
             count=len(found),
             first_ns=gone.last_ns,
             last_ns=found[-1][0].last_ns,
-            severity="note",
-            about=[("group", spelled(story.group)), ("client", spelled(gone.label))],
+            about=[("group", spelled(story.group)), *(("client", each) for each in who)],
         )
 
     def _many(self, story: Story, view: View) -> Iterator[Finding]:
@@ -321,6 +325,20 @@ def _returns(story: Story) -> dict[tuple[str | None, str], int]:
         if used:
             found[who] = used
     return found
+
+
+def _places(view: View, group: str) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """Member -> the address and port from which it left; those from which it joined."""
+    left: dict[str, str] = {}
+    joined: dict[str, set[str]] = {}
+    for event in view.base.groups.events(group):
+        about = event.about
+        gone = event.kind == "leave" or (event.kind == "epoch" and about["before"] < 0)
+        if gone:
+            left[about["member"]] = about["place"]
+        elif event.kind in ("join", "epoch"):
+            joined.setdefault(about["member"], set()).add(about["place"])
+    return left, joined
 
 
 def _by_instance(text: str) -> bool:

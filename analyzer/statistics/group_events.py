@@ -99,6 +99,7 @@ def _join(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row:
         "instance": asked.get("group_instance_id"),
         "client_id": row.client_id,
         "host": host_of(row.client_address),
+        "place": row.client_address,
         "error": error,
         "generation": generation,
         "leads": not error and (answer or {}).get("leader") == member,
@@ -178,6 +179,7 @@ def _leave(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row
             "instance": each.get("group_instance_id"),
             "client_id": row.client_id,
             "host": host_of(row.client_address),
+            "place": row.client_address,
             "reason": each.get("reason") or "",
             "error": code,
         }
@@ -229,6 +231,7 @@ def _heartbeat(
         "instance": instance,
         "client_id": row.client_id,
         "host": host_of(row.client_address),
+        "place": row.client_address,
         "before": before,
         "generation": epoch,
         "error": error,

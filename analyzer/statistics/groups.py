@@ -55,7 +55,7 @@ class Groups:
     """All groups of the traffic."""
 
     NAME: ClassVar[str] = "groups"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("protocol", "protocol"),

@@ -113,3 +113,20 @@ def silent_consumer(cluster: KRaftCluster) -> None:
     time.sleep(9)
     read(client, 1, 3)
     client.close()
+
+
+@scenario()
+def reopened_consumer(cluster: KRaftCluster) -> None:
+    """A program that closes its consumer after a while and opens another one: nothing is wrong."""
+    topics("batches")
+    fill("batches", 50)
+    for _ in range(2):
+        client = consumer(
+            "batches", "batches-group", session_timeout_ms=6000, max_poll_interval_ms=6000,
+            heartbeat_interval_ms=1000, enable_auto_commit=True,
+        )  # fmt: skip
+        client.subscribe(["batches"])
+        until = time.monotonic() + 7
+        while time.monotonic() < until:
+            client.poll(0.5)
+        client.close()

@@ -117,7 +117,7 @@ CALM = {
     "share-redelivery": "share-group",
     "rebalance-expired": "assignors",
     "rebalance-storm": "assignors",
-    "rebalance-poll": "slow-rebalance",
+    "rebalance-poll": "reopened-consumer",
     "rebalance-restarts": "consumer-protocol",
     "rebalance-slow": "restless-group",
     "reader-stuck": "rebalance",
