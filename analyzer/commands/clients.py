@@ -47,7 +47,7 @@ def clients(wish: Wish, release: str | None, apis: bool, hosts: tuple[Resolved, 
     end.
 
     An outcome is `worked`, `gone` (how, and right after what), `stuck`, `kept out` (why), or `open`
-    when the capture ends. A part of a capture (-Y, --from, --to, -c) tells none.
+    when the capture ends. A part of a capture (-Y, --from, --to, -c) tells none, and says so.
 
     A verdict is `ok`, `breaks`, or `unclear` when the capture cannot tell, and judges only the APIs
     that the client used in it.
@@ -60,7 +60,8 @@ def clients(wish: Wish, release: str | None, apis: bool, hosts: tuple[Resolved, 
     if apis and release is not None:
         raise click.UsageError("--apis and --for are two tables: choose one")
     with Reading(wish) as reading:
-        whole = not (apis or wish.filter_text or wish.begin or wish.end or wish.count)
+        left_out = _left_out(wish)
+        whole = not (apis or left_out)
         findings = Findings() if whole else None
         found = Clients() if findings is None else findings.base.clients
         count(reading, found if findings is None else findings, watch=whole, hosts=hosts)
@@ -77,8 +78,22 @@ def clients(wish: Wish, release: str | None, apis: bool, hosts: tuple[Resolved, 
                 ends = None if findings is None else outcomes(findings, names)
                 columns, name = (*Clients.COLUMNS, *extra, *OUTCOME), "client"
                 lines = judged(found, release, ends)
+                if left_out:
+                    reason = f"not told: {left_out} may leave out what decides"
+                    lines = [{**line, "outcome_reason": reason} for line in lines]
             print_lines(lines, columns, f"{name}/1", wish, output, times)
         return reading.finish()
+
+
+def _left_out(wish: Wish) -> str:
+    """The options that leave out exchanges; empty where all are there."""
+    given = {
+        "-Y": wish.filter_text,
+        "--from": wish.begin,
+        "--to": wish.end,
+        "-c": wish.count,
+    }
+    return ", ".join(option for option, value in given.items() if value)
 
 
 def judged(

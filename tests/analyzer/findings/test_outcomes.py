@@ -108,5 +108,7 @@ def test_the_command_tells_outcomes() -> None:
 
 
 def test_a_part_of_a_capture_tells_none() -> None:
-    (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), "-Y", "api == Fetch")
+    args = ("-Y", "api == Fetch", "--from", "1")
+    (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), *args)
     assert line["outcome"] is None
+    assert line["outcome_reason"] == "not told: -Y, --from may leave out what decides"
