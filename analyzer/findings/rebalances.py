@@ -223,9 +223,9 @@ class Rebalances(Detector):
         who = sorted({view.client(each.client_id, each.host) for each, _ in found})[:MOST_NAMED]
         yield view.finding(
             self.rule("rebalance-poll"),
-            f"{spelled(gone.label)} left group {spelled(story.group)} without a reason and came back "
-            f"{duration(back)} later on the same connection, as clients do whose application did "
-            f"not poll within {(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)"
+            f"{spelled(gone.label)} left group {spelled(story.group)} without a reason and came "
+            f"back {duration(back)} later on the same connection, as clients do whose application "
+            f"did not poll within {(gone.rebalance_ms or 0) / 1000:g} s (max.poll.interval.ms)"
             + (f"; {len(found)} times in all" if len(found) > 1 else ""),
             all_of(f"group == {quoted(story.group)}", "api in {JoinGroup, LeaveGroup}"),
             count=len(found),
