@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from analyzer.pseudonyms import NOUNS, Pseudonyms
-from analyzer.redaction_formats import FORMATS
+from analyzer.redaction_formats import writer_of
 from dissectors.errors import DissectError
 from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
 from dissectors.masking import CONFIG_VALUE, asterisks, masked
@@ -165,10 +165,10 @@ class Redaction:
         return self._word(of_enum("SaslMechanism"), text) if self.level == "all" else text
 
     def _bytes(self, message: str, field: str, value: bytes, around: Mapping[str, Any]) -> bytes:
-        form = FORMATS.get((message, field))
-        if form is not None and value:
+        write = writer_of(message, field)
+        if write is not None and value:
             try:
-                return form(value, self.body, self.names, around)
+                return write(value, self.body, self.names, around)
             except DissectError:
                 pass
         return bytes(asterisks(value))  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from dissectors.embedded.groups import (
     CONNECT_SUBSCRIPTION,
     STICKY_USER_DATA,
 )
+from dissectors.embedded.table import FORMATS, Format
 from dissectors.errors import DissectError, Malformed, Truncated
 from dissectors.layout import Layout, resolve
 from dissectors.reader import Body
@@ -29,7 +30,7 @@ from dissectors.schema import Message
 
 Change: TypeAlias = Callable[[Layout, Body], Body]
 Around: TypeAlias = Mapping[str, Any]
-Format: TypeAlias = Callable[[bytes, Change, Pseudonyms, Around], bytes]
+Writer: TypeAlias = Callable[[bytes, Change, Pseudonyms, Around], bytes]
 """(bytes, what becomes of a body, names, the struct around) -> the bytes to write; `DissectError`
 when they are of another format."""
 
@@ -107,21 +108,19 @@ def _metrics(value: bytes, change: Change, names: Pseudonyms, around: Around) ->
     return compress(around.get("compression_type", 0), b"")
 
 
-FORMATS: Final[dict[tuple[str, str], Format]] = {
-    ("JoinGroupRequest", "metadata"): _subscription,
-    ("JoinGroupResponse", "metadata"): _subscription,
-    ("DescribeGroupsResponse", "member_metadata"): _subscription,
-    ("GroupMetadataValue", "subscription"): _subscription,
-    ("ConsumerGroupMemberMetadataValue", "metadata"): _subscription,
-    ("SyncGroupRequest", "assignment"): _assignment,
-    ("SyncGroupResponse", "assignment"): _assignment,
-    ("DescribeGroupsResponse", "member_assignment"): _assignment,
-    ("GroupMetadataValue", "assignment"): _assignment,
-    ("ConnectSubscription", "allocation"): _allocation,
-    ("ConsumerProtocolSubscription", "user_data"): _user_data,
-    ("ConsumerProtocolAssignment", "user_data"): _user_data,
-    ("EnvelopeRequest", "request_principal"): _principal,
-    ("EnvelopeRequest", "client_host_address"): _address,
-    ("PushTelemetryRequest", "metrics"): _metrics,
+WRITERS: Final[dict[Format, Writer]] = {
+    "subscription": _subscription,
+    "assignment": _assignment,
+    "allocation": _allocation,
+    "user data": _user_data,
+    "principal": _principal,
+    "address": _address,
+    "metrics": _metrics,
 }
-"""(message, field) -> how its bytes are written anew."""
+"""Format -> how its bytes are written anew; others go."""
+
+
+def writer_of(message: str, field: str) -> Writer | None:
+    """How the bytes of a field are written anew; None when they go."""
+    form = FORMATS.get((message, field))
+    return WRITERS.get(form) if form is not None else None

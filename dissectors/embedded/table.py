@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dissectors.embedded import groups, nested, sasl, telemetry
 from dissectors.embedded.model import Around, Embedded
 from dissectors.errors import DissectError
 from dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
 
+Format: TypeAlias = Literal[
+    "subscription",
+    "assignment",
+    "allocation",
+    "user data",
+    "token of a client",
+    "token of a broker",
+    "request",
+    "response",
+    "principal",
+    "address",
+    "metrics",
+]
 Decoder: TypeAlias = Callable[[bytes, Around], Embedded | None]
 
 
@@ -33,36 +46,51 @@ def _metrics(value: bytes, around: Around) -> Embedded | None:
     return telemetry.metrics(value, around.fields.get("compression_type", 0))
 
 
-TABLE: Final[dict[tuple[str, str], Decoder]] = {
-    ("JoinGroupRequest", "metadata"): _subscription,
-    ("JoinGroupResponse", "metadata"): _subscription,
-    ("DescribeGroupsResponse", "member_metadata"): _subscription,
-    ("GroupMetadataValue", "subscription"): _subscription,
-    ("ConsumerGroupMemberMetadataValue", "metadata"): _subscription,
-    ("SyncGroupRequest", "assignment"): _assignment,
-    ("SyncGroupResponse", "assignment"): _assignment,
-    ("DescribeGroupsResponse", "member_assignment"): _assignment,
-    ("GroupMetadataValue", "assignment"): _assignment,
-    ("SaslAuthenticateRequest", "auth_bytes"): lambda value, around: sasl.decode(
+FORMATS: Final[dict[tuple[str, str], Format]] = {
+    ("JoinGroupRequest", "metadata"): "subscription",
+    ("JoinGroupResponse", "metadata"): "subscription",
+    ("DescribeGroupsResponse", "member_metadata"): "subscription",
+    ("GroupMetadataValue", "subscription"): "subscription",
+    ("ConsumerGroupMemberMetadataValue", "metadata"): "subscription",
+    ("SyncGroupRequest", "assignment"): "assignment",
+    ("SyncGroupResponse", "assignment"): "assignment",
+    ("DescribeGroupsResponse", "member_assignment"): "assignment",
+    ("GroupMetadataValue", "assignment"): "assignment",
+    ("ConnectSubscription", "allocation"): "allocation",
+    ("ConsumerProtocolSubscription", "user_data"): "user data",
+    ("ConsumerProtocolAssignment", "user_data"): "user data",
+    ("SaslAuthenticateRequest", "auth_bytes"): "token of a client",
+    ("SaslAuthenticateResponse", "auth_bytes"): "token of a broker",
+    ("EnvelopeRequest", "request_data"): "request",
+    ("EnvelopeRequest", "request_principal"): "principal",
+    ("EnvelopeRequest", "client_host_address"): "address",
+    ("EnvelopeResponse", "response_data"): "response",
+    ("PushTelemetryRequest", "metrics"): "metrics",
+}
+"""(message, field) -> what its bytes hold, for decoders and for those who write them anew."""
+
+DECODERS: Final[dict[Format, Decoder]] = {
+    "subscription": _subscription,
+    "assignment": _assignment,
+    "token of a client": lambda value, around: sasl.decode(
         value, around.mechanism, from_client=True
     ),
-    ("SaslAuthenticateResponse", "auth_bytes"): lambda value, around: sasl.decode(
+    "token of a broker": lambda value, around: sasl.decode(
         value, around.mechanism, from_client=False
     ),
-    ("EnvelopeRequest", "request_data"): lambda value, _: nested.request(value),
-    ("EnvelopeRequest", "request_principal"): lambda value, _: nested.principal(value),
-    ("EnvelopeRequest", "client_host_address"): lambda value, _: nested.address(value),
-    ("EnvelopeResponse", "response_data"): lambda value, around: nested.response(
-        value, around.request
-    ),
-    ("PushTelemetryRequest", "metrics"): _metrics,
+    "request": lambda value, _: nested.request(value),
+    "principal": lambda value, _: nested.principal(value),
+    "address": lambda value, _: nested.address(value),
+    "response": lambda value, around: nested.response(value, around.request),
+    "metrics": _metrics,
 }
-"""(message, field) -> decoder of the field's bytes."""
+"""Of formats that stand alone; those inside a subscription are opened with it."""
 
 
 def decode(message: str, field: str, value: bytes, around: Around) -> Embedded | None:
     """What the field's bytes hold; None when nobody knows, a remark when they do not fit."""
-    decoder = TABLE.get((message, field))
+    form = FORMATS.get((message, field))
+    decoder = DECODERS.get(form) if form is not None else None
     if decoder is None or not value:
         return None
     try:
@@ -73,7 +101,7 @@ def decode(message: str, field: str, value: bytes, around: Around) -> Embedded |
 
 @cache
 def _has_embedded(message: str) -> bool:
-    return any(name == message for name, _ in TABLE)
+    return any(name == message and form in DECODERS for (name, _), form in FORMATS.items())
 
 
 def embedded_in(

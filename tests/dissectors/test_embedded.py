@@ -21,7 +21,7 @@ from dissectors.embedded.groups import (
     COOPERATIVE_USER_DATA,
     STICKY_USER_DATA,
 )
-from dissectors.embedded.table import TABLE
+from dissectors.embedded.table import FORMATS
 from dissectors.embedded.telemetry import LIMIT
 from dissectors.embedded.values import describe
 from dissectors.layout import resolve
@@ -323,7 +323,7 @@ def test_pushed_metrics(codec: int) -> None:
     assert metric.name in repr(found.body)
 
 
-@pytest.mark.parametrize("place", sorted(TABLE), ids="-".join)
+@pytest.mark.parametrize("place", sorted(FORMATS), ids="-".join)
 @given(st.binary(min_size=1, max_size=60), st.sampled_from(["consumer", "connect", ""]))
 @settings(max_examples=40)
 def test_garbage_is_a_remark(place: tuple[str, str], value: bytes, protocol: str) -> None:
