@@ -154,8 +154,8 @@ class Sequences(Detector):
                     f"{lane['first_sequence']} and {lane['last_sequence']}",
                     f"{_sent_by(lane['producer'])} and number >= {lane['gap']}",
                     count=lane["missing"],
-                    first_ns=lane["gap_ns"],
-                    last_ns=lane["gap_ns"],
+                    first_ns=lane["gap_first"],
+                    last_ns=lane["gap_first"],
                     number=lane["gap"],
                     about=[
                         *_sender(lane["producer"], senders),
@@ -185,8 +185,8 @@ class Sequences(Detector):
             f"{listed(places)} again{after}",
             f"{_sent_by(producer)} and number >= {number}",
             count=count,
-            first_ns=min(lane["repeated_ns"] for lane in here),
-            last_ns=max(lane["repeated_last_ns"] for lane in here),
+            first_ns=min(lane["repeated_first"] for lane in here),
+            last_ns=max(lane["repeated_last"] for lane in here),
             number=number,
             severity="chat" if retried == count else None,
             about=[

@@ -110,6 +110,9 @@ class Producers:
         Column("errors", "errors", "list"),
         Column("repeated", "first one again", "count"),
         Column("gap", "first one after a gap", "count"),
+        Column("repeated_first", "first time again", "time", wide=True),
+        Column("repeated_last", "last time again", "time", wide=True),
+        Column("gap_first", "first time after a gap", "time", wide=True),
     )
     TRANSACTION_COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("transactional_id", "Transactional id"),
@@ -245,10 +248,10 @@ class Producers:
                 "refused": lane.refused,
                 "errors": [error_name(code) for code in sorted(lane.errors)],
                 "repeated": lane.repeated,
-                "repeated_ns": lane.repeated_ns,
-                "repeated_last_ns": lane.repeated_last_ns,
                 "gap": lane.gap,
-                "gap_ns": lane.gap_ns,
+                "repeated_first": lane.repeated_ns,
+                "repeated_last": lane.repeated_last_ns,
+                "gap_first": lane.gap_ns,
             }
             for _, producer in self._producers.items()
             for lane in lanes_of(list(producer.events))
