@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from analyzer.findings.detector import Detector
+from analyzer.findings.detector import Detector, ShortLog
 from analyzer.findings.limits import SECOND, limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, plural, size
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import FEW_EVENTS, Event, Events, Measures, few_events, measured
+from analyzer.statistics.mergeable import Event, Events
 
 if TYPE_CHECKING:
     from analyzer.model import Exchange
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
 
 PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100
-
-
-@measured
-class Singles(Measures):
-    """Answered Produce requests of at most one record."""
-
-    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
 
 
 class Pace(NamedTuple):
@@ -65,7 +57,7 @@ class Batching(Detector):
 
     def prepare(self) -> None:
         """By client."""
-        self.singles = self.table(Singles, MAX_CLIENTS)
+        self.singles = self.table(ShortLog, MAX_CLIENTS)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """When a single record was sent, and answered."""

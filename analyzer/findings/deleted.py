@@ -6,19 +6,16 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector
+from analyzer.findings.detector import Detector, ShortLog
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import (
-    FEW_EVENTS,
     NAMES,
     Event,
-    Events,
     Measures,
     Names,
-    few_events,
     least,
     measured,
     most,
@@ -66,13 +63,6 @@ class Life(Measures):
             self.last_ns = time_ns
 
 
-@measured
-class Refusals(Measures):
-    """Answers that a topic is not there."""
-
-    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
-
-
 class Deleted(Detector):
     """When topics worked, and who was told afterwards that they are not there."""
 
@@ -95,7 +85,7 @@ class Deleted(Detector):
     def prepare(self) -> None:
         """By topic."""
         self.lives = self.table(Life, MAX_TOPICS)
-        self.refused = self.table(Refusals, MAX_TOPICS)
+        self.refused = self.table(ShortLog, MAX_TOPICS)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Successful requests about topics, refused ones, and deletions."""
@@ -141,12 +131,12 @@ class Deleted(Detector):
     def told(self, view: View) -> Iterator[Finding]:
         """By topic."""
         lives: dict[str, Life] = {}
-        refused: dict[str, tuple[Any, Refusals]] = {}
+        refused: dict[str, tuple[Any, ShortLog]] = {}
         for (key,), life in self.lives.items():
             lives.setdefault(view.topic(key), Life()).merge(life)
         for (key,), each in self.refused.items():
             name = view.topic(key)
-            _, sum_ = refused.get(name, (None, Refusals()))
+            _, sum_ = refused.get(name, (None, ShortLog()))
             sum_.merge(each)
             refused[name] = key, sum_
         for name, (key, refusals) in refused.items():
@@ -154,7 +144,7 @@ class Deleted(Detector):
                 yield from self._gone(name, key, lives[name], refusals, view)
 
     def _gone(
-        self, name: str, key: Any, life: Life, refusals: Refusals, view: View
+        self, name: str, key: Any, life: Life, refusals: ShortLog, view: View
     ) -> Iterator[Finding]:
         since = life.deleted[0] if life.deleted is not None else life.last_ns
         if since is None or life.first_ns is None or life.first_ns > since:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 from analyzer.findings.model import Finding, Rule
-from analyzer.statistics.mergeable import Keyed, Measures, least, measured, most, total
+from analyzer.statistics.mergeable import (
+    EVENTS,
+    FEW_EVENTS,
+    Events,
+    Keyed,
+    Measures,
+    few_events,
+    least,
+    measured,
+    most,
+    total,
+)
 
 if TYPE_CHECKING:
     from analyzer.findings.view import View
@@ -43,6 +55,20 @@ def is_odd(row: Row) -> bool:
     """Whether something about an exchange is out of the ordinary: most are not, and most detectors
     want no others."""
     return bool(row.errors or row.notes or row.undecoded) or row.state not in FINE
+
+
+@measured
+class Log(Measures):
+    """Events of a client, a connection or a partition, in the order of time."""
+
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+@measured
+class ShortLog(Measures):
+    """Fewer of them, for large tables."""
+
+    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
 
 
 class Detector:

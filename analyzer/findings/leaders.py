@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
+from analyzer.findings.detector import Detector, Log
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, duration, listed, plural
 from analyzer.identity import host_of
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured
+from analyzer.statistics.mergeable import Event, Events
 from analyzer.statistics.model import topic_key
 from analyzer.text import Spelled
 
@@ -27,13 +27,6 @@ CODES: Final = "error in {5, 6, 74, 75}"
 MOST_NAMED: Final = 100
 MOST_IN_FILTER: Final = 20
 """Clients; of more, the errors alone select what happened."""
-
-
-@measured
-class Asking(Measures):
-    """What a client asked, and was refused, in time."""
-
-    events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
 @dataclass(slots=True)
@@ -77,8 +70,8 @@ class Leaders(Detector):
     KEYS = frozenset({0, 1, 2, 3, 23, 78, 79})
 
     def prepare(self) -> None:
-        """By client."""
-        self.clients = self.table(Asking, 300)
+        """By client: what it asked, and was refused."""
+        self.clients = self.table(Log, 300)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Metadata requests, and errors of leaders."""

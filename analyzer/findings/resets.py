@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.detector import Detector, Log, Seen
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.view import View, all_of, audit_of, plural
 from analyzer.identity import host_of
 from analyzer.statistics.delivery_ends import told_at
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured, most
+from analyzer.statistics.mergeable import Event, measured, most
 from analyzer.statistics.model import topic_key
 from analyzer.text import spelled
 
@@ -37,13 +37,6 @@ class Outside(Seen):
 
     asked: tuple[int, int, int, int] | None = most()
     """(time, offset asked, log start, high watermark)"""
-
-
-@measured
-class Listed(Measures):
-    """Answers of ListOffsets for a partition."""
-
-    events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,7 @@ class Resets(Detector):
     def prepare(self) -> None:
         """By client and partition."""
         self.outside = self.table(Outside, 2_000)
-        self.listed = self.table(Listed, 500)
+        self.listed = self.table(Log, 500)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Refused fetches, offsets that were looked up."""

@@ -15,20 +15,16 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
+from analyzer.findings.detector import Detector, Seen, ShortLog
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.offers import offered
 from analyzer.findings.sessions import expired_at
 from analyzer.findings.view import View, plural
 from analyzer.identity import host_of
 from analyzer.statistics.mergeable import (
-    FEW_EVENTS,
     NAMES,
     Event,
-    Events,
-    Measures,
     Names,
-    few_events,
     measured,
     most,
     total,
@@ -64,13 +60,6 @@ class Tries(Seen):
     """Number of the last exchange with it."""
 
 
-@measured
-class Appended(Measures):
-    """What was appended to a partition, as answers tell."""
-
-    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
-
-
 class Retries(Detector):
     """Batches of producers without idempotence."""
 
@@ -90,7 +79,7 @@ class Retries(Detector):
     def prepare(self) -> None:
         """By batch, by partition."""
         self.batches = self.table(Tries, MAX_BATCHES)
-        self.logs = self.table(Appended, MAX_PARTITIONS)
+        self.logs = self.table(ShortLog, MAX_PARTITIONS)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Tries, and the offsets of those that were appended."""
@@ -190,7 +179,7 @@ def _early_places(view: View) -> set[str]:
     }
 
 
-def _no_room(time_ns: int, landed: tuple[int, int] | None, log: Appended | None) -> bool:
+def _no_room(time_ns: int, landed: tuple[int, int] | None, log: ShortLog | None) -> bool:
     """Whether known batches fill the log between one that was there before a try and the batch
     that was appended after it."""
     if landed is None or log is None or landed[0] <= time_ns or landed[1] < 0:

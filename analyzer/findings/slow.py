@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
+from analyzer.findings.detector import Detector, Log
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
 from analyzer.findings.pauses import (
@@ -49,15 +49,6 @@ class Slow(Measures):
     """Slow answers of a kind, with their latencies and connections."""
 
     count: int = total()
-    events: Events = field(default_factory=Events, metadata=EVENTS)
-
-
-@measured
-class Polls(Measures):
-    """Until when a connection was not read: a broker takes up the next request when a long poll is
-    answered, and when the pause is over that it told with an answer (KIP-219); our own proxy goes
-    on when what it delayed or held is through."""
-
     events: Events = field(default_factory=Events, metadata=EVENTS)
 
 
@@ -103,7 +94,10 @@ class Slowness(Detector):
     def prepare(self) -> None:
         """By API, client and broker; by connection."""
         self.slow = self.table(Slow, 2_000)
-        self.polls = self.table(Polls, 2_000, unranked=1)
+        # Until when a connection was not read: a broker takes up the next request when a long poll
+        # is answered, and when the pause is over that it told with an answer (KIP-219); our own
+        # proxy goes on when what it delayed or held is through.
+        self.polls = self.table(Log, 2_000, unranked=1)
         self.answers = self.table(Answers, MAX_MINUTES)
         self.given_up = self.table(Slow, 300)
         self._slots: dict[str, int] = {}
