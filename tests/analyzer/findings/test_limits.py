@@ -49,7 +49,6 @@ NO_LIMITS = {
     "statistics.latency.MOSTLY_WAIT": "of a remark of `stats latency`",
     "statistics.mergeable.FEW": "bounds memory",
     "statistics.mergeable.MANY": "bounds memory",
-    "statistics.moved.WALKED": "bounds work",
     "statistics.producer_story.SEQUENCES": "numbers of sequences that there are",
     "statistics.timeline.TICK": "columns of a drawing",
 }
