@@ -35,6 +35,7 @@ TLS = {
 COMMON = {"auto.create.topics.enable": "false", "broker.rack": "a"}
 SETTINGS: dict[str, dict[str, str]] = {
     "wrong-address": {"advertised.listeners": ADVERTISED},
+    "overdue-transaction": {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "60000"},
     "plain-to-tls": TLS,
     "tls-only": TLS,
 }

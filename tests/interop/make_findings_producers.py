@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from contextlib import closing
 
 from confluent_kafka import KafkaException, TopicPartition
@@ -96,6 +97,19 @@ def open_transaction(cluster: KRaftCluster) -> None:
     client.subscribe(["stuck"])
     read(client, 1, 17)
     client.close()
+    out.abort_transaction(10)
+
+
+@scenario()
+def overdue_transaction(cluster: KRaftCluster) -> None:
+    """A transaction that is open for longer than its timeout: its broker seldom looks for those."""
+    topics("overdue")
+    out = producer("slow-pay", transactional_id="slow-pay-1", transaction_timeout_ms=2000)
+    out.init_transactions(20)
+    out.begin_transaction()
+    out.produce("overdue", b"held back")
+    out.flush(10)
+    time.sleep(5)
     out.abort_transaction(10)
 
 

@@ -62,6 +62,7 @@ TROUBLE = {
     "other-protocols": {"not-kafka"},
     "out-of-range": {"offset-out-of-range"},
     "poison-librdkafka": {"reader-stuck"},
+    "overdue-transaction": {"transaction-hangs", "transaction-aborted"},
     "plain-to-tls": {"plain-to-tls"},
     "security": {
         "http-to-kafka",

@@ -51,10 +51,6 @@ MADE = {
     "sequence-gap": Made(
         handmade.test_sequences_that_are_missing, "the clients that are known skip no sequence"
     ),
-    "transaction-hangs": Made(
-        handmade.test_a_transaction_that_nobody_ends,
-        "brokers without known faults end a transaction at its timeout",
-    ),
 }
 """Rule -> the test that makes its trouble by hand."""
 
