@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 RECORDS_LIMIT: Final = 128 << 20
 """Bytes of JSON for the records of one exchange: a line is made in one piece. Clients fetch 50 MB
 at once unless told otherwise; kilobytes of compressed batches could make gigabytes."""
-LEFT_OUT: Final = (
-    f"records are left out: those of the exchange take more than {RECORDS_LIMIT >> 20} MB"
-)
+COLUMN_LIMIT: Final = 32 << 20
+"""The same for a column of a table: Arrow and Parquet hold a value several times."""
+LEFT_OUT: Final = "records are left out: those of the exchange take more than {} MB"
 
 ARRAYS: Final = {
     PRODUCE: ("request", "topic_data", "partition_data", "records"),
@@ -51,7 +51,17 @@ ARRAYS: Final = {
 """Api key -> the side that has records, the arrays around them, the field."""
 
 
-def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) -> dict[str, Any]:
+class Room:
+    """Bytes of JSON that the records of an exchange may take."""
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+        self.sentence = LEFT_OUT.format(limit >> 20)
+
+
+def full_bodies(
+    exchange: Exchange, names: TopicNames, problems: list[Problem], limit: int | None = None
+) -> dict[str, Any]:
     """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
     decoded. Each records field is an object of base64 and batches. `embedded`: what other bytes
     fields hold, where that is known. `fetch_session`: what the request implies."""
@@ -65,7 +75,7 @@ def full_bodies(exchange: Exchange, names: TopicNames, problems: list[Problem]) 
         return out
     side, outer, inner, name = place
     fields = fields_of(exchange, names)
-    room = [RECORDS_LIMIT]
+    room = Room(RECORDS_LIMIT if limit is None else limit)
 
     def spelled(data: bytes | None) -> dict[str, Any] | None:
         return _spelled(exchange.number, data, fields, problems, room)
@@ -112,7 +122,7 @@ def _clean(side: Request | Response | None) -> Any:
 
 
 def _spelled(
-    number: int, data: bytes | None, fields: Any, problems: list[Problem], room: list[int]
+    number: int, data: bytes | None, fields: Any, problems: list[Problem], room: Room
 ) -> dict[str, Any] | None:
     """What stands for a records field; `fields` gives those that hold anything, in the same
     order. `room`: what is left of the exchange's limit."""
@@ -127,15 +137,15 @@ def _spelled(
     while True:
         objects = None
         # The generator would expand the next batch.
-        if room[0] > 0 or not _holds_more(field, len(batches)):
+        if room.left > 0 or not _holds_more(field, len(batches)):
             found = next(objects_of, None)
             if found is None:
                 break
             batch, pieces = found
             objects = _array(pieces, room)
         if objects is None:
-            left_out = {"left_out": LEFT_OUT}
-            problems.append(Problem(number, topic_text(field), field.partition, LEFT_OUT))
+            left_out = {"left_out": room.sentence}
+            problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
             break
         batches.append(
             {
@@ -163,14 +173,14 @@ def _spelled(
     return {"base64": shown, "batches": batches, **left_out}
 
 
-def _array(pieces: Iterator[bytes], room: list[int]) -> bytes | None:
+def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
     """Objects with a comma behind each of them as an array; None, and no room, when there is too
     little of it."""
     parts = [b"["]
     for piece in pieces:
-        room[0] -= len(piece)
-        if room[0] < 0:
-            room[0] = 0
+        room.left -= len(piece)
+        if room.left < 0:
+            room.left = 0
             return None
         parts.append(piece)
     if len(parts) > 1:
@@ -188,12 +198,17 @@ def _holds_more(field: Field, spelled: int) -> bool:
 
 def line_of(value: dict[str, Any]) -> bytes:
     """A line of JSON with its line feed; takes what `full_bodies` gives."""
+    return json_of(value, orjson.OPT_APPEND_NEWLINE)
+
+
+def json_of(value: dict[str, Any], option: int = 0) -> bytes:
+    """The same without a line feed."""
     try:
-        return orjson.dumps(value, default=plain, option=orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(value, default=plain, option=option)
     except TypeError:
         # A string that was not UTF-8; rare enough to do it slowly.
         text = json.dumps(without_non_finite(value), default=_slow, separators=(",", ":"))
-        return text.encode("ascii") + b"\n"
+        return text.encode("ascii") + (b"\n" if option else b"")
 
 
 def _slow(value: Any) -> Any:

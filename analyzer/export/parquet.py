@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import pyarrow.parquet as pq
 
 from analyzer.pipeline.arrow import record_batch
+from analyzer.pipeline.collect import BODY_BYTES
 from analyzer.pipeline.naming import named, unnamed
-from analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY
+from analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY, measured
 from analyzer.pipeline.values import bodies_of, exchange_values, record_values
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Export:
         self._table = RECORDS if options.table == "records" else EXCHANGES
         self._full = options.full
         self._rows: list[tuple[Any, ...]] = []
+        self._bytes = 0
+        """Of JSON bodies in these rows."""
         self._unnamed = False
         """Ids were written in the place of names."""
         self._writer = self._open(out)
@@ -40,24 +43,31 @@ class Export:
 
     def _open(self, out: BinaryIO) -> Any:
         schema = self._table.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
-        return pq.ParquetWriter(out, schema, compression="zstd")
+        return pq.ParquetWriter(out, schema, compression="zstd", write_statistics=measured(schema))
 
     def add(self, exchange: Exchange, row: Row) -> None:
         """Take the exchange, or its records, as rows."""
         if self._table is RECORDS:
-            self._rows += record_values(row, exchange, self._names, self.problems)
+            for record in record_values(row, exchange, self._names, self.problems):
+                self._take(record)
         elif self._full:
-            self._rows.append(exchange_values(row, exchange, bodies_of(exchange)))
+            bodies = bodies_of(exchange)
+            self._bytes += sum(len(body) for body in bodies if body)
+            self._take(exchange_values(row, exchange, bodies))
         else:
-            self._rows.append(exchange_values(row, exchange))
-        if len(self._rows) >= ROWS:
+            self._take(exchange_values(row, exchange))
+
+    def _take(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= ROWS or self._bytes > BODY_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         batch = named(record_batch(self._rows, self._table.schema), self._names)
         self._unnamed = self._unnamed or unnamed(batch)
-        self._writer.write_batch(batch)
         self._rows.clear()
+        self._bytes = 0
+        self._writer.write_batch(batch)
 
     def finish(self) -> None:
         """Write what is left and the footer; again as a whole when names came late."""

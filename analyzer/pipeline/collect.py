@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -84,6 +84,8 @@ class Collector:
         ]
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLLECTED}
         self._bytes = 0
+        self._done: list[Told] = []
+        """Batches of records that are full before their exchange is."""
         self._seen: dict[Connection, Seen] = {}
         self._cells: dict[tuple[Any, ...], list[int]] = {}
 
@@ -121,7 +123,7 @@ class Collector:
             add(row, exchange)
         self.facts.exchanges += 1
         rows, options = self._rows, self._options
-        bodies: tuple[str | None, str | None] = (None, None)
+        bodies: tuple[bytes | None, bytes | None] = (None, None)
         if options.full:
             bodies = values.bodies_of(exchange)
             self._bytes += sum(len(body) for body in bodies if body)
@@ -129,13 +131,21 @@ class Collector:
         if row.batches:
             rows["record_batches"] += values.batch_values(row, exchange)
             if options.records:
-                rows["records"] += values.record_values(row, exchange, values.UNNAMED, [])
+                self._take_records(values.record_values(row, exchange, values.UNNAMED, []))
         if options.frames:
             rows["frames"] += values.frame_values(exchange)
         if row.undecoded or row.notes:
             rows["diagnostics"] += values.finding_values(row, exchange)
         if row.latency_ns is not None:
             self._measure(row)
+
+    def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:
+        """Those of one exchange may be millions: as columns they take little."""
+        rows = self._rows["records"]
+        for record in records:
+            rows.append(record)
+            if len(rows) >= ROWS:
+                self._done.append(self._batch("records", rows))
 
     def count(self, exchange: Exchange) -> None:
         """Count an exchange of its connection."""
@@ -180,9 +190,16 @@ class Collector:
             cell[2] = max(cell[2], value)
             cell[3] += bool(row.errors)
 
+    @property
+    def large(self) -> bool:
+        """Whether what waits takes much memory, though it be of few exchanges."""
+        return self._bytes > BODY_BYTES or bool(self._done)
+
     def ready(self) -> Iterator[Told]:
         """The batches that are full."""
-        large = self._bytes > BODY_BYTES
+        yield from self._done
+        self._done.clear()
+        large = self.large
         for name, rows in self._rows.items():
             if len(rows) >= ROWS or (large and rows):
                 yield self._batch(name, rows)
@@ -221,6 +238,8 @@ class Collector:
     def finish(self) -> Iterator[Told]:
         """All the rest, and what crosses connections."""
         self.settle()
+        yield from self._done
+        self._done.clear()
         for name, rows in self._rows.items():
             if rows:
                 yield self._batch(name, rows)

@@ -20,7 +20,15 @@ from analyzer.pipeline.job import Before, Job
 from analyzer.pipeline.naming import named
 from analyzer.pipeline.numbers import CONNECTION
 from analyzer.pipeline.places import is_remote, open_anywhere
-from analyzer.pipeline.schemas import CARRY, COLLECTED, PAIRS, TABLES, VERSION, VERSION_KEY
+from analyzer.pipeline.schemas import (
+    CARRY,
+    COLLECTED,
+    PAIRS,
+    TABLES,
+    VERSION,
+    VERSION_KEY,
+    measured,
+)
 from analyzer.pipeline.schemas import SEGMENTS as SEGMENTS_TABLE
 from analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from analyzer.pipeline.segments import segment_rows, segments, sized
@@ -76,7 +84,12 @@ class Writers:
             path = self._folder / table
             path.mkdir(parents=True, exist_ok=True)
             schema = batch.schema.with_metadata({VERSION_KEY: str(VERSION).encode()})
-            writer = pq.ParquetWriter(path / self._file, schema, compression=self._compression)
+            writer = pq.ParquetWriter(
+                path / self._file,
+                schema,
+                compression=self._compression,
+                write_statistics=measured(schema),
+            )
             self._open[table] = writer
         self.rows[table] += batch.num_rows
         if isinstance(batch, pa.Table):
@@ -162,7 +175,7 @@ def _told(capture: Capture, job: Job) -> Iterator[Told]:
     capture.named = collector.named
     for number, exchange in enumerate(capture.exchanges()):
         collector.add(exchange)
-        if not number % 256:
+        if collector.large or not number % 256:
             yield from collector.ready()
     yield from collector.finish()
 

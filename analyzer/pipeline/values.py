@@ -47,7 +47,7 @@ def place_of(exchange: Exchange) -> tuple[int, int]:
 
 
 def exchange_values(
-    row: Row, exchange: Exchange, bodies: tuple[str | None, str | None] = (None, None)
+    row: Row, exchange: Exchange, bodies: tuple[bytes | None, bytes | None] = (None, None)
 ) -> tuple[Any, ...]:
     """A row of `exchanges`."""
     request, response = exchange.request, exchange.response
@@ -106,13 +106,13 @@ def exchange_values(
     )
 
 
-def bodies_of(exchange: Exchange) -> tuple[str | None, str | None]:
-    """The bodies as JSON, without secrets."""
-    from analyzer.export.full import full_bodies, line_of
+def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:
+    """The bodies as JSON, without secrets; bytes, for they may be large and Arrow takes them."""
+    from analyzer.export.full import COLUMN_LIMIT, full_bodies, json_of
 
-    both = full_bodies(exchange, UNNAMED, [])
+    both = full_bodies(exchange, UNNAMED, [], COLUMN_LIMIT)
     one, two = (
-        None if both[side] is None else line_of(both[side]).decode().rstrip("\n")
+        None if (body := both.pop(side)) is None else json_of(body)
         for side in ("request", "response")
     )
     return one, two

@@ -27,6 +27,13 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "records": ("records", "IN"),
     "records --json": ("records", "IN", "--json"),
     "export --full": ("export", "IN", "--full", "-o", "OUT.jsonl"),
+    "export parquet": ("export", "IN", "-o", "OUT.parquet"),
+    "export parquet --full": ("export", "IN", "--full", "-o", "OUT.parquet"),
+    "spark": ("spark", "IN", "-o", "OUT", "--engine", "plain"),
+    "spark --full --records": (
+        *("spark", "IN", "-o", "OUT", "--engine", "plain"),
+        *("--full", "--records"),
+    ),
     "check": ("check", "IN"),
     "clients": ("clients", "IN"),
     "groups": ("groups", "IN"),
