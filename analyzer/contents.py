@@ -30,7 +30,7 @@ EMPTY: Final = Contents(0, 0)
 
 WALKED: Final = 1000
 """Records fields whose batches are remembered, at most."""
-WALKED_BYTES: Final = 8 * 1024 * 1024
+WALKED_BYTES: Final = 1024 * 1024
 """The same of their bytes, which stay in memory so long."""
 
 

@@ -72,9 +72,11 @@ class LogEnds:
                     denied += code == DENIED
                     known.pop(place, None)
                     continue
-                if end is not None and provable and had < wanted and end.told_ns <= sent_ns:
+                records = partition["records"]
+                wants = records and provable and had < wanted
+                if wants and end is not None and end.told_ns <= sent_ns:
                     offset = end.last_stable if committed else end.high_watermark
-                    had += _bytes_before(partition["records"], offset, wanted - had)
+                    had += _bytes_before(records, offset, wanted - had)
                 high = partition.get("high_watermark", -1)
                 stable = partition.get("last_stable_offset", -1)
                 if end is None and len(known) >= MAX_PARTITIONS:
@@ -97,10 +99,10 @@ def _count(asked: dict[str, Any], session: FetchSession | None) -> int | float:
     return float("inf") if partitions is None else len(partitions)
 
 
-def _bytes_before(records: bytes | None, end: int, wanted: int) -> int:
+def _bytes_before(records: bytes, end: int, wanted: int) -> int:
     """Bytes of the batches that lie before an offset; counts no further than `wanted`."""
     found = 0
-    for batch in walk_of(records).batches if records else ():
+    for batch in walk_of(records).batches:
         if batch.last_offset >= end:
             break
         found += batch.size
