@@ -12,6 +12,7 @@ from analyzer.filter_lexer import quoted
 from analyzer.findings.detector import Detector
 from analyzer.findings.limits import limit
 from analyzer.findings.model import Finding, Rule
+from analyzer.findings.ungrouped import Repeated, carried, fetched_by, repeated
 from analyzer.findings.view import (
     View,
     about_group,
@@ -51,11 +52,11 @@ class Readers(Detector):
         Rule(
             "reader-stuck",
             "error",
-            "a group reads from the same offset again and again and makes no progress",
+            "a reader comes back to the same offset again and again and makes no progress",
             "Look at the record there (`kafkascope records INPUT`) and at the log of the "
             "application: one that fails on a record and starts again gets the same record. Catch "
             "the error, put the record aside (a dead letter topic) and commit behind it.",
-            brief="group {group} makes no progress",
+            brief="{client} makes no progress",
             limits=("stuck.fetches", "stuck.leaves", "stuck.commits", "stuck.time"),
         ),
     )
@@ -73,6 +74,8 @@ class Readers(Detector):
             if found:
                 found.sort(key=lambda each: (each.over, -each.times, each.first_ns))
                 yield self._finding(group, found, view)
+        for each in repeated(view):
+            yield self._alone(each, view)
 
     def _finding(self, group: str, found: list[Stuck], view: View) -> Finding:
         worst = found[0]
@@ -85,6 +88,9 @@ class Readers(Detector):
             text = f"{where} was read {worst.times} times within {took} by {listed(clients)}"
         else:
             text = f"{where} was committed {worst.times} times within {took} by {listed(clients)}"
+        text += carried(
+            fetched_by(view, place.topic, place.number, place.readers, set(worst.numbers))
+        )
         behind = (place.log_end or 0) - worst.offset
         if worst.over:
             text += f"; then group {spelled(group)} got beyond it"
@@ -109,6 +115,26 @@ class Readers(Detector):
                 *about_group(group, (each.place.topic for each in found)),
                 *(("client", client) for client in clients),
             ],
+        )
+
+    def _alone(self, found: Repeated, view: View) -> Finding:
+        """Of a client without a group."""
+        client, topic = view.client(*found.client), view.topic(found.topic)
+        times = [each.time_ns for each in found.fetches]
+        numbers = [each.number for each in found.fetches]
+        behind = found.end - found.offset
+        waits = f": {plural(behind, 'record')} from there on wait" if behind > 0 else ""
+        return view.finding(
+            self.rule("reader-stuck"),
+            f"offset {found.offset:,} of {topic}-{found.number} was read {len(times)} times "
+            f"within {duration(max(times) - min(times))} by {client}{carried(found.fetches)}, and "
+            f"it never asked for more{waits}",
+            all_of("api == Fetch", among("number", numbers[:100])),
+            count=len(times),
+            first_ns=min(times),
+            last_ns=max(times),
+            number=min(numbers),
+            about=[("client", client), ("topic", topic)],
         )
 
 

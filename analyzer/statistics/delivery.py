@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from analyzer.identity import host_of
 from analyzer.statistics.delivery_ends import Bounds, listed, written
 from analyzer.statistics.delivery_parts import Periods, Positions, commits_of, plan_of, starts_of
+from analyzer.statistics.encodings import encoding
 from analyzer.statistics.mergeable import (
     EVENTS,
     NAMES,
@@ -175,7 +176,7 @@ class Delivery:
     """Fetches, commits, members and plans."""
 
     NAME: ClassVar[str] = "delivery"
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("topic", "Topic"),
@@ -354,9 +355,7 @@ class Delivery:
         last = found[-1].last_offset + 1
         reads.records += max(0, last - first)
         about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
-        codecs = {batch.codec_name for batch in found if batch.codec}
-        if codecs:
-            about["codecs"] = sorted(codecs)
+        about |= encoding(carried.records, found)
         reads.events.add(Event(row.time_ns, row.id, part, row.number, "fetch", about))
 
     # --- telling

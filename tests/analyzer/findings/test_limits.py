@@ -42,6 +42,8 @@ NO_LIMITS = {
     "statistics.delivery_parts.APART": "how exactly times of polls are kept; the shortest pause "
     "that is a finding is much longer",
     "statistics.delivery_pauses.LEAST_PAUSE": "of lists of pauses: consumer.silence decides",
+    "statistics.encodings.HEADER": "the header of a batch",
+    "statistics.encodings.PREFIX": "of what schema registries write",
     "statistics.group_causes.NEARLY": "decides between two sentences about an expired member",
     "statistics.histogram.SUB_BITS": "how exactly values are kept",
     "statistics.latency.FELT": "of a remark of `stats latency`",
