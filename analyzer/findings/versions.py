@@ -135,6 +135,8 @@ class Versions(Detector):
                 old = not asked and (str(client_id or ""), host, name, version) not in served
                 if inside or (not asked and not (old and gone)):
                     continue
+                if not asked and view.is_broker(client_id, host):
+                    continue  # brokers agree on versions by their configuration; one of them stops
             who = view.client(client_id, host)
             has = f"; it takes {span.first} to {span.last}" if span else ""
             if not has and how == "closed":

@@ -114,3 +114,12 @@ def test_batches_of_a_producer_without_keys_fall_on_one_partition(
         topics = [{"name": "t", "partition_responses": [answer]}]
         wire.broker(response("Produce", 7, number, responses=topics))
     assert ("hot-partition" in found([wire])) == told
+
+
+@pytest.mark.parametrize(
+    ("client", "api", "refused"), [("2", "StopReplica", False), ("app", "Fetch", True)]
+)
+def test_brokers_are_not_refused_by_one_that_stops(client: str, api: str, refused: bool) -> None:
+    """They do not ask for versions, and a piece shows nothing else of them."""
+    wire = Wire().client(request(api, 1, 2, client)).close("broker")
+    assert ("version-refused" in found([wire])) == refused
