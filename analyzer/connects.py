@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Pair: TypeAlias = tuple[Row, Exchange | None]
 
 API: Final = "(connect)"
+MOST_WAITING: Final = 100_000
+"""Connects between two exchanges that are listed, about 1 KB each: a scan of ports has no end."""
 REASONS: Final[dict[str, str]] = {
     "refused": "connect refused",
     "unreachable": "connect without an answer",
@@ -39,6 +41,8 @@ class Connects:
         self._ready: deque[Pair] = deque()
         self.left = 0
         """Those that the filter cannot judge."""
+        self.beyond = 0
+        """Those that are not listed, because too many came without an exchange among them."""
 
     def saw(self, event: Opened | Closed) -> None:
         """Take note of the end of a connection."""
@@ -49,6 +53,9 @@ class Connects:
             return
         if self._wanted is None:
             self.left += 1
+            return
+        if len(self._ready) >= MOST_WAITING:
+            self.beyond += 1
             return
         row = row_of(connection, "refused" if event.how == "rst" else "unreachable")
         if self._wanted(row):

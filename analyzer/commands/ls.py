@@ -14,7 +14,7 @@ from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.commands.reading import Reading
 from analyzer.commands.tshark_fields import FieldsPrinter
-from analyzer.connects import Connects
+from analyzer.connects import MOST_WAITING, Connects
 from analyzer.connects import to_json as connect_json
 from analyzer.filter_connections import CHOSEN_BY
 from analyzer.filter_errors import FilterError
@@ -84,6 +84,12 @@ def ls(wish: Wish, connects: bool) -> int:
         code = reading.finish()
         if connects and watcher.left and not wish.quiet:
             say(f"{watcher.left:,} connects left out: {CHOSEN_BY}")
+        if connects and watcher.beyond:
+            say(
+                f"{watcher.beyond:,} more connects are not listed: of those without an exchange "
+                f"between them the first {MOST_WAITING:,} are; `kafkascope stats connections` "
+                "counts all"
+            )
         return code
 
 

@@ -106,3 +106,15 @@ def test_tables_and_fields_have_connects() -> None:
     assert all(line.startswith("-\t") and "connect refused" in line for line in told[1:])
     told = run("ls", "--connects", REFUSED, "-T", "fields", "-e", "conn", "-e", "state").stdout
     assert "1\trefused" in told.splitlines()
+
+
+def test_a_flood_of_connects_is_counted_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = objects("ls", "--connects", DOWN)
+    monkeypatch.setattr("analyzer.connects.MOST_WAITING", 10)
+    done = run("ls", "--connects", DOWN, "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    missing = len(every) - len(lines)
+    assert missing > 100
+    assert f"{missing} more connects are not listed" in done.stderr
+    assert [line for line in every if line["number"]] == [line for line in lines if line["number"]]
+    assert [line for line in every if line in lines] == lines

@@ -1,0 +1,97 @@
+"""Connections without end that tell nothing: memory stays the same however many they are."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.explosion.measuring import MEMORY_MB, measured
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
+
+SERVER = 0x0B000001, 9092
+SYN, RST_ACK, DATA = 0x02, 0x14, 0x18
+
+
+def packet(
+    a: tuple[int, int], b: tuple[int, int], seq: int, flags: int, data: bytes = b""
+) -> bytes:
+    ip = struct.pack(">BBHHHBBHII", 0x45, 0, 40 + len(data), 0, 0, 64, 6, 0, a[0], b[0])
+    tcp = struct.pack(">HHIIBBHHH", a[1], b[1], seq, 1, 0x50, flags, 65_535, 0, 0)
+    return bytes(12) + b"\x08\0" + ip + tcp + data
+
+
+def client(number: int) -> tuple[int, int]:
+    return 0x0A000000 + number // 50_000, 1024 + number % 50_000
+
+
+def syns(count: int) -> Iterator[bytes]:
+    for number in range(count):
+        yield packet(client(number), SERVER, 1000, SYN)
+
+
+def refused(count: int) -> Iterator[bytes]:
+    for number in range(count):
+        yield packet(client(number), SERVER, 1000, SYN)
+        yield packet(SERVER, client(number), 0, RST_ACK)
+
+
+def undecided(count: int) -> Iterator[bytes]:
+    """Packets that could be of anything, on connections that began before the capture."""
+    for turn in range(1900):
+        for number in range(count):
+            other = SERVER[0], 5555
+            yield packet(client(number), other, 1000 + 10 * turn, DATA, b"\xff" * 10)
+
+
+def half_sent(count: int) -> Iterator[bytes]:
+    """Requests of 40 MB each, of which the last kilobyte is missing."""
+    size, step = 40_000_000, 1400
+    body = struct.pack(">ihhih", size + 1000, 0, 7, 1, 3) + b"app\xff\xff\xff\xff\0\0\0\1"
+    body += bytes(size - len(body))
+    for number in range(count):
+        yield packet(client(number), SERVER, 999, SYN)
+    for at in range(0, size, step):
+        for number in range(count):
+            yield packet(client(number), SERVER, 1000 + at, DATA, body[at : at + step])
+
+
+def written(path: Path, packets: Iterator[bytes]) -> Path:
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1))
+        for number, data in enumerate(packets):
+            second, micro = divmod(number * 10, 1_000_000)
+            file.write(struct.pack("<IIII", 1_700_000_000 + second, micro, len(data), len(data)))
+            file.write(data)
+    return path
+
+
+@pytest.mark.parametrize("command", ["ls", "ls --connects", "check", "stats connections"])
+@pytest.mark.parametrize("flood", [syns, refused])
+def test_connections_without_bytes(
+    flood: Callable[[int], Iterator[bytes]], command: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "in.pcap", flood(400_000))
+    taken = measured([*command.split(), path], timeout=900)
+    assert taken.code in (0, 1), taken.errors
+    assert taken.megabytes < MEMORY_MB * 3 // 5
+
+
+@pytest.mark.parametrize("command", ["ls", "check"])
+def test_connections_of_which_nobody_knows_what_they_speak(command: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "in.pcap", undecided(800))
+    taken = measured([command, path], timeout=900)
+    assert taken.code in (0, 1), taken.errors
+    assert taken.megabytes < MEMORY_MB
+    assert "given up before any message was found" in taken.errors
+
+
+@pytest.mark.parametrize("command", ["ls", "check"])
+def test_frames_that_are_not_whole(command: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "in.pcap", half_sent(12))
+    taken = measured([command, path], timeout=900)
+    assert taken.code in (0, 1), taken.errors
+    assert taken.megabytes < MEMORY_MB
