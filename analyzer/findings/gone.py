@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from analyzer.findings.view import View
 from analyzer.statistics.addresses import address_text
 from analyzer.statistics.connections import FAILED
+
+if TYPE_CHECKING:
+    from analyzer.statistics.reach_judged import Judged
+
+
+def _judged(view: View) -> Judged:
+    """Who was told what, judged once for all outages."""
+    found: Judged = view.kept("judged", lambda: view.base.cluster.judged(view.names))
+    return found
 
 
 def node_at(broker: str, view: View) -> int | None:
@@ -15,7 +26,7 @@ def node_at(broker: str, view: View) -> int | None:
 
 def _nodes(view: View) -> dict[str, int]:
     """Address -> node, also of names that something resolves."""
-    judged = view.base.cluster.judged(view.names)
+    judged = _judged(view)
     return {
         address_text(host, key[3]): key[1]
         for key in judged.told
@@ -25,7 +36,7 @@ def _nodes(view: View) -> dict[str, int]:
 
 def told_of(broker: str, view: View) -> set[tuple[str, str]]:
     """The clients (id, host) that were told of the node at an address."""
-    judged = view.base.cluster.judged(view.names)
+    judged = _judged(view)
     number = node_at(broker, view)
     return {
         client
