@@ -154,7 +154,7 @@ def throttled(count: int, of: int, each_ms: int) -> bool:
     return severity([wire], "throttled") == "warning"
 
 
-SIDES = {
+SIDES: dict[tuple[str, ...], Side] = {
     ("clock-skew", "clock.ahead"): Side(clock, 600 * SECOND - 1, 600 * SECOND),
     ("topic-deleted", "deleted.count"): Side(lambda n: gone(n, 9 * SECOND), 2, 3),
     ("topic-deleted", "deleted.span"): Side(lambda n: gone(3, n), 2 * SECOND - 1, 2 * SECOND),

@@ -95,7 +95,7 @@ def vanished(silent_ns: int) -> bool:
     return outcome_of([wire, other]).word == "gone"
 
 
-SIDES = {
+SIDES: dict[tuple[str, ...], Side] = {
     ("transaction-hangs", "transaction.open"): Side(
         lambda n: open_for(n) is not None, 60 * SECOND - 1, 60 * SECOND
     ),

@@ -195,7 +195,7 @@ def shared(deliveries: list[int]) -> bool:
     return sharing(deliveries, [])["share-redelivery"].severity == "warning"
 
 
-SIDES = {
+SIDES: dict[tuple[str, ...], Side] = {
     (STORM, "rebalances.many"): Side(rejoining, 2, 3),
     (STORM, "rebalances.returns"): Side(returning, 1, 2),
     (STORM, "rebalances.every"): Side(rarely, 240 * SECOND + 1, 240 * SECOND),
@@ -233,6 +233,9 @@ SIDES = {
     ),
     ("reader-stuck", "stuck.fetches"): Side(
         lambda n: of(failing(n, commits=True), "reader-stuck") is not None, 2, 3
+    ),
+    ("reader-stuck", "stuck.fetches", "without commits"): Side(
+        lambda n: of(failing(n, commits=False), "reader-stuck") is not None, 2, 3
     ),
     ("reader-stuck", "stuck.leaves"): Side(leaving, 2 * SECOND + 1, 2 * SECOND),
     ("reader-stuck", "stuck.commits"): Side(lambda n: committing(n, 20 * SECOND), 2, 3),

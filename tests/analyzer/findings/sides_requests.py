@@ -39,6 +39,24 @@ def flooded(length_ns: int, late_ns: int) -> bool:
     return "broker-paused" in found(wires, "broker-paused")
 
 
+def waited(age_ns: int) -> bool:
+    """Of two requests one is answered at the end of a pause, the other one was given up before."""
+    wires = [wire_of(number) for number in range(2)]
+    ask(wires[0], 1, SECOND, 4 * SECOND)
+    at(wires[1], SECOND).client(request("Metadata", 8, 1))
+    at(wires[1], SECOND + age_ns + MS).close("client")
+    return "broker-paused" in found(wires, "broker-paused")
+
+
+def both_paused(apart_ns: int) -> bool:
+    """Whether pauses of two brokers that end so far apart are one finding."""
+    wires = [Wire(number=number, port=9092 + number // 2) for number in range(4)]
+    for wire in wires:
+        end = 4 * SECOND + apart_ns * (wire.connection.number // 2)
+        ask(wire, 1, SECOND, end)
+    return "10.0.1.2:9092, 10.0.1.2:9093" in found(wires, "broker-paused")["broker-paused"].text
+
+
 def far(trip_ns: int) -> bool:
     wires = slow(1, MS)
     wires[0].connection.handshake_ns = trip_ns
@@ -139,7 +157,7 @@ def closed_by_broker(times: int) -> bool:
     return "sasl-missing" in found(closing(times), "sasl-missing")
 
 
-SIDES = {
+SIDES: dict[tuple[str, ...], Side] = {
     ("slow-answers", "slow.excess"): Side(
         lambda n: severity(slow(1, n), "slow-answers") is not None, SECOND - 1, SECOND
     ),
@@ -150,6 +168,8 @@ SIDES = {
     ("broker-paused", "pause.flood"): Side(
         lambda n: flooded(SECOND + SECOND // 2, n), SECOND // 4 + 1, SECOND // 4
     ),
+    ("broker-paused", "slow.excess", "given up"): Side(waited, SECOND - 1, SECOND),
+    ("broker-paused", "pause.flood", "brokers"): Side(both_paused, SECOND // 4 + 1, SECOND // 4),
     ("broker-paused", "pause.flood-share"): Side(
         lambda n: flooded(10 * SECOND, n * SECOND // 10), 11, 10
     ),

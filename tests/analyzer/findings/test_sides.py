@@ -17,26 +17,26 @@ from tests.analyzer.findings import (
 )
 from tests.analyzer.findings.sides import Side
 
-SIDES: dict[tuple[str, str], Side] = {
+SIDES: dict[tuple[str, ...], Side] = {
     **sides_requests.SIDES,
     **sides_data.SIDES,
     **sides_groups.SIDES,
     **sides_ends.SIDES,
     **sides_connections.SIDES,
 }
-"""(rule, limit) -> what decides there."""
+"""(rule, limit) -> what decides there; with another word where a rule reads it once more."""
 
 
 def test_every_limit_of_every_rule_has_both_sides() -> None:
     pairs = {(rule.name, name) for rule in RULES.values() for name in rule.limits}
-    assert pairs | {("outcomes", name) for name in THRESHOLDS} == SIDES.keys()
+    assert pairs | {("outcomes", name) for name in THRESHOLDS} == {key[:2] for key in SIDES}
 
 
 @pytest.mark.parametrize("pair", SIDES, ids=" ".join)
-def test_a_limit_decides(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_decides(pair: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """And no other value of it would: it is raised and lowered by one."""
     side = SIDES[pair]
-    _, name = pair
+    name = pair[1]
     assert not side.make(side.calm)
     assert side.make(side.told)
     limit = LIMITS[name]
