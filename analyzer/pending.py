@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from dissectors.weights import memory_of
@@ -93,7 +94,8 @@ class InFlight:
     __slots__ = ("_by_id", "_bytes", "_count", "tokens")
 
     def __init__(self) -> None:
-        self._by_id: dict[int, list[Pending]] = {}
+        # A dict looks for its first key behind all that were deleted before it.
+        self._by_id: OrderedDict[int, list[Pending]] = OrderedDict()
         self._count = 0
         self._bytes = 0
         self.tokens: list[Pending] = []
@@ -163,7 +165,7 @@ class InFlight:
     def all(self) -> list[Pending]:
         """Take out everything, tokens included, in the order of sending."""
         out = [pending for waiting in self._by_id.values() for pending in waiting] + self.tokens
-        self._by_id = {}
+        self._by_id = OrderedDict()
         self._count = self._bytes = 0
         self.tokens = []
         return sorted(out, key=lambda pending: pending.number)
