@@ -19,7 +19,7 @@ from captures.errors import CaptureError
 if TYPE_CHECKING:
     from analyzer.context import Context
 
-VERSION: Final = 5
+VERSION: Final = 6
 
 
 class OtherState(CaptureError):
