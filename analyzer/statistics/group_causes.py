@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000
 """Nanoseconds for each millisecond of a timeout: who waited less long did not wait it out."""
+SHORTEST_SESSION_S: Final = 6
+"""Brokers take no shorter one unless they are told to (group.min.session.timeout.ms)."""
 MOST_TEXTS: Final = 4
 """Members that the sentence about a rebalance tells of."""
 
@@ -49,18 +51,22 @@ class Causes:
         rest = len(shown) - 3
         return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
 
-    def silent(self, name: str, until_ns: int, end_ns: int) -> str:
-        """The sentence about a member that is gone without a word, which is now said of it, between
-        the begin of a rebalance and its end."""
+    def silent(self, name: str, until_ns: int, end_ns: int) -> tuple[Cause, str]:
+        """What became of a member that is gone without a word, which is now said of it, between
+        the begin of a rebalance and its end. It expired when its session or the rebalance timeout
+        had passed; else it left where the capture did not see it."""
         member = self.members[name]
         seen = self.known.heard_before(name, until_ns)
         if seen is None:
-            return f"{self.label(name)} is gone"
+            return "expired", f"{self.label(name)} is gone"
         silence = (until_ns - seen) / SECOND
         limit = (member.session_ms or 0) / 1000
-        if limit and silence < limit and end_ns - until_ns < NEARLY * (member.rebalance_ms or 0):
+        waited = bool(member.rebalance_ms and end_ns - until_ns >= NEARLY * member.rebalance_ms)
+        if limit and silence < limit and not waited:
             # The others had not to wait for the whole rebalance timeout: its session ended.
             silence = max(silence, (end_ns - seen) / SECOND)
+        if silence < (limit or _patience(member)) and not waited:
+            return "left", f"{self.label(name)} is gone (how was not captured)"
         if limit and silence < limit and member.rebalance_ms:
             text = f"did not rejoin within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
         else:
@@ -69,7 +75,7 @@ class Causes:
         if member.state == "active" and (member.last_ns or 0) <= until_ns:
             member.state, member.text = "expired", text
             member.marks.append(Mark(seen, seen, "x"))
-        return f"{self.label(name)}: {text}"
+        return "expired", f"{self.label(name)}: {text}"
 
     def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
         """Member -> the event with which it left, in a stretch of time."""
@@ -112,8 +118,9 @@ class Causes:
                     texts.append(f"{self.label(name)} came back as a new member")
                     came.discard(heir)
                 else:
-                    causes.append("expired")
-                    texts.append(self.silent(name, begin_ns, end_ns))
+                    cause, text = self.silent(name, begin_ns, end_ns)
+                    causes.append(cause)
+                    texts.append(text)
         if came:
             causes.append("joined")
             texts.append(f"{self.labels(came)} joined")
@@ -151,3 +158,18 @@ class Causes:
             if other.id not in left:
                 return True
         return False
+
+
+def pace_ns(member: Member) -> float | None:
+    """The time between heartbeats of a member on average; None for fewer than two."""
+    if member.first_ns is None or member.last_ns is None or member.beats < 2:
+        return None
+    return (member.last_ns - member.first_ns) / (member.beats - 1)
+
+
+def _patience(member: Member) -> float:
+    """The seconds of silence after which a member of unknown session is not between heartbeats:
+    sessions are three of these or more, and brokers allow none that are very short."""
+    # Who is given partitions says so at once: two heartbeats are no pace.
+    pace = pace_ns(member) if member.beats > 3 else None
+    return min(SHORTEST_SESSION_S, 3 * pace / SECOND) if pace else SHORTEST_SESSION_S

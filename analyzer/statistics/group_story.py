@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.statistics.group_causes import Causes
+from analyzer.statistics.group_causes import Causes, pace_ns
 from analyzer.statistics.group_known import Timed
 from analyzer.statistics.group_members import fill_silences, members_of, tell_fates
 from analyzer.statistics.group_model import Cause, Member, Presence, Rebalance, Story, span_of
@@ -252,10 +252,8 @@ class _Epochs(Causes):
 
     def _expired(self, member: Member, until_ns: int) -> bool:
         """Whether it was silent for longer than its own beats were apart."""
-        if member.first_ns is None or member.last_ns is None or member.beats < 2:
-            return False
-        pace = (member.last_ns - member.first_ns) / (member.beats - 1)
-        return until_ns - member.last_ns > 3 * pace
+        pace = pace_ns(member)
+        return pace is not None and until_ns - (member.last_ns or 0) > 3 * pace
 
     def _waited(
         self, found: list[Rebalance], since_ns: int, begin_ns: int

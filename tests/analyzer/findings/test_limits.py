@@ -45,6 +45,7 @@ NO_LIMITS = {
     "statistics.encodings.HEADER": "the header of a batch",
     "statistics.encodings.PREFIX": "of what schema registries write",
     "statistics.group_causes.NEARLY": "decides between two sentences about an expired member",
+    "statistics.group_causes.SHORTEST_SESSION_S": "Kafka's default, for members of unknown session",
     "statistics.histogram.SUB_BITS": "how exactly values are kept",
     "statistics.latency.FELT": "of a remark of `stats latency`",
     "statistics.latency.LONG_POLL": "of a remark of `stats latency`",

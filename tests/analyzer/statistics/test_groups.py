@@ -154,6 +154,14 @@ def test_a_member_that_did_not_come_back_in_time(group: Members) -> None:
     assert "did not rejoin within 60 s (rebalance timeout)" in second["text"]
 
 
+def test_a_member_whose_timeouts_did_not_pass_left_unseen(group: Members) -> None:
+    for at in range(10, 15):
+        group.beat("b", at, 1)
+    group.join("a", 15, 2, ("a",), takes=2)
+    _, second = group.groups().rebalances("g")
+    assert (second["cause"], second["text"]) == ("left", "b is gone (how was not captured)")
+
+
 def test_a_member_that_says_goodbye_has_left(group: Members) -> None:
     group.leave("b", 10, "consumer poll timeout has expired.")
     group.join("a", 11, 2, ("a",))
