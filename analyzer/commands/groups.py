@@ -61,6 +61,12 @@ def groups(wish: Wish, wanted: tuple[str, ...], lanes: bool, only: str | None) -
         chosen = [name for name in wanted if name not in missing] or (
             [] if wanted else found.names()
         )
+        short = [name for name in chosen if found.dropped(name)]
+        if short:
+            say(
+                f"{sum(map(found.dropped, short))} older events of {len(short)} groups are left out"
+                f" ({', '.join(map(safe, short[:3]))}{', ...' if len(short) > 3 else ''})"
+            )
         names = reading.capture.context.names
         with Output(wish) as output:
             if lanes:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from analyzer.findings.detector import Detector
 from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, among, plural
+from analyzer.findings.view import View, among, listed, plural
 from analyzer.identity import host_of
 from analyzer.statistics.model import Line
 from analyzer.text import spelled
@@ -16,6 +16,7 @@ from captures.tls import ALERTS
 
 FAILED: Final = frozenset({"alert", "rejected", "closed"})
 MOST_NAMED: Final = 50
+"""Connections, hosts and brokers of a finding."""
 CERTIFICATE: Final = (
     "Look at the broker's certificate (openssl s_client -connect ADDRESS -showcerts): its issuer "
     "has to be in the client's truststore, its names have to hold the address that the client "
@@ -51,8 +52,8 @@ class TlsFailures(Detector):
     )
 
     def told(self, view: View) -> Iterator[Finding]:
-        """By client host, broker, and how they ended."""
-        found: dict[tuple[str, str, str, str, int], list[Line]] = defaultdict(list)
+        """By how they ended: one wrong certificate is one trouble of many clients and brokers."""
+        failed: list[tuple[tuple[str, str], tuple[str, str, int], Line]] = []
         worked: set[tuple[str, str]] = set()
         for line in view.lines():
             if line["tls_result"] is None or line["phase"] != "opaque":
@@ -60,26 +61,35 @@ class TlsFailures(Detector):
             outcome, _, alert = line["tls_result"]
             place = host_of(line["client_address"]), line["broker_address"]
             if outcome in FAILED:
-                found[(*place, outcome, line["tls_side"], alert)].append(line)
+                failed.append((place, (outcome, line["tls_side"], alert), line))
             else:
                 worked.add(place)
-        for (host, broker, outcome, side, alert), lines in sorted(found.items()):
-            if outcome == "closed" and (host, broker) in worked:
-                continue  # who closes an odd one in the middle gave up, or looked for a port
+        found: dict[tuple[str, str, int, bool], list[Line]] = defaultdict(list)
+        for place, how, line in failed:
+            if how[0] != "closed" or place not in worked:
+                # Who closes an odd one in the middle gave up, or looked for a port.
+                found[(*how, place in worked)].append(line)
+        for (outcome, side, alert, also_worked), lines in sorted(found.items()):
             opened = [line["opened"] for line in lines if line["opened"] is not None]
-            who, how = _how(outcome, side, alert)
+            hosts = sorted({host_of(line["client_address"]) for line in lines})
+            brokers = sorted({line["broker_address"] for line in lines})
+            who, did = _how(outcome, side, alert)
+            numbers = [line["connection"] for line in lines][:MOST_NAMED]
             yield view.finding(
                 self.rule("tls-failed"),
-                f"{plural(len(lines), 'TLS handshake')} of {host} with {spelled(broker)} failed: "
-                f"{who} {how}",
-                f"opaque and {among('conn', [line['connection'] for line in lines][:MOST_NAMED])}",
+                f"{plural(len(lines), 'TLS handshake')} of {listed(hosts)} with {listed(brokers)} "
+                f"failed: {who} {did}",
+                f"opaque and {among('conn', numbers)}",
                 count=len(lines),
                 first_ns=min(opened, default=None),
                 last_ns=max(opened, default=None),
-                severity="warning" if (host, broker) in worked else None,
+                severity="warning" if also_worked else None,
                 advice=_advice(side, alert),
-                connects=among("conn", [line["connection"] for line in lines][:MOST_NAMED]),
-                about=[("host", host), ("broker", spelled(broker))],
+                connects=among("conn", numbers),
+                about=[
+                    *(("host", host) for host in hosts[:MOST_NAMED]),
+                    *(("broker", spelled(broker)) for broker in brokers[:MOST_NAMED]),
+                ],
             )
 
 

@@ -25,8 +25,10 @@ def story_of(
     protocols: Sequence[str],
     events: list[Event],
     presences: dict[tuple[str, int], Presence],
+    dropped: int = 0,
 ) -> Story:
-    """The story of a group; events in order, presences by member and generation."""
+    """The story of a group; events in order, presences by member and generation. `dropped`: older
+    events that are left out."""
     members = members_of(events, presences)
     classic = any(event.kind in ("join", "sync") for event in events)
     rebalances = _Classic(events, members, presences).told() if classic else []
@@ -52,6 +54,7 @@ def story_of(
         members=sorted(members.values(), key=lambda m: (m.first_ns or 0, m.id)),
         first_ns=min(times, default=0),
         last_ns=max(ends, default=0),
+        dropped=dropped,
     )
 
 

@@ -14,6 +14,7 @@ from analyzer.statistics.group_events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, A
 from analyzer.statistics.group_story import Presence, Story, story_of
 from analyzer.statistics.mergeable import (
     EVENTS,
+    MAX_EVENTS,
     NAMES,
     OTHERS,
     Event,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from analyzer.topics import TopicNames
 
 MAX_GROUPS: Final = 1_000
+MOST_EVENTS: Final = 256_000
+"""Of all groups together: some 200 MB. Up to 64 groups keep all that one group may."""
 MAX_PRESENCES: Final = 20_000
 """Members times generations."""
 
@@ -108,6 +111,8 @@ class Groups:
         """By group, member and generation."""
         self._members: dict[str, dict[tuple[str, int], Presence]] | None = None
         """The same by group: made once for all that ask, there may be thousands of groups."""
+        self._each = MAX_EVENTS
+        """Events that a group keeps."""
         self._stories: dict[str, Story] = {}
         """What was told since something happened last: detectors ask one after the other."""
 
@@ -127,6 +132,7 @@ class Groups:
         group.last_ns = row.time_ns if group.last_ns is None else max(group.last_ns, row.time_ns)
         for event in found.events:
             group.events.add(event)
+        self._share(group)
         if found.alive is not None:
             self._saw(found.group, found.alive, row)
 
@@ -148,9 +154,21 @@ class Groups:
         self._presences[(group, alive.member, alive.generation)].merge(here)
         self._members = None
 
+    def _share(self, *changed: Group) -> None:
+        """Bound the events of all groups together: where there are many groups, each keeps fewer.
+        The number of groups decides, in whatever order they came."""
+        each = MOST_EVENTS >> max(len(self._groups) - 1, 0).bit_length()
+        if each < self._each:
+            self._each = each
+            changed = tuple(self._groups.values())
+        if self._each < MAX_EVENTS:
+            for group in changed:
+                group.events.shorten(self._each)
+
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
         self._groups.merge(other._groups)
+        self._share(*self._groups.values())
         self._presences.merge(other._presences)
         self._stories.clear()
         self._members = None
@@ -165,6 +183,7 @@ class Groups:
         groups, presences = checked(cls, state)
         new = cls()
         new._groups = Keyed.load(Group, groups, new.limit)
+        new._share(*new._groups.values())
         new._presences = Keyed.load(Presence, presences, MAX_PRESENCES)
         return new
 
@@ -176,6 +195,11 @@ class Groups:
         """What happened to a group, as it was told, in order."""
         group = self._groups.get((name,))
         return [] if group is None else list(group.events)
+
+    def dropped(self, name: str) -> int:
+        """Older events of a group that are left out."""
+        group = self._groups.get((name,))
+        return 0 if group is None else group.events.dropped
 
     def protocols(self, name: str) -> tuple[str, ...]:
         """classic, consumer, share, streams: those that its members spoke."""
@@ -197,7 +221,11 @@ class Groups:
                 return None
             presences = self._by_group().get(name, {})
             self._stories[name] = story_of(
-                name, tuple(group.protocols), list(group.events), presences
+                name,
+                tuple(group.protocols),
+                list(group.events),
+                presences,
+                group.events.dropped,
             )
         return self._stories[name]
 

@@ -324,6 +324,13 @@ class Events:
             heappushpop(self._events, event)
             self.dropped += 1
 
+    def shorten(self, limit: int) -> None:
+        """Keep at most so many from now on, if that is fewer than before."""
+        self._limit = min(limit, self._limit)
+        while len(self._events) > self._limit:
+            heappop(self._events)
+            self.dropped += 1
+
     def merge(self, other: Events) -> None:
         """Take in the events of the other one."""
         for event in other._events:

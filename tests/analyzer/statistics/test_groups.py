@@ -10,6 +10,7 @@ import pytest
 
 from analyzer.context import Context
 from analyzer.rows import row_of
+from analyzer.statistics import groups
 from analyzer.statistics.groups import Groups
 from analyzer.statistics.timeline import Scale, lanes_of, timeline
 from dissectors.registry import encode_body
@@ -35,6 +36,7 @@ class Members:
     def __init__(self) -> None:
         self.wires: dict[str, Wire] = {}
         self.ids = 0
+        self.group = "g"
 
     def ask(
         self,
@@ -50,7 +52,7 @@ class Members:
         self.ids += 1
         wire.time_ns = START + int(at * SECOND) - MS
         client = name.partition("#")[0]
-        wire.client(request(api, version, self.ids, client, group_id="g", **asked))
+        wire.client(request(api, version, self.ids, client, group_id=self.group, **asked))
         wire.time_ns = START + int(at * SECOND) + int(takes * SECOND) - MS
         wire.broker(response(api, version, self.ids, **answer))
 
@@ -312,6 +314,29 @@ def test_a_fenced_member() -> None:
     group.epoch("a", 60, 1, 0)
     (member,) = group.groups().members("g")
     assert (member["state"], member["text"]) == ("fenced", "told FENCED_MEMBER_EPOCH")
+
+
+def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_EVENTS", 64)
+    members, context = Members(), Context()
+    for at in range(30):
+        for number in range(5):
+            members.group = f"g{number}"
+            members.join(f"m{number}", at, at, (f"m{number}",))
+    events = [event for wire in members.wires.values() for event in wire.events]
+    pairs = [(row_of(each, context.names), each) for each in told(events, context)]
+    one, *parts = (Groups() for _ in range(3))
+    for number, pair in enumerate(pairs):
+        one.add(*pair)
+        parts[number % 2].add(*pair)
+    kept = {name: len(one.events(name)) for name in one.names()}
+    assert kept == dict.fromkeys((f"g{number}" for number in range(5)), 8)
+    parts[1].merge(parts[0])
+    assert parts[1].dump() == one.dump()
+    assert Groups.load(one.dump()).dump() == one.dump()
+    story = one.story("g0")
+    assert story is not None
+    assert story.dropped == 22
 
 
 def test_real_members_come_and_go() -> None:
