@@ -99,7 +99,7 @@ samples: setup
 
 # What spark-submit needs: our code and its dependencies in one archive.
 spark-package: setup
-	$(BIN)/python -m analyzer.spark.package dist
+	$(BIN)/python -m kafkascope.analyzer.spark.package dist
 
 wheel: setup
 	rm -rf dist

@@ -10,10 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analyzer.conversation import Conversation
-    from analyzer.model import Exchange
-    from analyzer.offline import open_capture
-    from analyzer.session import Session
+    from kafkascope.analyzer.conversation import Conversation
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.offline import open_capture
+    from kafkascope.analyzer.session import Session
 
 __all__ = ["Conversation", "Exchange", "Session", "open_capture"]
 
@@ -28,4 +28,4 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(name)
-    return getattr(importlib.import_module(f"analyzer.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"kafkascope.analyzer.{_HOMES[name]}"), name)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.atrest_files import SmallFile, read_small
-from analyzer.atrest_log import LEAST, PREFIX, TO_MAGIC, Segment
-from analyzer.atrest_model import Kind, LogBatch, Verdict
-from analyzer.atrest_records import Place, records_of
+from kafkascope.analyzer.atrest_files import SmallFile, read_small
+from kafkascope.analyzer.atrest_log import LEAST, PREFIX, TO_MAGIC, Segment
+from kafkascope.analyzer.atrest_model import Kind, LogBatch, Verdict
+from kafkascope.analyzer.atrest_records import Place, records_of
 
 SEGMENT_NAME: Final = re.compile(
     r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?\Z"
@@ -152,8 +152,8 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def _begins_with_a_batch(data: bytes) -> bool:
-    from dissectors.errors import DissectError
-    from dissectors.records import Partial, batches, crc_ok
+    from kafkascope.dissectors.errors import DissectError
+    from kafkascope.dissectors.records import Partial, batches, crc_ok
 
     try:
         first = next(batches(data))

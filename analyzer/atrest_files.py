@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from analyzer.atrest_model import Kind, Verdict
-from analyzer.times import iso_ms
-from dissectors.errors import DissectError
-from dissectors.registry import decode_body
+from kafkascope.analyzer.atrest_model import Kind, Verdict
+from kafkascope.analyzer.times import iso_ms
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import decode_body
 
 SMALL_LIMIT: Final = 64 << 20
 """Larger files of these kinds no broker writes: its index files have 10 MB by default."""

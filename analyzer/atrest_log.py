@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from analyzer.atrest_model import Kind, LogBatch, Verdict
-from dissectors.errors import DissectError
-from dissectors.records import Batch, Partial, batches, crc_ok, open_batch
+from kafkascope.analyzer.atrest_model import Kind, LogBatch, Verdict
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records import Batch, Partial, batches, crc_ok, open_batch
 
 PREFIX: Final = struct.Struct(">qi")
 """Base offset and length of the rest."""

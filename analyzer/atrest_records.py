@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from analyzer.atrest_model import LogBatch
-from analyzer.records import Field, batch_objects, shareable
-from dissectors.errors import DissectError
-from dissectors.jsonform import loads
-from dissectors.records import Partial, Record, batches, open_batch
-from dissectors.values import Uuid
+from kafkascope.analyzer.atrest_model import LogBatch
+from kafkascope.analyzer.records import Field, batch_objects, shareable
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.jsonform import loads
+from kafkascope.dissectors.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.values import Uuid
 
 NO_PARTITION: Final = -1
 """Stands in `record/1` for the partition of a file that does not lie in its folder."""

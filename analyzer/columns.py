@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
-from analyzer.model import Cut, Frame, Part
+from kafkascope.analyzer.model import Cut, Frame, Part
 
 Read: TypeAlias = Callable[[int, int, int], bytes]
 """(file, offset, size) -> bytes of the input once more; may raise `captures.NotKept`."""

@@ -11,16 +11,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from analyzer.filter_connections import asks_connections
-from analyzer.filter_exchange import Filter
-from analyzer.rows import Row
-from analyzer.times import iso_ns
-from captures.model import Closed, Connection
+from kafkascope.analyzer.filter_connections import asks_connections
+from kafkascope.analyzer.filter_exchange import Filter
+from kafkascope.analyzer.rows import Row
+from kafkascope.analyzer.times import iso_ns
+from kafkascope.captures.model import Closed, Connection
 
 if TYPE_CHECKING:
-    from analyzer.filter_bind import Bound
-    from analyzer.model import Exchange
-    from captures.model import Opened
+    from kafkascope.analyzer.filter_bind import Bound
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Opened
 
     Pair: TypeAlias = tuple[Row, Exchange | None]
 

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from analyzer.model import Exchange, Request, Response
-from dissectors.embedded import Around, Embedded, embedded_in, sasl_token
-from dissectors.masking import has_secrets
-from dissectors.registry import APIS, layout_of
+from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.dissectors.embedded import Around, Embedded, embedded_in, sasl_token
+from kafkascope.dissectors.masking import has_secrets
+from kafkascope.dissectors.registry import APIS, layout_of
 
 SASL_AUTHENTICATE: Final = 36
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from analyzer.model import Note
-from dissectors.errors import DissectError
-from dissectors.records import Batch, batches, crc_ok, open_batch
+from kafkascope.analyzer.model import Note
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records import Batch, batches, crc_ok, open_batch
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
 """What a compressed message set may expand to only to be counted."""

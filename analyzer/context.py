@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from analyzer.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
-from analyzer.nodes import NodeAddresses
-from analyzer.phases import STATEFUL
-from analyzer.topics import TopicNames
+from kafkascope.analyzer.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
+from kafkascope.analyzer.nodes import NodeAddresses
+from kafkascope.analyzer.phases import STATEFUL
+from kafkascope.analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
-    from analyzer.model import Frame
-    from captures.model import Connection, Endpoint
-    from captures.remarks import Remarks
+    from kafkascope.analyzer.model import Frame
+    from kafkascope.captures.model import Connection, Endpoint
+    from kafkascope.captures.remarks import Remarks
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""

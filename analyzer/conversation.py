@@ -11,9 +11,9 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from analyzer import facts, fetch_sessions, nodes
-from analyzer.detect import HEADER_MISSING, NO_HEADER
-from analyzer.dissection import (
+from kafkascope.analyzer import facts, fetch_sessions, nodes
+from kafkascope.analyzer.detect import HEADER_MISSING, NO_HEADER
+from kafkascope.analyzer.dissection import (
     PRODUCE,
     acks_of,
     api_name,
@@ -22,8 +22,8 @@ from analyzer.dissection import (
     dissect_response,
     header_of_cut,
 )
-from analyzer.framing import FrameBuffer, Skipped, Unit
-from analyzer.model import (
+from kafkascope.analyzer.framing import FrameBuffer, Skipped, Unit
+from kafkascope.analyzer.model import (
     Exchange,
     Frame,
     Note,
@@ -33,19 +33,19 @@ from analyzer.model import (
     State,
     Undecoded,
 )
-from analyzer.pending import MAX_TOKENS, SASL_TOKEN, InFlight, Pending
-from analyzer.phases import STATEFUL, Phases
-from analyzer.resync import RequestSense, ResponseSense
-from analyzer.sasl import is_token
-from analyzer.tampering import notes_of
-from analyzer.waits import Waits
-from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
-from dissectors.errors import DissectError
-from dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
+from kafkascope.analyzer.pending import MAX_TOKENS, SASL_TOKEN, InFlight, Pending
+from kafkascope.analyzer.phases import STATEFUL, Phases
+from kafkascope.analyzer.resync import RequestSense, ResponseSense
+from kafkascope.analyzer.sasl import is_token
+from kafkascope.analyzer.tampering import notes_of
+from kafkascope.analyzer.waits import Waits
+from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
 
 if TYPE_CHECKING:
-    from analyzer.context import Context
-    from captures.model import Endpoint
+    from kafkascope.analyzer.context import Context
+    from kafkascope.captures.model import Endpoint
 
 MAX_EARLY: Final = 256
 """Responses held for requests that the reassembly has not delivered yet."""

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from analyzer import pending
-from analyzer.conversation import Conversation
-from analyzer.detect import GIVEN_UP, TLS, WHOLE_FIRST, describe, look, look_cut
-from analyzer.framing import FrameBuffer, Unit
-from analyzer.model import Exchange, Frame, Part, Request, Undecoded
-from analyzer.resync import RequestSense
-from captures.model import Chunk, Closed, Connection, Gap, StreamEvent
-from captures.tls import Handshake
+from kafkascope.analyzer import pending
+from kafkascope.analyzer.conversation import Conversation
+from kafkascope.analyzer.detect import GIVEN_UP, TLS, WHOLE_FIRST, describe, look, look_cut
+from kafkascope.analyzer.framing import FrameBuffer, Unit
+from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
+from kafkascope.analyzer.resync import RequestSense
+from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.captures.tls import Handshake
 
 if TYPE_CHECKING:
-    from analyzer.context import Context
+    from kafkascope.analyzer.context import Context
 
 MAX_UNDECIDED_BYTES: Final = 1024 * 1024
 """What is held of a connection while nobody knows what it speaks; beyond it, it is not Kafka."""

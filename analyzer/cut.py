@@ -18,16 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from analyzer.columns import Frames, Read
-from analyzer.cut_packets import ENDS, OPENS, REPEATS, Packets
-from analyzer.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
-from analyzer.model import Exchange, Frame
-from analyzer.other_traffic import Head, OtherTraffic, Wanted
-from analyzer.tampering import BETWEEN, comment_of
-from captures.build import MSS
-from captures.model import Closed, Connection, StreamEvent
-from captures.tcp import ACK, FIN, RST, SYN
-from captures.write import Sink
+from kafkascope.analyzer.columns import Frames, Read
+from kafkascope.analyzer.cut_packets import ENDS, OPENS, REPEATS, Packets
+from kafkascope.analyzer.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
+from kafkascope.analyzer.model import Exchange, Frame
+from kafkascope.analyzer.other_traffic import Head, OtherTraffic, Wanted
+from kafkascope.analyzer.tampering import BETWEEN, comment_of
+from kafkascope.captures.build import MSS
+from kafkascope.captures.model import Closed, Connection, StreamEvent
+from kafkascope.captures.tcp import ACK, FIN, RST, SYN
+from kafkascope.captures.write import Sink
 
 
 class _End(NamedTuple):

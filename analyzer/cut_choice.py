@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Final
 
-from analyzer.filter import Bound, Filter
-from analyzer.filter_bind import Every, Find, Some, Test, Unless
-from analyzer.filter_fields import STATES
-from analyzer.model import Exchange
-from analyzer.rows import Row, row_of
-from analyzer.topics import TopicNames
-from captures.model import Connection
+from kafkascope.analyzer.filter import Bound, Filter
+from kafkascope.analyzer.filter_bind import Every, Find, Some, Test, Unless
+from kafkascope.analyzer.filter_fields import STATES
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Connection
 
 OF_CONNECTIONS: Final = frozenset(
     {

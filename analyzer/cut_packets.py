@@ -10,10 +10,10 @@ import heapq
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from captures.build import MAX_MSS, Composer
-from captures.model import Connection, Endpoint
-from captures.tcp import ACK, MASK, SYN
-from captures.write import PcapngWriter, Sink
+from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.tcp import ACK, MASK, SYN
+from kafkascope.captures.write import PcapngWriter, Sink
 
 ISN_STEP: Final = 0x2545F49
 """Connections begin at different sequence numbers, so that one on reused ports is a new one."""

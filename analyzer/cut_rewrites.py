@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from analyzer import hiding, secrets
-from analyzer.offline import BROKER_LEG, CLIENT_LEG
-from analyzer.redaction import Redaction
-from analyzer.tampering import BETWEEN, RULE
-from captures.model import Endpoint
+from kafkascope.analyzer import hiding, secrets
+from kafkascope.analyzer.offline import BROKER_LEG, CLIENT_LEG
+from kafkascope.analyzer.redaction import Redaction
+from kafkascope.analyzer.tampering import BETWEEN, RULE
+from kafkascope.captures.model import Endpoint
 
 TOKEN: Final = -2
 OPAQUE: Final = -1

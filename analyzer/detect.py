@@ -10,10 +10,10 @@ import re
 import struct
 from typing import Final, Literal
 
-from analyzer import sasl
-from analyzer.plausible import Data, Verdict, cut_request, judge_request
-from dissectors.errors import DissectError
-from dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
+from kafkascope.analyzer import sasl
+from kafkascope.analyzer.plausible import Data, Verdict, cut_request, judge_request
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
 
 Look = Literal["kafka", "token", "other", "short"]
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from analyzer.diff_records import record_differences
-from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, StructWire, Wire
-from dissectors.reader import Body
-from dissectors.walk import UNKNOWN_TAGS
+from kafkascope.analyzer.diff_records import record_differences
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, StructWire, Wire
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.walk import UNKNOWN_TAGS
 
 Kind: TypeAlias = Literal["changed", "left only", "right only"]
 

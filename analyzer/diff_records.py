@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from dissectors.errors import DissectError
-from dissectors.records import CONTROL, Partial, Record, batches, open_batch
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records import CONTROL, Partial, Record, batches, open_batch
 
 SHOWN: Final = 64
 """Bytes of a key or value that a difference shows."""

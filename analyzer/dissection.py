@@ -9,11 +9,11 @@ import struct
 from functools import cache
 from typing import Final
 
-from analyzer.model import Frame, Side, Undecoded
-from dissectors.errors import DissectError
-from dissectors.layout import Layout, StructWire
-from dissectors.reader import REFUSALS, Reader, reader
-from dissectors.registry import (
+from kafkascope.analyzer.model import Frame, Side, Undecoded
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout, StructWire
+from kafkascope.dissectors.reader import REFUSALS, Reader, reader
+from kafkascope.dissectors.registry import (
     APIS,
     Decoded,
     RequestHeader,

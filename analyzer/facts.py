@@ -10,11 +10,19 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, Slot, StructWire, UuidWire
-from dissectors.source import Lines, compile_function
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    Slot,
+    StructWire,
+    UuidWire,
+)
+from kafkascope.dissectors.source import Lines, compile_function
 
 if TYPE_CHECKING:
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.topics import TopicNames
 
 PARTITION_NAMES: Final = frozenset({"partition", "partition_index", "partition_id"})
 """Numbers of partitions; `index` is one too where a topic is around."""

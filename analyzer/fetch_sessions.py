@@ -11,10 +11,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from dissectors.values import Uuid
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.topics import TopicNames
 
 FETCH: Final = 1
 SHARE_FETCH: Final = 78

@@ -12,35 +12,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analyzer.filter_bind import Bound, bind, cost
-from analyzer.filter_errors import FilterError
-from analyzer.filter_exchange import Filter, compile_filter
-from analyzer.filter_known import NOTHING, Known
-from analyzer.filter_syntax import Tree, parse
+from kafkascope.analyzer.filter_bind import Bound, bind, cost
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_exchange import Filter, compile_filter
+from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.analyzer.filter_syntax import Tree, parse
 
 if TYPE_CHECKING:
-    from analyzer.filter_columns import Query
-    from analyzer.filter_completion import Completion, Seen
-    from analyzer.session import Session
+    from kafkascope.analyzer.filter_columns import Query
+    from kafkascope.analyzer.filter_completion import Completion, Seen
+    from kafkascope.analyzer.session import Session
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:
     """The query of a text; `FilterError`. Loads numpy."""
-    from analyzer import filter_columns
+    from kafkascope.analyzer import filter_columns
 
     return filter_columns.compile_query(text, known)
 
 
 def complete(text: str, cursor: int | None = None, values: Seen | None = None) -> Completion:
     """What may stand at the cursor: see `filter_completion`."""
-    from analyzer import filter_completion
+    from kafkascope.analyzer import filter_completion
 
     return filter_completion.complete(text, cursor, values or filter_completion.nothing_seen)
 
 
 def seen_in(session: Session) -> Seen:
     """The values that a session has, for `complete`."""
-    from analyzer import filter_completion
+    from kafkascope.analyzer import filter_completion
 
     return filter_completion.seen_in(session)
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from analyzer.atrest_model import LogBatch
-from analyzer.atrest_records import Place, opened
-from analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
-from analyzer.filter_errors import FilterError
-from analyzer.filter_exchange import cheapest_first, scoped
-from analyzer.filter_message import pair_of, size_of
-from dissectors.records import Record
-from dissectors.values import Uuid
+from kafkascope.analyzer.atrest_model import LogBatch
+from kafkascope.analyzer.atrest_records import Place, opened
+from kafkascope.analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_exchange import cheapest_first, scoped
+from kafkascope.analyzer.filter_message import pair_of, size_of
+from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.values import Uuid
 
 Values: TypeAlias = tuple[Any, ...]
 

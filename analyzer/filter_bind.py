@@ -11,12 +11,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from analyzer import filter_paths
-from analyzer.filter_errors import FilterError, nearest
-from analyzer.filter_fields import WIRESHARK, Cost, Field, all_names, field_named
-from analyzer.filter_regex import Regex, RegexError
-from analyzer.filter_syntax import And, Compare, Has, In, Name, Not, Or, Search, Tree, Value, parse
-from analyzer.filter_values import CONVERT, Loose, Nearest
+from kafkascope.analyzer import filter_paths
+from kafkascope.analyzer.filter_errors import FilterError, nearest
+from kafkascope.analyzer.filter_fields import WIRESHARK, Cost, Field, all_names, field_named
+from kafkascope.analyzer.filter_regex import Regex, RegexError
+from kafkascope.analyzer.filter_syntax import (
+    And,
+    Compare,
+    Has,
+    In,
+    Name,
+    Not,
+    Or,
+    Search,
+    Tree,
+    Value,
+    parse,
+)
+from kafkascope.analyzer.filter_values import CONVERT, Loose, Nearest
 
 Relation = Literal["==", "!=", ">", "<", ">=", "<=", "contains", "matches", "in"]
 Scope = Literal["has", "any", "all", "none"]

@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, assert_never
 
-from analyzer.filter_bind import Relation, Test
-from analyzer.filter_values import (
+from kafkascope.analyzer.filter_bind import Relation, Test
+from kafkascope.analyzer.filter_values import (
     Clock,
     Instant,
     Loose,
@@ -78,11 +78,11 @@ def _one(kind: str, relation: Relation, wanted: Any) -> Check:
 def shown_as(kind: str) -> Callable[[Any], str]:
     """How `contains` and `matches` see a value: as it is shown."""
     if kind == "api":
-        from dissectors.registry import APIS
+        from kafkascope.dissectors.registry import APIS
 
         return lambda key: APIS[key].name if key in APIS else str(key)
     if kind == "error":
-        from dissectors.codes import error_name
+        from kafkascope.dissectors.codes import error_name
 
         return error_name
     if kind in ("body", "bytes"):

@@ -17,20 +17,28 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
-from analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, bind, cost
-from analyzer.filter_exchange import Filter, scoped
-from analyzer.filter_fields import COST_WORDS
-from analyzer.filter_known import FIELDS as KNOWN_FIELDS
-from analyzer.filter_known import NOTHING, Known
-from analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, TEXTS, Lookup, Slice, packets
-from analyzer.filter_vectors import holds
-from analyzer.session_rows import ColumnRow
-from captures.errors import CaptureError
+from kafkascope.analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, bind, cost
+from kafkascope.analyzer.filter_exchange import Filter, scoped
+from kafkascope.analyzer.filter_fields import COST_WORDS
+from kafkascope.analyzer.filter_known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.analyzer.filter_sources import (
+    HEAD_FIELDS,
+    LISTS,
+    NUMBERS,
+    TEXTS,
+    Lookup,
+    Slice,
+    packets,
+)
+from kafkascope.analyzer.filter_vectors import holds
+from kafkascope.analyzer.session_rows import ColumnRow
+from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from analyzer.filter_vectors import Bools
-    from analyzer.rows import Row
-    from analyzer.session import Session
+    from kafkascope.analyzer.filter_vectors import Bools
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.session import Session
 
 TRUTHS: Final = frozenset({"marked", "ignored"})
 TEXTUAL: Final = frozenset({"contains", "matches"})

@@ -14,14 +14,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from analyzer.filter_bind import TEXTUAL, UNORDERED, bind, resolve
-from analyzer.filter_errors import FilterError, nearest
-from analyzer.filter_fields import COST_WORDS, FIELDS, STATES, WIRESHARK, Field
-from analyzer.filter_lexer import Token, tokens
-from analyzer.filter_syntax import RESERVED, SPELLINGS, Value
+from kafkascope.analyzer.filter_bind import TEXTUAL, UNORDERED, bind, resolve
+from kafkascope.analyzer.filter_errors import FilterError, nearest
+from kafkascope.analyzer.filter_fields import COST_WORDS, FIELDS, STATES, WIRESHARK, Field
+from kafkascope.analyzer.filter_lexer import Token, tokens
+from kafkascope.analyzer.filter_syntax import RESERVED, SPELLINGS, Value
 
 if TYPE_CHECKING:
-    from analyzer.session import Session
+    from kafkascope.analyzer.session import Session
 
 _PARTS: Final = re.compile(r"[._-]")
 MOST: Final = 200
@@ -222,7 +222,7 @@ def _fields(typed: str) -> Iterator[Item]:
 
 
 def _paths(side: str, typed: str, front: str) -> Iterator[Item]:
-    from analyzer.filter_paths import known, leaves
+    from kafkascope.analyzer.filter_paths import known, leaves
 
     paths = leaves() if side == "body" else known("request" if side == "request" else "response")
     for path in ranked(typed, sorted(paths, key=lambda path: (path.count("."), path))):
@@ -272,11 +272,11 @@ def _known(field: Field) -> Iterator[str]:
     """The values that there are without any capture."""
     match field.type:
         case "api":
-            from dissectors.registry import APIS
+            from kafkascope.dissectors.registry import APIS
 
             yield from sorted(api.name for api in APIS.values())
         case "error":
-            from dissectors.codes import ERRORS
+            from kafkascope.dissectors.codes import ERRORS
 
             yield from (error.name for error in ERRORS.values())
         case "state":
@@ -284,11 +284,11 @@ def _known(field: Field) -> Iterator[str]:
         case "bool":
             yield from ("true", "false")
         case "release" if field.name == "removed_in":
-            from dissectors.releases import RELEASES
+            from kafkascope.dissectors.releases import RELEASES
 
             yield from reversed(RELEASES)
     if field.name == "finding":
-        from analyzer.findings import RULES
+        from kafkascope.analyzer.findings import RULES
 
         yield from RULES
     if field.name == "finding.severity":
@@ -327,7 +327,7 @@ def seen_in(session: Session) -> Seen:
             case "api":
                 return sorted(api for api in session.apis.values if api)
             case "error" | "error.top":
-                from dissectors.codes import error_name
+                from kafkascope.dissectors.codes import error_name
 
                 codes = {code for found in session.error_lists.values for code in found}
                 return [error_name(code) for code in sorted(codes)]
@@ -343,7 +343,7 @@ def _flat(lists: list[tuple[str, ...]] | list[tuple[int, ...]]) -> Iterable[str]
 
 
 def _addresses(session: Session, name: str) -> Iterable[str]:
-    from analyzer.identity import host_of
+    from kafkascope.analyzer.identity import host_of
 
     ends: dict[str, None] = {}
     sides = dict(zip(session.connection[:LOOKED_AT], session.client_side[:LOOKED_AT], strict=True))

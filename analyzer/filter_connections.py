@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from analyzer.filter_bind import Bound, fields_of
-from analyzer.filter_exchange import Filter
+from kafkascope.analyzer.filter_bind import Bound, fields_of
+from kafkascope.analyzer.filter_exchange import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analyzer.rows import Row
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.model import Line
 
 FIELDS: Final = (
     *("conn", "client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),

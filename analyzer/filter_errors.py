@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from analyzer.text import columns_taken, safe
+from kafkascope.analyzer.text import columns_taken, safe
 
 LINE: Final = 100
 """A longer filter is shown as a window around the place of the error."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from analyzer import rows
-from analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, bind, cost
-from analyzer.filter_checks import check_of
-from analyzer.filter_getters import SOUGHT, Values, body_values
-from analyzer.filter_known import FIELDS as KNOWN_FIELDS
-from analyzer.filter_known import NOTHING, Known
-from analyzer.filter_message import READERS
+from kafkascope.analyzer import rows
+from kafkascope.analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, bind, cost
+from kafkascope.analyzer.filter_checks import check_of
+from kafkascope.analyzer.filter_getters import SOUGHT, Values, body_values
+from kafkascope.analyzer.filter_known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.analyzer.filter_message import READERS
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 Part: TypeAlias = Callable[["Row", "Exchange | None"], bool]
 

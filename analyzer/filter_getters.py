@@ -8,14 +8,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from analyzer import filter_paths
-from analyzer.filter_message import READERS, anywhere
-from analyzer.identity import host_of
+from kafkascope.analyzer import filter_paths
+from kafkascope.analyzer.filter_message import READERS, anywhere
+from kafkascope.analyzer.identity import host_of
 
 if TYPE_CHECKING:
-    from analyzer.filter_fields import Field
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.filter_fields import Field
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 Values: TypeAlias = tuple[Any, ...]
 Getter: TypeAlias = Callable[["Row"], Values]
@@ -28,8 +28,8 @@ HIDDEN: Final = frozenset({"raw", "wire"})
 @cache
 def removals(key: int | None, version: int | None) -> tuple[str, ...]:
     """The Kafka releases that no longer have a version of an API, though older ones did."""
-    from dissectors import releases
-    from dissectors.registry import APIS
+    from kafkascope.dissectors import releases
+    from kafkascope.dissectors.registry import APIS
 
     if key not in APIS or version is None:
         return ()
@@ -69,7 +69,7 @@ def _top(row: Row) -> Values:
 
 
 def _retriable(row: Row) -> Values:
-    from dissectors.codes import ERRORS
+    from kafkascope.dissectors.codes import ERRORS
 
     return (any(e.code in ERRORS and ERRORS[e.code].retriable for e in row.errors),)
 
@@ -153,7 +153,7 @@ def body_values(exchange: Exchange | None, path: filter_paths.Path) -> Values:
     side = exchange.request if path[0] == "request" else exchange.response
     if side is None or side.decoded is None:
         return ()
-    from dissectors.masking import masked
+    from kafkascope.dissectors.masking import masked
 
     body = masked(side.decoded.layout, side.decoded.body)
     return tuple(filter_paths.values(body, path[1:]))

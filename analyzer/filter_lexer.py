@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from analyzer.filter_errors import FilterError
-from analyzer.text import escaped
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.text import escaped
 
 Kind = Literal["word", "string", "op", "punct", "end"]
 

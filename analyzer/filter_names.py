@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from analyzer.filter_errors import FilterError
-from analyzer.filter_lexer import MAX_LENGTH
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_lexer import MAX_LENGTH
 
 if TYPE_CHECKING:
-    from analyzer.filter_completion import Completion
+    from kafkascope.analyzer.filter_completion import Completion
 
 NAME: Final = re.compile(r"@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 KEEP: Final = re.compile(r"\s*@([A-Za-z0-9_][A-Za-z0-9_.-]*)\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -85,7 +85,7 @@ def _names(text: str) -> Iterator[re.Match[str]]:
 
 def names_at(text: str, cursor: int, saved: Mapping[str, str]) -> Completion | None:
     """The names that may stand at the cursor; None where none is begun."""
-    from analyzer.filter_completion import Completion, Item
+    from kafkascope.analyzer.filter_completion import Completion, Item
 
     begun = BEGUN.search(text[:cursor])
     if begun is None:

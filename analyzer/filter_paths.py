@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from dissectors import schema
+from kafkascope.dissectors import schema
 
 Side = Literal["request", "response"]
 Path: TypeAlias = tuple[str | int, ...]
@@ -26,8 +26,8 @@ def split(text: str) -> Path:
 
 def of_message(side: Side, api: str) -> dict[str, set[str]] | None:
     """The paths of one API's message; None when there is no such API."""
-    from dissectors.errors import UnknownApi
-    from dissectors.registry import api_named, message
+    from kafkascope.dissectors.errors import UnknownApi
+    from kafkascope.dissectors.registry import api_named, message
 
     try:
         name = api_named(api).name
@@ -50,7 +50,7 @@ def _collect(fields: tuple[schema.Field, ...], prefix: str, found: dict[str, set
 def known(side: Side) -> dict[str, frozenset[str]]:
     """Path -> names of the types that some message has there. Loads every message: a tenth of a
     second."""
-    from dissectors.registry import APIS, message
+    from kafkascope.dissectors.registry import APIS, message
 
     found: dict[str, set[str]] = {}
 

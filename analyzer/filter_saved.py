@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from analyzer.filter_names import NAME, spelled_out
-from analyzer.places import config_home
+from kafkascope.analyzer.filter_names import NAME, spelled_out
+from kafkascope.analyzer.places import config_home
 
 
 def saved_path() -> Path:
@@ -42,7 +42,7 @@ def write_saved(saved: Mapping[str, str], path: Path | None = None) -> None:
     """All of them. `OSError`."""
     import json
 
-    from captures.private import PrivateFile
+    from kafkascope.captures.private import PrivateFile
 
     path = path or saved_path()
     lines = [f"{json.dumps(name)} = {_toml(text)}\n" for name, text in sorted(saved.items())]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from analyzer.filter_getters import SOUGHT, Values, removals
-from analyzer.rows import is_flexible, late_names
-from analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
+from kafkascope.analyzer.filter_getters import SOUGHT, Values, removals
+from kafkascope.analyzer.rows import is_flexible, late_names
+from kafkascope.analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
 
 if TYPE_CHECKING:
-    from analyzer.filter_vectors import Bools, Numbers
-    from analyzer.session import Session
+    from kafkascope.analyzer.filter_vectors import Bools, Numbers
+    from kafkascope.analyzer.session import Session
 
 NS_PER_MS: Final = 1_000_000
 SMALL: Final = 1 << 22

@@ -19,8 +19,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from analyzer.filter_errors import FilterError
-from analyzer.filter_lexer import Token, quoted, tokens
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_lexer import Token, quoted, tokens
 
 Operator = Literal["==", "!=", "===", "!==", ">", "<", ">=", "<=", "contains", "matches"]
 Quantifier = Literal["", "any", "all"]

@@ -16,9 +16,9 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, TypeAlias
 
-from analyzer.filter_errors import nearest
-from analyzer.filter_fields import STATES, Type
-from analyzer.times import SECOND
+from kafkascope.analyzer.filter_errors import nearest
+from kafkascope.analyzer.filter_fields import STATES, Type
+from kafkascope.analyzer.times import SECOND
 
 DAY: Final = 86_400 * SECOND
 
@@ -210,7 +210,7 @@ def address_number(text: str) -> tuple[int, int] | None:
 
 def api_key(text: str) -> int:
     """The key of an API by name or number."""
-    from dissectors.registry import APIS
+    from kafkascope.dissectors.registry import APIS
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
         return int(text)
@@ -227,7 +227,7 @@ def api_key(text: str) -> int:
 
 def error_code(text: str) -> int:
     """The code of an error by name, former name or number."""
-    from dissectors.codes import ERRORS
+    from kafkascope.dissectors.codes import ERRORS
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
         return int(text)

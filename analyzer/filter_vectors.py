@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from analyzer.filter_values import DAY, Clock, Instant, local_offset
-from analyzer.times import SECOND
+from kafkascope.analyzer.filter_values import DAY, Clock, Instant, local_offset
+from kafkascope.analyzer.times import SECOND
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from analyzer.filter_bind import Test
+    from kafkascope.analyzer.filter_bind import Test
 
     Bools: TypeAlias = NDArray[np.bool_]
     Numbers: TypeAlias = NDArray[np.int64]

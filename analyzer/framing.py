@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from analyzer.model import Cut, Frame, Part
-from analyzer.plausible import MAX_SIZE
-from analyzer.resync import Hunt, Sense
-from captures.model import Chunk, Gap, Piece
+from kafkascope.analyzer.model import Cut, Frame, Part
+from kafkascope.analyzer.plausible import MAX_SIZE
+from kafkascope.analyzer.resync import Hunt, Sense
+from kafkascope.captures.model import Chunk, Gap, Piece
 
 HOLD_BYTES: Final = 128 * 1024 * 1024
 """The most of one frame that is held: above the brokers' limit for requests of 100 MB."""

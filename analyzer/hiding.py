@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.detect import is_tls, stand_in
+from kafkascope.analyzer.detect import is_tls, stand_in
 
 HIDDEN: Final = b"*"
 RECORD_HEAD: Final = 5

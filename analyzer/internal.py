@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analyzer.topics import CLUSTER_METADATA
-from dissectors.errors import DissectError
-from dissectors.records import Partial, batches, open_batch
+from kafkascope.analyzer.topics import CLUSTER_METADATA
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records import Partial, batches, open_batch
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
 
 FETCH: Final = 1
 NAME, ID = CLUSTER_METADATA
@@ -28,7 +28,7 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
     ):
         return
     # Few captures have this log; the others do not load what it needs.
-    from analyzer.records import fields_of
+    from kafkascope.analyzer.records import fields_of
 
     for field in fields_of(exchange, names):
         if field.topic == NAME:
@@ -36,7 +36,7 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
 
 
 def _learn(data: bytes, names: TopicNames) -> None:
-    from dissectors.internal import decode
+    from kafkascope.dissectors.internal import decode
 
     try:
         for batch in batches(data):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dissectors.names import name_of
-from dissectors.values import Uuid
+from kafkascope.dissectors.names import name_of
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.nodes import NodeAddresses
-    from analyzer.topics import TopicNames
-    from dissectors.schema import Field
+    from kafkascope.analyzer.nodes import NodeAddresses
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.schema import Field
 
 
 class Labels:

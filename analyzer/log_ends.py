@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.contents import walk_of
-from analyzer.fetch_sessions import FETCH, SHARE_FETCH, listed, topic_of
+from kafkascope.analyzer.contents import walk_of
+from kafkascope.analyzer.fetch_sessions import FETCH, SHARE_FETCH, listed, topic_of
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession, Partition
+    from kafkascope.analyzer.fetch_sessions import FetchSession, Partition
 
 MAX_PARTITIONS: Final = 100_000
 """Per connection; when there are more, all are forgotten and learned anew."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import IO
 
-from analyzer.terminal import PROGRAM, indented
+from kafkascope.analyzer.terminal import PROGRAM, indented
 
 
 class Formatter(logging.Formatter):

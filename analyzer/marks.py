@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from analyzer.filter_known import Known
+from kafkascope.analyzer.filter_known import Known
 
 SUFFIX: Final = ".kafkascope.json"
 SCHEMA: Final = "notes/1"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession
-    from captures.model import Connection, Endpoint
-    from dissectors.registry import Decoded, RequestHeader
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.captures.model import Connection, Endpoint
+    from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 State = Literal[
     "answered", "open", "lost", "no-reply", "orphan", "opaque", "refused", "unreachable"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dissectors.layout import ArrayWire, StructWire
+from kafkascope.dissectors.layout import ArrayWire, StructWire
 
 if TYPE_CHECKING:
-    from dissectors.layout import Layout, Slot
+    from kafkascope.dissectors.layout import Layout, Slot
 
 MAX_NODES: Final = 100_000
 """Far more than any cluster has; the limit keeps hostile input from filling the memory."""

@@ -13,17 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 
-from analyzer.context import Context
-from analyzer.conversations import Conversations
-from analyzer.internal import FETCH, learn_from_log
-from analyzer.model import Exchange
-from analyzer.rows import row_of
-from captures import CutShort, Source, Spool, open_inputs, streams
-from captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
-from captures.resolved import in_chunk
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversations import Conversations
+from kafkascope.analyzer.internal import FETCH, learn_from_log
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
+from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
+from kafkascope.captures.resolved import in_chunk
 
 if TYPE_CHECKING:
-    from analyzer.session import Session
+    from kafkascope.analyzer.session import Session
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
@@ -128,7 +128,7 @@ class Capture:
     def session(self) -> Session:
         """All exchanges as columns. Bodies are read and decoded again when they are looked at, so
         the input has to stay open; what cannot be read twice needs a spool."""
-        from analyzer.session import Session
+        from kafkascope.analyzer.session import Session
 
         session = Session(self.context, self.source.read)
         exchanges, names = self.exchanges(), self.context.names

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analyzer.detect import is_other, sign_of
-from captures.model import Chunk, Gap, Opened
+from kafkascope.analyzer.detect import is_other, sign_of
+from kafkascope.captures.model import Chunk, Gap, Opened
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from captures.model import Connection, StreamEvent
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Connection, StreamEvent
 
 HEAD_BYTES: Final = 16 * 1024
 """Kept of a direction: a TLS handshake with its certificates."""

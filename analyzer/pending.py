@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from dissectors.weights import memory_of
+from kafkascope.dissectors.weights import memory_of
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession
-    from analyzer.model import Frame, Note, Undecoded
-    from dissectors.registry import Decoded, RequestHeader
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Frame, Note, Undecoded
+    from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 MAX_IN_FLIGHT: Final = 100_000
 """Requests of one connection that may wait. Clients keep 5 to 1000 in flight; more means that the

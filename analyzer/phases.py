@@ -6,11 +6,11 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from analyzer.detect import is_token
-from analyzer.model import Frame
-from analyzer.plausible import Verdict, judge_request
-from analyzer.sasl import user_of
-from dissectors.registry import Decoded, RequestHeader
+from kafkascope.analyzer.detect import is_token
+from kafkascope.analyzer.model import Frame
+from kafkascope.analyzer.plausible import Verdict, judge_request
+from kafkascope.analyzer.sasl import user_of
+from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18

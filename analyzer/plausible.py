@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable
 from enum import Enum
 from typing import Final, TypeAlias
 
-from dissectors.registry import API_VERSIONS, APIS, request_header_version
+from kafkascope.dissectors.registry import API_VERSIONS, APIS, request_header_version
 
 MAX_SIZE: Final = 512 * 1024 * 1024
 """A larger size field is no Kafka: brokers take 100 MB by default (socket.request.max.bytes), and

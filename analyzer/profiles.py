@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from analyzer.model import Exchange, Request, Response
-from dissectors.errors import DissectError
-from dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, StructWire
-from dissectors.registry import APIS, layout_of
-from dissectors.values import Uuid
-from dissectors.walk import Leaf, leaves
+from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, StructWire
+from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.walk import Leaf, leaves
 
 VALUES: Final = 8
 """Distinct values of a field that are kept; with more it counts as "various"."""

@@ -7,7 +7,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from dissectors.values import Uuid
+from kafkascope.dissectors.values import Uuid
 
 NOUNS: Final = {
     "topicName": "topic",

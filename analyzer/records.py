@@ -14,20 +14,26 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import orjson
 
-from analyzer.times import iso_ms
-from analyzer.topics import short_id
-from dissectors.embedded import embedded_in
-from dissectors.embedded.values import schema_id_of
-from dissectors.errors import DissectError
-from dissectors.internal import Content, decode, is_internal, masked_content, without_secrets
-from dissectors.jsonform import dumps
-from dissectors.records import Batch, Partial, aligned, batches, crc_ok, open_batch
-from dissectors.values import Uuid
+from kafkascope.analyzer.times import iso_ms
+from kafkascope.analyzer.topics import short_id
+from kafkascope.dissectors.embedded import embedded_in
+from kafkascope.dissectors.embedded.values import schema_id_of
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.internal import (
+    Content,
+    decode,
+    is_internal,
+    masked_content,
+    without_secrets,
+)
+from kafkascope.dissectors.jsonform import dumps
+from kafkascope.dissectors.records import Batch, Partial, aligned, batches, crc_ok, open_batch
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.topics import TopicNames
-    from dissectors.records import Header, Record
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.records import Header, Record
 
 PRODUCE = 0
 FETCH = 1

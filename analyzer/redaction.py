@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
-from analyzer.pseudonyms import NOUNS, Pseudonyms
-from analyzer.redaction_formats import writer_of
-from dissectors.errors import DissectError
-from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
-from dissectors.masking import CONFIG_VALUE, asterisks, masked
-from dissectors.reader import Body
-from dissectors.record_redaction import redacted_records
-from dissectors.registry import (
+from kafkascope.analyzer.pseudonyms import NOUNS, Pseudonyms
+from kafkascope.analyzer.redaction_formats import writer_of
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
+from kafkascope.dissectors.masking import CONFIG_VALUE, asterisks, masked
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.record_redaction import redacted_records
+from kafkascope.dissectors.registry import (
     Decoded,
     decode_request,
     decode_response,
@@ -34,10 +34,10 @@ from dissectors.registry import (
     request_header_version,
     write_layout,
 )
-from dissectors.schema import Field
-from dissectors.values import Uuid
-from dissectors.walk import UNKNOWN_TAGS, changed
-from dissectors.words import WORDS, Words, of_enum, own_part, words_of
+from kafkascope.dissectors.schema import Field
+from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.walk import UNKNOWN_TAGS, changed
+from kafkascope.dissectors.words import WORDS, Words, of_enum, own_part, words_of
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
 

@@ -14,19 +14,19 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
-from analyzer.pseudonyms import Pseudonyms
-from dissectors.compression import compress
-from dissectors.embedded.groups import (
+from kafkascope.analyzer.pseudonyms import Pseudonyms
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
     CONNECT_SUBSCRIPTION,
     STICKY_USER_DATA,
 )
-from dissectors.embedded.table import FORMATS, Format
-from dissectors.errors import DissectError, Malformed, Truncated
-from dissectors.layout import Layout, resolve
-from dissectors.reader import Body
-from dissectors.registry import message, read_layout, write_layout
-from dissectors.schema import Message
+from kafkascope.dissectors.embedded.table import FORMATS, Format
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
+from kafkascope.dissectors.layout import Layout, resolve
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import message, read_layout, write_layout
+from kafkascope.dissectors.schema import Message
 
 Change: TypeAlias = Callable[[Layout, Body], Body]
 Around: TypeAlias = Mapping[str, Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.times import iso_ns
+from kafkascope.analyzer.times import iso_ns
 
 if TYPE_CHECKING:
-    from analyzer.filter_fields import Type
+    from kafkascope.analyzer.filter_fields import Type
 
 MS: Final = 1_000_000
 
@@ -56,11 +56,11 @@ def plain(kind: Type, value: Any) -> str:
     if kind == "bool":
         return "true" if value else "false"
     if kind == "api":
-        from dissectors.registry import APIS
+        from kafkascope.dissectors.registry import APIS
 
         return APIS[value].name if value in APIS else str(value)
     if kind == "error":
-        from dissectors.codes import error_name
+        from kafkascope.dissectors.codes import error_name
 
         return error_name(value)
     if type(value) is bytes:
@@ -68,7 +68,7 @@ def plain(kind: Type, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):
-        from dissectors.jsonform import dumps
+        from kafkascope.dissectors.jsonform import dumps
 
         return dumps(value).decode("utf-8", "replace")
     return str(value)

@@ -6,28 +6,32 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from analyzer import render_cells
-from analyzer.contained import embedded_of, may_hide, token_of
-from analyzer.fetch_sessions import LISTED, by_topic
-from analyzer.labels import Labels
-from analyzer.model import Exchange, Request, Response
-from analyzer.records import fields_of, shareable
-from analyzer.render_records import lines_inside
-from analyzer.render_tree import TreeText, dump_lines, holds_records
-from analyzer.render_values import embedded_lines
-from analyzer.rows import Row, result
-from analyzer.spans import spans
-from analyzer.text import safe
-from analyzer.times import iso_ns
-from dissectors.errors import DissectError
-from dissectors.layout import Layout
-from dissectors.registry import layout_of, request_header_version, response_header_version
+from kafkascope.analyzer import render_cells
+from kafkascope.analyzer.contained import embedded_of, may_hide, token_of
+from kafkascope.analyzer.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.labels import Labels
+from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.analyzer.records import fields_of, shareable
+from kafkascope.analyzer.render_records import lines_inside
+from kafkascope.analyzer.render_tree import TreeText, dump_lines, holds_records
+from kafkascope.analyzer.render_values import embedded_lines
+from kafkascope.analyzer.rows import Row, result
+from kafkascope.analyzer.spans import spans
+from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import iso_ns
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.registry import (
+    layout_of,
+    request_header_version,
+    response_header_version,
+)
 
 if TYPE_CHECKING:
-    from analyzer.model import Frame
-    from analyzer.nodes import NodeAddresses
-    from analyzer.topics import TopicNames
-    from dissectors.tree import Node
+    from kafkascope.analyzer.model import Frame
+    from kafkascope.analyzer.nodes import NodeAddresses
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.tree import Node
 
 SASL_TOKEN: Final = "SaslToken"
 MOST_TOPICS: Final = 20

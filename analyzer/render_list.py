@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
-from analyzer import render_cells, rows
-from analyzer.filter_bind import resolve, unknown_field
-from analyzer.filter_errors import FilterError
-from analyzer.filter_getters import GETTERS, printed
-from analyzer.render_times import Times
-from analyzer.text import padded, safe
+from kafkascope.analyzer import render_cells, rows
+from kafkascope.analyzer.filter_bind import resolve, unknown_field
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_getters import GETTERS, printed
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.text import padded, safe
 
 if TYPE_CHECKING:
-    from analyzer.filter_fields import Type
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.filter_fields import Type
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
 Values: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from analyzer.records import Field
-from analyzer.render_values import internal_lines
-from analyzer.text import escaped
-from dissectors.embedded.values import schema_id_of
-from dissectors.errors import DissectError
-from dissectors.internal import decode, without_secrets
-from dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
-from dissectors.tree import Node
+from kafkascope.analyzer.records import Field
+from kafkascope.analyzer.render_values import internal_lines
+from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.embedded.values import schema_id_of
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.internal import decode, without_secrets
+from kafkascope.dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.tree import Node
 
 BYTES_SHOWN: Final = 1 << 20
 """Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred

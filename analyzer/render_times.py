@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from analyzer.times import SECOND
+from kafkascope.analyzer.times import SECOND
 
 TIME_FORMATS: Final[dict[str, str]] = {
     "a": "local clock",
@@ -94,7 +94,7 @@ class Mark:
 
 def _on_day_of(first_ns: int, clock_ns: int) -> int:
     """The clock on the day of the first exchange, or on the next one when that is long past."""
-    from analyzer.filter_values import DAY, Clock
+    from kafkascope.analyzer.filter_values import DAY, Clock
 
     at = first_ns - Clock(0, 1).of(first_ns) + clock_ns
     # A capture that begins at 23:50 has its 00:10 on the next day.
@@ -103,7 +103,7 @@ def _on_day_of(first_ns: int, clock_ns: int) -> int:
 
 def mark(text: str) -> Mark:
     """Read `12:03`, an ISO date, seconds since the start, or `-5m` before the end; `ValueError`."""
-    from analyzer.filter_values import Instant, duration, moment
+    from kafkascope.analyzer.filter_values import Instant, duration, moment
 
     if text[:1] in ("-", "+"):
         plain = text[1:] + ("s" if text[-1:].isdigit() else "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.labels import PLAIN, Labels
-from analyzer.text import escaped
-from dissectors.layout import ArrayWire, BytesWire, Layout, Slot
-from dissectors.masking import asterisks, is_secret
-from dissectors.tree import REST, Node, annotate
-from dissectors.values import Uuid
+from kafkascope.analyzer.labels import PLAIN, Labels
+from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot
+from kafkascope.dissectors.masking import asterisks, is_secret
+from kafkascope.dissectors.tree import REST, Node, annotate
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,7 +216,7 @@ def render_message(
     show_hex: bool = False,
 ) -> str:
     """All messages of a frame as text; each layout comes with its offset."""
-    from analyzer.render_records import lines_inside
+    from kafkascope.analyzer.render_records import lines_inside
 
     def inside(node: Node, path: str) -> Iterator[str]:
         if node.slot is not None and holds_records(node.slot):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from analyzer.labels import PLAIN, Labels
-from analyzer.text import escaped
-from dissectors.embedded import Embedded, embedded_in
-from dissectors.internal import Content, Internal, masked_content
-from dissectors.layout import ArrayWire, Slot, StructWire, Wire
-from dissectors.values import Uuid
+from kafkascope.analyzer.labels import PLAIN, Labels
+from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.embedded import Embedded, embedded_in
+from kafkascope.dissectors.internal import Content, Internal, masked_content
+from kafkascope.dissectors.layout import ArrayWire, Slot, StructWire, Wire
+from kafkascope.dissectors.values import Uuid
 
 LIST_SHOWN: Final = 100
 """Elements of a list that are shown before the others are counted."""

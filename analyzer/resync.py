@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from analyzer.plausible import (
+from kafkascope.analyzer.plausible import (
     HEAD_BYTES,
     NEAR,
     Data,
@@ -24,7 +24,7 @@ from analyzer.plausible import (
     response_finder,
     same_client,
 )
-from captures.model import Piece
+from kafkascope.captures.model import Piece
 
 WINDOW: Final = 256 * 1024
 """So many bytes are held while a candidate waits for the frame behind it."""

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.contents import contents_of
-from analyzer.facts import Facts, collector
-from analyzer.model import Note, State, Undecoded
-from analyzer.times import iso_ns
-from analyzer.topics import short_id
-from dissectors.codes import error_name
-from dissectors.registry import APIS
+from kafkascope.analyzer.contents import contents_of
+from kafkascope.analyzer.facts import Facts, collector
+from kafkascope.analyzer.model import Note, State, Undecoded
+from kafkascope.analyzer.times import iso_ns
+from kafkascope.analyzer.topics import short_id
+from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.registry import APIS
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession
-    from analyzer.model import Exchange
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
 
 MOST_SHOWN: Final = 3
 """Topics, groups or partitions that `result` names before it counts the others."""

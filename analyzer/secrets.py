@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from dissectors.errors import DissectError
-from dissectors.masking import has_secrets, masked
-from dissectors.registry import (
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.masking import has_secrets, masked
+from kafkascope.dissectors.registry import (
     APIS,
     layout_of,
     read_layout,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.columns import Frames, Kept, Read, Table
-from analyzer.dissection import cut_of, dissect_request, dissect_response, header_of_cut
-from analyzer.model import Exchange, Frame, Note, Request, Response, Undecoded
-from analyzer.rows import Row, row_of
-from analyzer.session_packing import (
+from kafkascope.analyzer.columns import Frames, Kept, Read, Table
+from kafkascope.analyzer.dissection import cut_of, dissect_request, dissect_response, header_of_cut
+from kafkascope.analyzer.model import Exchange, Frame, Note, Request, Response, Undecoded
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.analyzer.session_packing import (
     NO_ID,
     NONE,
     ROW_COLUMNS,
@@ -22,15 +22,15 @@ from analyzer.session_packing import (
     pack_bodies,
     pack_heads,
 )
-from dissectors.errors import DissectError
-from dissectors.registry import RequestHeader, read_request_header
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import RequestHeader, read_request_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from analyzer.context import Context
-    from analyzer.fetch_sessions import FetchSession
-    from captures.model import Connection
+    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.captures.model import Connection
 
 _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 

@@ -10,8 +10,8 @@ from array import array
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from analyzer.columns import Frames, Table, grown
-from analyzer.session import Session
+from kafkascope.analyzer.columns import Frames, Table, grown
+from kafkascope.analyzer.session import Session
 
 Delta: TypeAlias = dict[str, Any]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.columns import grown
-from analyzer.model import State
+from kafkascope.analyzer.columns import grown
+from kafkascope.analyzer.model import State
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.session import Session
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.session import Session
 
 STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
 NONE: Final = -1

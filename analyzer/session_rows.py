@@ -7,15 +7,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from analyzer.model import State, Undecoded
-from analyzer.rows import RowError, is_flexible, late_names, row_of
-from analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
-from dissectors.codes import error_name
+from kafkascope.analyzer.model import State, Undecoded
+from kafkascope.analyzer.rows import RowError, is_flexible, late_names, row_of
+from kafkascope.analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.session import Session
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.session import Session
 
 
 class ColumnRow:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from analyzer.text import escaped
+from kafkascope.analyzer.text import escaped
 
 # https://owasp.org/www-community/attacks/CSV_Injection; the wide ones in East Asian settings.
 _FORMULA: Final = re.compile(r"\s*[=+\-@＝＋－＠]")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analyzer.model import Note
+from kafkascope.analyzer.model import Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analyzer.model import Frame
-    from captures.model import Endpoint
-    from captures.remarks import Remarks
+    from kafkascope.analyzer.model import Frame
+    from kafkascope.captures.model import Endpoint
+    from kafkascope.captures.remarks import Remarks
 
 FAULT: Final = "fault: "
 RULE: Final = "rule: "

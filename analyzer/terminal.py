@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, cast
 
 import click
 
-from analyzer.text import json_safe, safe
+from kafkascope.analyzer.text import json_safe, safe
 
 PROGRAM: Final = "kafkascope: "
 CLEAR: Final = "\r\x1b[K"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from dissectors.values import Uuid
+from kafkascope.dissectors.values import Uuid
 
 CLUSTER_METADATA: Final = ("__cluster_metadata", bytes(15) + b"\x01")
 """The only topic whose id is fixed."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from dissectors import releases
-from dissectors.errors import UnknownApi
+from kafkascope.dissectors import releases
+from kafkascope.dissectors.errors import UnknownApi
 
 if TYPE_CHECKING:
-    from analyzer.statistics.clients import Usage
-    from dissectors.schema import Versions
+    from kafkascope.analyzer.statistics.clients import Usage
+    from kafkascope.dissectors.schema import Versions
 
 Word = Literal["ok", "unclear", "breaks", "broker"]
 """`broker`: traffic between brokers, which change their release together with it."""

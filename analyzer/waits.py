@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.fetch_sessions import FETCH
-from analyzer.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
+from kafkascope.analyzer.fetch_sessions import FETCH
+from kafkascope.analyzer.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession
-    from analyzer.model import Frame
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Frame
 
 JOIN_GROUP: Final = 11
 SYNC_GROUP: Final = 14

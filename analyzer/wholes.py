@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dissectors.errors import DissectError, Malformed, UnknownVersion
-from dissectors.jsonform import body_from_json
-from dissectors.layout import Layout
-from dissectors.reader import Body
-from dissectors.registry import (
+from kafkascope.dissectors.errors import DissectError, Malformed, UnknownVersion
+from kafkascope.dissectors.jsonform import body_from_json
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import (
     api_named,
     decode_request,
     decode_response,

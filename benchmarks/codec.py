@@ -22,8 +22,8 @@ from typing import Any
 
 from reader import kafkascope
 
-from dissectors import registry
-from dissectors.structs import parse
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.structs import parse
 
 RECORDS = bytes(600)
 

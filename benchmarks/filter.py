@@ -14,9 +14,9 @@ import time
 from array import array
 from pathlib import Path
 
-from analyzer import open_capture
-from analyzer.filter import compile_query
-from analyzer.session import Session
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.filter import compile_query
+from kafkascope.analyzer.session import Session
 
 SAMPLE = Path(__file__).parents[1] / "captures" / "samples" / "cluster.pcap.gz"
 TARGET_MS = 150

@@ -284,7 +284,14 @@ RULE = "api == Metadata and topic == nothing -> delay 1ms"
 
 def ours(name: str, upstream: int, folder: Path, *more: str) -> list[str]:
     """The command of one of our variants."""
-    command = [sys.executable, "-m", "tui.cli", "proxy", "--upstream", f"127.0.0.1:{upstream}"]
+    command = [
+        sys.executable,
+        "-m",
+        "kafkascope.tui.cli",
+        "proxy",
+        "--upstream",
+        f"127.0.0.1:{upstream}",
+    ]
     command += ["--quiet", "--control", "none", *more]
     if "recording" in name:
         file = folder / "bench.pcapng"

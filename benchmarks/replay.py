@@ -79,7 +79,15 @@ def _cpu() -> float:
 
 def replay(capture: Path, bootstrap: str, *options: str) -> dict[str, Any]:
     """The summary of a replay in which everything came out as captured."""
-    command = [sys.executable, "-m", "tui.cli", "replay", str(capture), "--to", bootstrap]
+    command = [
+        sys.executable,
+        "-m",
+        "kafkascope.tui.cli",
+        "replay",
+        str(capture),
+        "--to",
+        bootstrap,
+    ]
     command += ["--speed", "max", "--allow-writes", "--json", *options]
     before = _cpu()
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)

@@ -99,7 +99,7 @@ def generated(folder: Path, megabytes: int) -> Path:
 
 
 def compare(folder: Path, path: Path, part: Path) -> None:
-    ours = [sys.executable, "-m", "tui.cli", "spark", "-q"]
+    ours = [sys.executable, "-m", "kafkascope.tui.cli", "spark", "-q"]
     fields = [word for each in FIELDS for word in ("-e", each)]
     sample = HERE.parent / "captures" / "samples" / "sasl.pcap"
     lines: dict[str, tuple[Path, list[str]]] = {}

@@ -112,11 +112,11 @@ def told(name: str, found: list[float]) -> None:
 
 async def measure(path: Path, exchanges: int) -> None:
     """Open the file and use it."""
-    from tui.app import ScopeApp
-    from tui.feed import ProcessFeed
-    from tui.sorting import Order
-    from tui.tuning import OLD, YOUNG
-    from tui.view import View
+    from kafkascope.tui.app import ScopeApp
+    from kafkascope.tui.feed import ProcessFeed
+    from kafkascope.tui.sorting import Order
+    from kafkascope.tui.tuning import OLD, YOUNG
+    from kafkascope.tui.view import View
 
     begun = time.perf_counter()
     feed = ProcessFeed([str(path)])
@@ -179,7 +179,7 @@ async def measure(path: Path, exchanges: int) -> None:
             view.sort(Order(name, True))
             took = 1000 * (time.perf_counter() - begun)
             print(f"{'sort by ' + name:<44} {took:12.1f} ms", flush=True)
-        from tui.masks import bad, with_text
+        from kafkascope.tui.masks import bad, with_text
 
         for name, mask in (
             ("next error", lambda: bad(feed.store)),
@@ -201,7 +201,9 @@ class Terminal:
         self._pid, self._descriptor = pty.fork()
         if not self._pid:
             os.environ["TERM"] = "xterm-256color"
-            os.execv(sys.executable, [sys.executable, "-m", "tui.cli", "open", str(path)])
+            os.execv(
+                sys.executable, [sys.executable, "-m", "kafkascope.tui.cli", "open", str(path)]
+            )
         columns, lines = SIZE
         size = struct.pack("HHHH", lines, columns, 0, 0)
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, size)

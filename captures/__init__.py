@@ -1,8 +1,8 @@
 """Capture files and live packets to TCP streams. Knows nothing of Kafka; the only home of scapy."""
 
-from captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
-from captures.files import Source, open_inputs
-from captures.model import (
+from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
+from kafkascope.captures.files import Source, open_inputs
+from kafkascope.captures.model import (
     Chunk,
     Closed,
     Connection,
@@ -13,11 +13,11 @@ from captures.model import (
     Piece,
     StreamEvent,
 )
-from captures.reassembly import Reassembler
-from captures.spool import NotKept, Spool
-from captures.statistics import Statistics
-from captures.streams import streams
-from captures.tcp import Segment, segment_of
+from kafkascope.captures.reassembly import Reassembler
+from kafkascope.captures.spool import NotKept, Spool
+from kafkascope.captures.statistics import Statistics
+from kafkascope.captures.streams import streams
+from kafkascope.captures.tcp import Segment, segment_of
 
 __all__ = [
     "CaptureError",

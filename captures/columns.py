@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from captures.files import Block
-from captures.ip import TCP
-from captures.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
-from captures.pcap import Pcap
-from captures.pcapng import Pcapng
-from captures.peel import peel
-from captures.records import MAX_TIME_NS, Format
+from kafkascope.captures.files import Block
+from kafkascope.captures.ip import TCP
+from kafkascope.captures.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
+from kafkascope.captures.pcap import Pcap
+from kafkascope.captures.pcapng import Pcapng
+from kafkascope.captures.peel import peel
+from kafkascope.captures.records import MAX_TIME_NS, Format
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

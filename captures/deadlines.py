@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from captures.half import Half
+from kafkascope.captures.half import Half
 
 NEVER: Final = 1 << 63
 

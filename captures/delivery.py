@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from captures.half import Half, Waiting
-from captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent
-from captures.tcp import ACK, MASK, Segment
-from captures.tracks import Track, start_midstream
+from kafkascope.captures.half import Half, Waiting
+from kafkascope.captures.model import Chunk, Closed, Gap, Opened, Piece, StreamEvent
+from kafkascope.captures.tcp import ACK, MASK, Segment
+from kafkascope.captures.tracks import Track, start_midstream
 
 Reason = Literal["lost", "cut", "midstream", "limit"]
 Out = list[StreamEvent]

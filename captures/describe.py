@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from captures.link_types import LINK_TYPES
-from captures.model import Packet
+from kafkascope.captures.link_types import LINK_TYPES
+from kafkascope.captures.model import Packet
 
 _LAYERS: Final = {
     0: ("scapy.layers.l2", "Loopback"),

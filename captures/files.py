@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
-from captures.errors import CutShort, NotACapture
-from captures.gaps import CUT, Gap, cut_short
-from captures.inflate import Stream
-from captures.model import Packet
-from captures.opening import (
+from kafkascope.captures.errors import CutShort, NotACapture
+from kafkascope.captures.gaps import CUT, Gap, cut_short
+from kafkascope.captures.inflate import Stream
+from kafkascope.captures.model import Packet
+from kafkascope.captures.opening import (
     STDIN,
     Again,
     format_of,
@@ -24,11 +24,11 @@ from captures.opening import (
     spoken,
     unreadable,
 )
-from captures.records import Format, Interface, Secrets
-from captures.remarks import Remarks
-from captures.spool import NotKept, Spool
-from captures.statistics import Statistics
-from captures.window import Window, passed
+from kafkascope.captures.records import Format, Interface, Secrets
+from kafkascope.captures.remarks import Remarks
+from kafkascope.captures.spool import NotKept, Spool
+from kafkascope.captures.statistics import Statistics
+from kafkascope.captures.window import Window, passed
 
 BLOCK_BYTES: Final = 1 << 20
 """Read at once: large enough that numpy's fixed cost is small, small enough for the processor's

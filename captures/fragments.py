@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from struct import pack_into
 from typing import Final, NamedTuple
 
-from captures.ip import FRAGMENT, Fragment, payload_of
-from captures.link_types import LINK_TYPES
-from captures.model import Packet
-from captures.tcp import ACK, FIN, MASK, PSH, SYN, Segment, segment_of
+from kafkascope.captures.ip import FRAGMENT, Fragment, payload_of
+from kafkascope.captures.link_types import LINK_TYPES
+from kafkascope.captures.model import Packet
+from kafkascope.captures.tcp import ACK, FIN, MASK, PSH, SYN, Segment, segment_of
 
 LIFE_NS: Final = 2_000_000_000
 """Parts of a packet travel together, and identifications are used again."""

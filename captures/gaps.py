@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from captures.errors import CutShort
+from kafkascope.captures.errors import CutShort
 
 MAX_GAPS: Final = 1000
 """Of one file. With more it is noise, and each costs a search."""

@@ -12,12 +12,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from captures.opening import open_at
+from kafkascope.captures.opening import open_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from captures.inflate import Stream
+    from kafkascope.captures.inflate import Stream
 
 PAUSE: Final = 0.1
 """Seconds between two looks at a file that may grow."""

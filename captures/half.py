@@ -9,11 +9,11 @@ from bisect import bisect_left, insort
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from captures.model import Connection
-from captures.tcp import MASK, Segment
+from kafkascope.captures.model import Connection
+from kafkascope.captures.tcp import MASK, Segment
 
 if TYPE_CHECKING:
-    from captures.tracks import Track
+    from kafkascope.captures.tracks import Track
 
 ITEM_OVERHEAD: Final = 256
 """What a waiting piece costs beside its bytes: many tiny pieces must not escape the memory

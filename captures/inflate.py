@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
-from captures.errors import CutShort
+from kafkascope.captures.errors import CutShort
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"

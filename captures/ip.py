@@ -6,8 +6,8 @@ from __future__ import annotations
 from struct import unpack_from
 from typing import Final, NamedTuple
 
-from captures.link import SHORT, Data
-from captures.tunnels import CARRIERS, UDP, inner_ip
+from kafkascope.captures.link import SHORT, Data
+from kafkascope.captures.tunnels import CARRIERS, UDP, inner_ip
 
 TCP: Final = 6
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from captures import link, wireless
-from captures.link import NOT_IP, Data, Reader
+from kafkascope.captures import link, wireless
+from kafkascope.captures.link import NOT_IP, Data, Reader
 
 _PLAIN: Final[dict[int, tuple[str, Reader]]] = {
     0: ("BSD loopback", link.loopback),

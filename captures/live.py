@@ -16,9 +16,9 @@ import threading
 from struct import pack
 from typing import Final
 
-from captures.errors import CaptureError, NotAllowed
-from captures.files import Source
-from captures.spool import Spool
+from kafkascope.captures.errors import CaptureError, NotAllowed
+from kafkascope.captures.files import Source
+from kafkascope.captures.spool import Spool
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144

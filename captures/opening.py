@@ -11,12 +11,12 @@ import stat
 from io import FileIO
 from typing import Final
 
-from captures.errors import CutShort, NotACapture
-from captures.inflate import Bounded, Counted, Stream, inflate
-from captures.pcap import Pcap, size_of_header
-from captures.pcapng import Pcapng
-from captures.records import Format
-from captures.spool import Spool
+from kafkascope.captures.errors import CutShort, NotACapture
+from kafkascope.captures.inflate import Bounded, Counted, Stream, inflate
+from kafkascope.captures.pcap import Pcap, size_of_header
+from kafkascope.captures.pcapng import Pcapng
+from kafkascope.captures.records import Format
+from kafkascope.captures.spool import Spool
 
 _HEAD_BYTES: Final = 28
 """Enough to tell what a file is."""

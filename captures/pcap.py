@@ -9,9 +9,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from captures.model import Resolved
-from captures.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
-from captures.remarks import Remark
+from kafkascope.captures.model import Resolved
+from kafkascope.captures.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
+from kafkascope.captures.remarks import Remark
 
 _MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
     bytes.fromhex("d4c3b2a1"): ("<", 1000, 24, 16),
@@ -167,7 +167,7 @@ class Pcap:
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
         """Where records go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
         the damage, if in or behind them."""
-        from captures.resync import search_pcap
+        from kafkascope.captures.resync import search_pcap
 
         return search_pcap(self, data, final, damaged)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from struct import Struct, unpack_from
 from typing import Final, Literal
 
-from captures.model import Resolved
-from captures.records import MAX_RECORD, Found, Interface, Record, Secrets
-from captures.remarks import OURS, Remark, remark
-from captures.tcp import host_text
+from kafkascope.captures.model import Resolved
+from kafkascope.captures.records import MAX_RECORD, Found, Interface, Record, Secrets
+from kafkascope.captures.remarks import OURS, Remark, remark
+from kafkascope.captures.tcp import host_text
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
@@ -174,7 +174,7 @@ class Pcapng:
     def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
         """Where blocks go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
         the damage, if in or behind them."""
-        from captures.resync import search_pcapng
+        from kafkascope.captures.resync import search_pcapng
 
         return search_pcapng(self, data, final, damaged)
 

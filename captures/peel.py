@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from captures.ip import MAX_TUNNELS
-from captures.link import IPV4
-from captures.tunnels import (
+from kafkascope.captures.ip import MAX_TUNNELS
+from kafkascope.captures.link import IPV4
+from kafkascope.captures.tunnels import (
     ERSPAN_2,
     ETHERNET_INSIDE,
     GENEVE_PORT,

@@ -19,9 +19,9 @@ from __future__ import annotations
 import gc
 from typing import Final, Literal
 
-from captures.copies import Copies
-from captures.deadlines import NEVER, Deadlines
-from captures.delivery import (
+from kafkascope.captures.copies import Copies
+from kafkascope.captures.deadlines import NEVER, Deadlines
+from kafkascope.captures.delivery import (
     Out,
     Reason,
     begin_midstream,
@@ -33,11 +33,11 @@ from captures.delivery import (
     tell_gap,
     tell_opened,
 )
-from captures.fragments import Fragments
-from captures.half import ITEM_OVERHEAD, Half
-from captures.model import Closed
-from captures.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
-from captures.tracks import (
+from kafkascope.captures.fragments import Fragments
+from kafkascope.captures.half import ITEM_OVERHEAD, Half
+from kafkascope.captures.model import Closed
+from kafkascope.captures.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
+from kafkascope.captures.tracks import (
     NEAR_BYTES,
     Comment,
     Track,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from captures.remarks import Remark
+    from kafkascope.captures.remarks import Remark
 
-from captures.model import Resolved
+from kafkascope.captures.model import Resolved
 
 MAX_RECORD: Final = 16 << 20
 """No captured packet is larger (BIG TCP: 512 KB); a length above it is damage or malice."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from struct import unpack_from
 from typing import Final
 
-from captures.ip import udp_of
-from captures.link_types import LINK_TYPES
-from captures.model import Chunk, Packet, Resolved
-from captures.tcp import host_text
+from kafkascope.captures.ip import udp_of
+from kafkascope.captures.link_types import LINK_TYPES
+from kafkascope.captures.model import Chunk, Packet, Resolved
+from kafkascope.captures.tcp import host_text
 
 DNS_PORTS: Final = frozenset({53, 5353})
 """Of servers, and of multicast DNS."""

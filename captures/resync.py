@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from captures.records import USUAL, Found
+from kafkascope.captures.records import USUAL, Found
 
 if TYPE_CHECKING:
-    from captures.pcap import Pcap
-    from captures.pcapng import Pcapng
+    from kafkascope.captures.pcap import Pcap
+    from kafkascope.captures.pcapng import Pcapng
 
 OPTIONS: Final = 4096
 """Bytes of a block around its packet."""

@@ -16,17 +16,17 @@ from itertools import accumulate, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from captures.half import Half
-from captures.ip import FRAGMENT, NOT_TCP
-from captures.model import Chunk, Packet, Piece, Resolved, StreamEvent
-from captures.reassembly import Reassembler
-from captures.resolved import in_packet
-from captures.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
+from kafkascope.captures.half import Half
+from kafkascope.captures.ip import FRAGMENT, NOT_TCP
+from kafkascope.captures.model import Chunk, Packet, Piece, Resolved, StreamEvent
+from kafkascope.captures.reassembly import Reassembler
+from kafkascope.captures.resolved import in_packet
+from kafkascope.captures.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
 
 if TYPE_CHECKING:
-    from captures.columns import Columns
-    from captures.files import Block
-    from captures.statistics import Statistics
+    from kafkascope.captures.columns import Columns
+    from kafkascope.captures.files import Block
+    from kafkascope.captures.statistics import Statistics
 
 MAX_ODD: Final = 0.3
 """With a larger share of packets that need a closer look, one by one is faster, too."""
@@ -62,7 +62,7 @@ def scan(
     named: Callable[[Resolved], None] | None = None,
 ) -> list[StreamEvent] | None:
     """The events of a block, or None (and nothing done) when it should go packet by packet."""
-    from captures.columns import columns_of
+    from kafkascope.captures.columns import columns_of
 
     columns = columns_of(block)
     if columns is None:

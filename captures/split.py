@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from captures.errors import CutShort
-from captures.files import BLOCK_BYTES, Block, Source
-from captures.gaps import Gap
-from captures.inflate import Stream
-from captures.opening import format_of, open_at, open_stream
-from captures.pcap import Pcap
-from captures.pcapng import Pcapng
-from captures.records import Format, Interface
-from captures.remarks import Remark
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.files import BLOCK_BYTES, Block, Source
+from kafkascope.captures.gaps import Gap
+from kafkascope.captures.inflate import Stream
+from kafkascope.captures.opening import format_of, open_at, open_stream
+from kafkascope.captures.pcap import Pcap
+from kafkascope.captures.pcapng import Pcapng
+from kafkascope.captures.records import Format, Interface
+from kafkascope.captures.remarks import Remark
 
 SPLIT_BYTES: Final = 64 << 20
 """One part: some seconds of work, and few enough parts for a terabyte."""
@@ -126,7 +126,7 @@ def index(
     block_bytes: int = BLOCK_BYTES,
 ) -> Index:
     """Walk a file; `NotACapture` when it is none. Damage is told in the index."""
-    from captures.columns import times_of
+    from kafkascope.captures.columns import times_of
 
     raw = open_(name, 0)
     stream, head, inflated = open_stream(name, raw)

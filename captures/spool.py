@@ -7,7 +7,7 @@ import os
 from io import FileIO
 from typing import Final
 
-from captures.errors import CaptureError
+from kafkascope.captures.errors import CaptureError
 
 DEFAULT_BYTES: Final = 1 << 30
 """What a live session may take of the disk."""

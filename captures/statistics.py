@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from captures.errors import CutShort
-from captures.model import Packet
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.model import Packet
 
 
 @dataclass(slots=True)

@@ -6,14 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from captures.errors import CutShort
-from captures.files import Block, Source
-from captures.ip import FRAGMENT, NOT_TCP
-from captures.model import Packet, Resolved, StreamEvent
-from captures.reassembly import Reassembler
-from captures.records import Format
-from captures.resolved import in_packet
-from captures.tcp import segment_of
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.files import Block, Source
+from kafkascope.captures.ip import FRAGMENT, NOT_TCP
+from kafkascope.captures.model import Packet, Resolved, StreamEvent
+from kafkascope.captures.reassembly import Reassembler
+from kafkascope.captures.records import Format
+from kafkascope.captures.resolved import in_packet
+from kafkascope.captures.tcp import segment_of
 
 Named = Callable[[Resolved], None]
 
@@ -44,7 +44,7 @@ def streams(
                 _tell(formats[-1:], named)
             events = None
             if _in_bulk(block, source) if bulk is None else bulk:
-                from captures.scan import scan
+                from kafkascope.captures.scan import scan
 
                 events = scan(block, reassembler, source.statistics, named)
             yield from one_by_one(block, reassembler, source, named) if events is None else events

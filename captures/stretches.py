@@ -14,16 +14,16 @@ from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from captures.columns import times_of
-from captures.errors import CutShort
-from captures.files import BLOCK_BYTES, Block, Source
-from captures.gaps import MAX_GAPS, Gap, add, cut_short
-from captures.inflate import Stream
-from captures.opening import format_of, open_stream
-from captures.pcap import Pcap
-from captures.records import WINDOW
-from captures.split import SPLIT_BYTES, Index, Opener, Split, index
-from captures.window import Window
+from kafkascope.captures.columns import times_of
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.files import BLOCK_BYTES, Block, Source
+from kafkascope.captures.gaps import MAX_GAPS, Gap, add, cut_short
+from kafkascope.captures.inflate import Stream
+from kafkascope.captures.opening import format_of, open_stream
+from kafkascope.captures.pcap import Pcap
+from kafkascope.captures.records import WINDOW
+from kafkascope.captures.split import SPLIT_BYTES, Index, Opener, Split, index
+from kafkascope.captures.window import Window
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from struct import unpack_from
 from typing import Final, NamedTuple
 
-from captures.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
-from captures.link import LINUX_SLL2, NOT_IP
-from captures.link_types import LINK_TYPES
-from captures.model import Endpoint, Packet
+from kafkascope.captures.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
+from kafkascope.captures.link import LINUX_SLL2, NOT_IP
+from kafkascope.captures.link_types import LINK_TYPES
+from kafkascope.captures.model import Endpoint, Packet
 
 FIN: Final = 0x01
 SYN: Final = 0x02

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from captures.private import PrivateFile
-from captures.spool import DEFAULT_BYTES, Spool
+from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.spool import DEFAULT_BYTES, Spool
 
 
 class Tee(Spool):

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from captures.half import ITEM_OVERHEAD, Half
-from captures.model import Connection
-from captures.tcp import ACK, FIN, MASK, PSH, RST, SYN, Segment, distance, endpoints, reverse
+from kafkascope.captures.half import ITEM_OVERHEAD, Half
+from kafkascope.captures.model import Connection
+from kafkascope.captures.tcp import (
+    ACK,
+    FIN,
+    MASK,
+    PSH,
+    RST,
+    SYN,
+    Segment,
+    distance,
+    endpoints,
+    reverse,
+)
 
 SETTLE_BYTES: Final = 1 << 20
 """A connection that starts midstream waits no longer than for 1 MiB, whatever the time."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from struct import unpack_from
 from typing import Final
 
-from captures.link import (
+from kafkascope.captures.link import (
     IPV4,
     IPV6,
     MPLS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from captures.gaps import CUT, MAX_GAPS, Gap, add
-from captures.inflate import Stream
-from captures.records import WINDOW, Format
-from captures.spool import Spool
+from kafkascope.captures.gaps import CUT, MAX_GAPS, Gap, add
+from kafkascope.captures.inflate import Stream
+from kafkascope.captures.records import WINDOW, Format
+from kafkascope.captures.spool import Spool
 
 SLACK: Final = 64
 """Bytes behind the end of a buffer, so that headers may be read before their lengths are

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import unpack_from
 
-from captures.link import NOT_IP, SHORT, Data, after_type
+from kafkascope.captures.link import NOT_IP, SHORT, Data, after_type
 
 Header = Callable[[Data], tuple[int, int]]
 """Where the inner record begins (or a negative number), and its link type."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from struct import Struct, pack
 from typing import Final, Protocol
 
-from captures.link import ETHERNET
-from captures.pcapng import (
+from kafkascope.captures.link import ETHERNET
+from kafkascope.captures.pcapng import (
     BYTE_ORDER,
     COMMENT,
     ENHANCED_PACKET,

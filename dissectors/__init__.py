@@ -12,8 +12,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dissectors.errors import DissectError
-    from dissectors.registry import (
+    from kafkascope.dissectors.errors import DissectError
+    from kafkascope.dissectors.registry import (
         APIS,
         decode_body,
         decode_request,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         layout_of,
         message,
     )
-    from dissectors.tree import annotate
+    from kafkascope.dissectors.tree import annotate
 
 __all__ = [
     "APIS",
@@ -42,5 +42,5 @@ _HOMES = {"DissectError": "errors", "annotate": "tree"}
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(name)
-    home = importlib.import_module(f"dissectors.{_HOMES.get(name, 'registry')}")
+    home = importlib.import_module(f"kafkascope.dissectors.{_HOMES.get(name, 'registry')}")
     return getattr(home, name)

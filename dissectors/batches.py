@@ -18,8 +18,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dissectors.compression import name_of
-from dissectors.errors import Malformed
+from kafkascope.dissectors.compression import name_of
+from kafkascope.dissectors.errors import Malformed
 
 HEADER_SIZE: Final = 61
 """Bytes of a magic 2 batch before its records."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
-from dissectors.errors import SchemaError
-from dissectors.layout import (
+from kafkascope.dissectors.errors import SchemaError
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -25,7 +25,7 @@ from dissectors.layout import (
     Wire,
     resolve,
 )
-from dissectors.schema import Message
+from kafkascope.dissectors.schema import Message
 
 ScalarName = Literal[
     "int8", "int16", "int32", "int64", "double", "bool", "string", "binary", "uuid"

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from dissectors.errors import Malformed, TooLarge
+from kafkascope.dissectors.errors import Malformed, TooLarge
 
 NAMES: Final = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """Number in a batch's attributes -> name."""

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from dissectors.config_names import CONFIG_NAMES
+from kafkascope.dissectors.config_names import CONFIG_NAMES
 
 _ENDS: Final = re.compile(
     r"(password|passphrase|secret|credentials?|token|[._-]key|jaas\.config|user\.info"

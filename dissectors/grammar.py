@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from dissectors.codes import ENUMS
-from dissectors.layout import (
+from kafkascope.dissectors.codes import ENUMS
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -27,8 +27,8 @@ from dissectors.layout import (
     Wire,
     implied_default,
 )
-from dissectors.releases import late_tags
-from dissectors.values import Uuid
+from kafkascope.dissectors.releases import late_tags
+from kafkascope.dissectors.values import Uuid
 
 MARGIN: Final = 56
 """Comments stand here, or right behind a longer line."""
@@ -47,8 +47,8 @@ def grammar(layout: Layout) -> str:
 def call_grammar(key: int, version: int) -> str:
     """Request and response of an API at a version, each with the header before it; and the
     layouts that other releases had for that version."""
-    from dissectors import registry
-    from dissectors.releases import span
+    from kafkascope.dissectors import registry
+    from kafkascope.dissectors.releases import span
 
     api = registry.api_of(key)
     found = span(api.name, version) if version in api.versions else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from dissectors import registry
-from dissectors.grammar import word
-from dissectors.layout import ArrayWire, Layout, Slot, StructWire, Wire, resolve
-from dissectors.releases import NEVER, Span, facts_of, late_tags, span
-from dissectors.schema import Message
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.grammar import word
+from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire, Wire, resolve
+from kafkascope.dissectors.releases import NEVER, Span, facts_of, late_tags, span
+from kafkascope.dissectors.schema import Message
 
 Kind = Literal["added", "removed", "changed", "flexible"]
 

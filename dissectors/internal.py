@@ -16,14 +16,14 @@ import struct
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from dissectors.codes import ENUMS
-from dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
-from dissectors.layout import Layout
-from dissectors.masking import masked, secrets_of
-from dissectors.reader import Body
-from dissectors.registry import message, read_best, write_layout
-from dissectors.schema import Message
-from dissectors.values import read_uvarint
+from kafkascope.dissectors.codes import ENUMS
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.masking import masked, secrets_of
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import message, read_best, write_layout
+from kafkascope.dissectors.schema import Message
+from kafkascope.dissectors.values import read_uvarint
 
 CLUSTER_METADATA_ID: Final = bytes(15) + b"\1"
 """The topic id of `__cluster_metadata`."""
@@ -102,7 +102,7 @@ def decode(
 
 @cache
 def _declared(module: str, kind: str) -> dict[int, Message]:
-    loaded = importlib.import_module(f"dissectors.messages.{module}")
+    loaded = importlib.import_module(f"kafkascope.dissectors.messages.{module}")
     found = [each for each in vars(loaded).values() if isinstance(each, Message)]
     return {each.key: each for each in found if each.kind == kind and each.key is not None}
 

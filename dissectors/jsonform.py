@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, assert_never
 
 import orjson
 
-from dissectors.errors import Malformed
-from dissectors.layout import (
+from kafkascope.dissectors.errors import Malformed
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -28,8 +28,8 @@ from dissectors.layout import (
     Wire,
     default_of,
 )
-from dissectors.reader import Body
-from dissectors.values import NonFinite, Uuid, finite
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.values import NonFinite, Uuid, finite
 
 
 def plain(value: Any) -> Any:

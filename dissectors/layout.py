@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from dissectors import schema
-from dissectors.errors import SchemaError, UnknownVersion
-from dissectors.schema import UNSET, Field, Message
+from kafkascope.dissectors import schema
+from kafkascope.dissectors.errors import SchemaError, UnknownVersion
+from kafkascope.dissectors.schema import UNSET, Field, Message
 
 NUMBER_FORMATS: Final[dict[type[Field], tuple[str, str]]] = {
     schema.Int8: ("int8", "b"),

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from dissectors.config_secrets import holds_secret, is_sensitive
-from dissectors.layout import ArrayWire, Layout, StructWire, Wire
-from dissectors.reader import Body
-from dissectors.schema import Field
+from kafkascope.dissectors.config_secrets import holds_secret, is_sensitive
+from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.schema import Field
 
 CONFIG_VALUE: Final = "configValue"
 """`Field.subject` of a config's value; its `name` or `key` stands beside it."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from dissectors.batches import Batch, Partial, batches
-from dissectors.compression import decompress
-from dissectors.errors import DissectError, Malformed, TooLarge, Truncated
-from dissectors.record_reader import RECORD_LIMIT, Opened, Record
+from kafkascope.dissectors.batches import Batch, Partial, batches
+from kafkascope.dissectors.compression import decompress
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.record_reader import RECORD_LIMIT, Opened, Record
 
 MAX_DEPTH: Final = 2
 """Compressed message sets within each other. Brokers refuse a second level; one more is read, for

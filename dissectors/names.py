@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from dissectors.codes import ENUMS, ERRORS
-from dissectors.messages import APIS
-from dissectors.schema import Field
+from kafkascope.dissectors.codes import ENUMS, ERRORS
+from kafkascope.dissectors.messages import APIS
+from kafkascope.dissectors.schema import Field
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 _NOT_REQUESTED: Final = -(1 << 31)

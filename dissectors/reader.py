@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias, assert_never
 
-from dissectors.errors import DissectError
-from dissectors.layout import (
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -29,9 +29,9 @@ from dissectors.layout import (
     Wire,
     minimum_size,
 )
-from dissectors.source import Lines, compile_function
-from dissectors.values import Uuid, finite, read_uvarint
-from dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
+from kafkascope.dissectors.source import Lines, compile_function
+from kafkascope.dissectors.values import Uuid, finite, read_uvarint
+from kafkascope.dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
 
 Body: TypeAlias = dict[str, Any]
 """A decoded message: snake_case names to int, float, bool, str, bytes, Uuid, None, lists and

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
 
 Header = tuple[str, bytes | None]
 

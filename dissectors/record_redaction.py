@@ -10,17 +10,25 @@ import zlib
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from dissectors.batches import CODEC_MASK, CONTROL, HEADER_SIZE, Batch, Partial, batches, crc_ok
-from dissectors.compression import OUTPUT_LIMIT, compress, decompress
-from dissectors.errors import DissectError
-from dissectors.internal import decode_control
-from dissectors.layout import Layout
-from dissectors.message_sets import MAX_DEPTH
-from dissectors.reader import Body
-from dissectors.record_reader import read_records
-from dissectors.record_writer import encode_record, with_right_crc
-from dissectors.records import Record
-from dissectors.registry import write_layout
+from kafkascope.dissectors.batches import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    Batch,
+    Partial,
+    batches,
+    crc_ok,
+)
+from kafkascope.dissectors.compression import OUTPUT_LIMIT, compress, decompress
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.internal import decode_control
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.message_sets import MAX_DEPTH
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.record_reader import read_records
+from kafkascope.dissectors.record_writer import encode_record, with_right_crc
+from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.registry import write_layout
 
 Change: TypeAlias = Callable[[Layout, Body], Body]
 """What becomes of a message inside a record."""

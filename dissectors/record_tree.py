@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from dissectors.batches import HEADER_SIZE, Batch, Partial, aligned, batches, crc_ok
-from dissectors.compression import OUTPUT_LIMIT, decompress
-from dissectors.errors import DissectError
-from dissectors.layout import NumberWire, Slot, resolve
-from dissectors.message_sets import MAX_DEPTH
-from dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
-from dissectors.tree import Inside, Node
+from kafkascope.dissectors.batches import HEADER_SIZE, Batch, Partial, aligned, batches, crc_ok
+from kafkascope.dissectors.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import NumberWire, Slot, resolve
+from kafkascope.dissectors.message_sets import MAX_DEPTH
+from kafkascope.dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
+from kafkascope.dissectors.tree import Inside, Node
 
 NODE_LIMIT: Final = 20_000
 """Batches and records of a field that get nodes of their own: a node takes as much memory as a

@@ -10,9 +10,9 @@ from typing import Final
 
 import google_crc32c
 
-from dissectors.compression import compress
-from dissectors.errors import Malformed
-from dissectors.records import HEADER_SIZE, LOG_APPEND_TIME, Batch, Record, crc_of
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.errors import Malformed
+from kafkascope.dissectors.records import HEADER_SIZE, LOG_APPEND_TIME, Batch, Record, crc_of
 
 _V2_REST: Final = struct.Struct(">hiqqqhii")
 """From the attributes to the count: what the CRC covers before the records."""

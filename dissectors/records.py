@@ -6,7 +6,7 @@ nothing, `open_batch` reads the records of one batch.
 
 from __future__ import annotations
 
-from dissectors.batches import (
+from kafkascope.dissectors.batches import (
     CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
@@ -20,10 +20,10 @@ from dissectors.batches import (
     crc_of,
     crc_ok,
 )
-from dissectors.compression import OUTPUT_LIMIT, decompress
-from dissectors.errors import DissectError
-from dissectors.message_sets import MAX_DEPTH, open_entry
-from dissectors.record_reader import RECORD_LIMIT, Header, Opened, Record, read_records
+from kafkascope.dissectors.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.message_sets import MAX_DEPTH, open_entry
+from kafkascope.dissectors.record_reader import RECORD_LIMIT, Header, Opened, Record, read_records
 
 __all__ = [
     "CODEC_MASK",

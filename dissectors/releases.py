@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
-from dissectors.errors import UnknownApi, UnknownVersion
-from dissectors.release_facts import APIS, LATE_TAGS, MESSAGES, Facts
-from dissectors.schema import Versions
+from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
+from kafkascope.dissectors.release_facts import APIS, LATE_TAGS, MESSAGES, Facts
+from kafkascope.dissectors.schema import Versions
 
 NEVER: Final = "never"
 """The release that finished a version which is unfinished to this day."""

@@ -9,9 +9,9 @@ from typing import assert_never
 
 import construct
 
-from dissectors import wire as kafka
-from dissectors.errors import DissectError
-from dissectors.layout import (
+from kafkascope.dissectors import wire as kafka
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -24,7 +24,7 @@ from dissectors.layout import (
     Wire,
     minimum_size,
 )
-from dissectors.reader import Body
+from kafkascope.dissectors.reader import Body
 
 
 @cache

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dissectors.layout import Layout, Slot
-from dissectors.structs import parse
+from kafkascope.dissectors.layout import Layout, Slot
+from kafkascope.dissectors.structs import parse
 
 NODE_LIMIT: Final = 300_000
 """Nodes of one message: beyond them elements of arrays and unknown tags share one node. They take

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import math
 
-from dissectors.errors import Malformed, Truncated
+from kafkascope.dissectors.errors import Malformed, Truncated
 
 
 class Uuid(bytes):

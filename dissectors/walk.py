@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dissectors.layout import ArrayWire, Layout, Slot, StructWire, Wire
-from dissectors.reader import Body
+from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire, Wire
+from kafkascope.dissectors.reader import Body
 
 UNKNOWN_TAGS: Final = "_tagged_fields"
 """Key of a struct's tagged fields that its layout lacks."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from dissectors.errors import TooLarge
-from dissectors.layout import (
+from kafkascope.dissectors.errors import TooLarge
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,

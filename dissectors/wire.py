@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 
 import construct
 
-from dissectors.errors import DissectError, Malformed, Truncated
-from dissectors.layout import (
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BytesWire,
     NumberWire,
@@ -25,8 +25,8 @@ from dissectors.layout import (
     StructWire,
     default_of,
 )
-from dissectors.values import Uuid, finite, write_uvarint
-from dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
+from kafkascope.dissectors.values import Uuid, finite, write_uvarint
+from kafkascope.dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
 
 ENDLESS: Final = 1 << 62
 

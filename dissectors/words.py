@@ -11,9 +11,9 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
-from dissectors.codes import ENUMS
-from dissectors.config_names import CONFIG_NAMES
-from dissectors.schema import Field
+from kafkascope.dissectors.codes import ENUMS
+from kafkascope.dissectors.config_names import CONFIG_NAMES
+from kafkascope.dissectors.schema import Field
 
 
 class Words(NamedTuple):

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias, assert_never
 
-from dissectors.errors import DissectError
-from dissectors.layout import (
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -26,9 +26,9 @@ from dissectors.layout import (
     UuidWire,
     Wire,
 )
-from dissectors.reader import Body
-from dissectors.source import Lines, compile_function
-from dissectors.values import write_uvarint
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.source import Lines, compile_function
+from kafkascope.dissectors.values import write_uvarint
 
 Writer: TypeAlias = Callable[[Body], bytes]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.demo import capture
+from kafkascope.tui.feed import ProcessFeed
+from kafkascope.tui.numbers import ProcessNumbers
 from tests.tui.pilots import idle
-from tui.app import ScopeApp
-from tui.demo import capture
-from tui.feed import ProcessFeed
-from tui.numbers import ProcessNumbers
 
 IMAGES = Path(__file__).parent / "images"
 SIZE = (132, 36)

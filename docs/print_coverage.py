@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from dissectors import registry
-from dissectors.history import when
-from dissectors.releases import span
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.history import when
+from kafkascope.dissectors.releases import span
 
 HERE = Path(__file__).parent
 SEEN, TARGET = HERE / "coverage.txt", HERE / "coverage.md"
@@ -48,7 +48,7 @@ def load() -> Met:
 
 def add(met: Met, captures: Iterable[str]) -> None:
     """Add what captures hold, as far as it is decoded to the last byte."""
-    from analyzer.offline import open_capture
+    from kafkascope.analyzer.offline import open_capture
 
     for name in captures:
         with open_capture([name]) as capture:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from analyzer.findings.detectors import DETECTORS
-from analyzer.findings.explanations import ALL, EXPLANATIONS
-from analyzer.findings.limits import LIMITS, Limit
-from analyzer.findings.outcomes import THRESHOLDS
+from kafkascope.analyzer.findings.detectors import DETECTORS
+from kafkascope.analyzer.findings.explanations import ALL, EXPLANATIONS
+from kafkascope.analyzer.findings.limits import LIMITS, Limit
+from kafkascope.analyzer.findings.outcomes import THRESHOLDS
 
 TARGET = Path(__file__).with_name("findings.md")
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dissectors import registry
-from dissectors.grammar import call_grammar, grammar
-from dissectors.history import history
-from dissectors.messages import DATA
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.grammar import call_grammar, grammar
+from kafkascope.dissectors.history import history
+from kafkascope.dissectors.messages import DATA
 
 TARGET = Path(__file__).with_name("grammar.md")
 

@@ -10,9 +10,9 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tui.keys import KEYS, MOVES, Key
-from tui.screens import SCREENS, board_class
-from tui.screens.board import BOARD_KEYS
+from kafkascope.tui.keys import KEYS, MOVES, Key
+from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.screens.board import BOARD_KEYS
 
 TARGET: Final = Path(__file__).parent / "keys.md"
 WIDTH: Final = 130

@@ -12,17 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from proxy.recorder import Recorder
-    from proxy.server import KafkaProxy
-    from proxy.tls import ClientTls, UpstreamTls
+    from kafkascope.proxy.recorder import Recorder
+    from kafkascope.proxy.server import KafkaProxy
+    from kafkascope.proxy.tls import ClientTls, UpstreamTls
 
 __all__ = ["ClientTls", "KafkaProxy", "Recorder", "UpstreamTls"]
 
 _HOMES = {
-    "ClientTls": "proxy.tls",
-    "KafkaProxy": "proxy.server",
-    "Recorder": "proxy.recorder",
-    "UpstreamTls": "proxy.tls",
+    "ClientTls": "kafkascope.proxy.tls",
+    "KafkaProxy": "kafkascope.proxy.server",
+    "Recorder": "kafkascope.proxy.recorder",
+    "UpstreamTls": "kafkascope.proxy.tls",
 }
 
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dissectors.errors import DissectError
-from dissectors.layout import Layout
-from dissectors.reader import Body
-from dissectors.registry import (
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import (
     API_VERSIONS,
     APIS,
     UNSUPPORTED_VERSION,
@@ -28,11 +28,11 @@ from dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from proxy.skipping import Program, Unwalkable, Walk, program
+from kafkascope.proxy.skipping import Program, Unwalkable, Walk, program
 
 if TYPE_CHECKING:
-    from proxy.entries import Entry
-    from proxy.state import State
+    from kafkascope.proxy.entries import Entry
+    from kafkascope.proxy.state import State
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
 DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 60, 78, 79
@@ -176,7 +176,7 @@ class Rewriter:
             return frame, "", nobody
         decoded = decode_response(frame[4:], key, version)
         if key == METADATA:
-            from analyzer.facts import learn
+            from kafkascope.analyzer.facts import learn
 
             learn(decoded.layout, decoded.body, hub.names)
         listed = _brokers(key, decoded.body)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dissectors.layout import (
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BytesWire,
     Layout,
@@ -21,10 +21,10 @@ from dissectors.layout import (
     Wire,
     implied_default,
 )
-from dissectors.registry import layout_of, response_header_version, write_layout
+from kafkascope.dissectors.registry import layout_of, response_header_version, write_layout
 
 if TYPE_CHECKING:
-    from dissectors.registry import Decoded
+    from kafkascope.dissectors.registry import Decoded
 
 Level = Literal["top", "group", "topic", "partition", "part"]
 LEVELS: Final = ("top", "group", "topic", "partition")
@@ -41,7 +41,7 @@ SAME: Final = {"user": "name", "coordinator_keys": "key", "groups_names": "group
 
 def answer(request: Decoded, code: int, level: str | None = None) -> bytes | None:
     """The payload of a response to that request with an error; None when it has no place."""
-    from dissectors.registry import api_named
+    from kafkascope.dissectors.registry import api_named
 
     api = api_named(request.message.removesuffix("Request"))
     layout = layout_of(f"{api.name}Response", request.version)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-from proxy.control import answers, runtime_folder, socket_path
+from kafkascope.proxy.control import answers, runtime_folder, socket_path
 
 _NAME = re.compile(r"proxy-(\d+)\.sock")
 

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.logs import log_to
-from analyzer.terminal import document, say
-from captures.private import PrivateFile
-from proxy.options import Wish, proxy_options
+from kafkascope.analyzer.logs import log_to
+from kafkascope.analyzer.terminal import document, say
+from kafkascope.captures.private import PrivateFile
+from kafkascope.proxy.options import Wish, proxy_options
 
 if TYPE_CHECKING:
-    from proxy.control import Control
-    from proxy.directory import Address
-    from proxy.faults import Fault
-    from proxy.recorder import Recorder
-    from proxy.server import KafkaProxy
+    from kafkascope.proxy.control import Control
+    from kafkascope.proxy.directory import Address
+    from kafkascope.proxy.faults import Fault
+    from kafkascope.proxy.recorder import Recorder
+    from kafkascope.proxy.server import KafkaProxy
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
@@ -61,7 +61,7 @@ def proxy(context: click.Context, wish: Wish) -> int:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
             raise click.UsageError("--open needs the terminal interface, which is not installed")
-        from proxy.opening import run
+        from kafkascope.proxy.opening import run
 
         return run(wish, hook)
     rules = wish.rules()
@@ -100,11 +100,11 @@ class Running:
 
     async def main(self) -> int:
         """Run until a signal comes."""
-        from proxy import descriptors
-        from proxy.control import Control, socket_path
-        from proxy.exposition import Exposition
-        from proxy.recorder import Recorder
-        from proxy.server import KafkaProxy
+        from kafkascope.proxy import descriptors
+        from kafkascope.proxy.control import Control, socket_path
+        from kafkascope.proxy.exposition import Exposition
+        from kafkascope.proxy.recorder import Recorder
+        from kafkascope.proxy.server import KafkaProxy
 
         wish = self.wish
         descriptors.raise_limit()
@@ -180,7 +180,7 @@ class Running:
             self._wanted.set()
 
     def _watch(self, recorder: Recorder) -> None:
-        from proxy import watch
+        from kafkascope.proxy import watch
 
         wish = self.wish
         arguments = ["--json"] * wish.json
@@ -306,9 +306,9 @@ def _exit(control: Control) -> None:
 @click.command()
 def faults() -> None:
     """Print the grammar of --fault and all actions."""
-    from proxy.actions import BROKER, CLIENT
-    from proxy.faults import FAULTS
-    from proxy.triggers import USAGE
+    from kafkascope.proxy.actions import BROKER, CLIENT
+    from kafkascope.proxy.faults import FAULTS
+    from kafkascope.proxy.triggers import USAGE
 
     document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
     document("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")

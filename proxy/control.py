@@ -23,15 +23,15 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.filter_errors import FilterError
-from dissectors.errors import DissectError
-from proxy.faults import FaultError
-from proxy.held import NotHeld
-from proxy.live import Live
-from proxy.steering import Steering, text_of
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.proxy.faults import FaultError
+from kafkascope.proxy.held import NotHeld
+from kafkascope.proxy.live import Live
+from kafkascope.proxy.steering import Steering, text_of
 
 if TYPE_CHECKING:
-    from proxy.server import KafkaProxy
+    from kafkascope.proxy.server import KafkaProxy
 
 MAX_LINE: Final = 64 * 1024 * 1024
 """An edited body may be large."""
@@ -269,8 +269,8 @@ class Session:
         if self._watch is not None:
             raise ValueError("this connection watches: use another one for a stream")
         if told.get("filter") is not None:
-            from analyzer.filter import bind
-            from analyzer.filter_saved import spelled
+            from kafkascope.analyzer.filter import bind
+            from kafkascope.analyzer.filter_saved import spelled
 
             bind(spelled(text_of(told, "filter")))
         return {}
@@ -289,7 +289,7 @@ class Session:
             await asyncio.shield(self._control.live.remove(sink))
 
     async def _exchanges(self, told: dict[str, Any]) -> None:
-        from proxy.watch import command
+        from kafkascope.proxy.watch import command
 
         text = told.get("filter")
         arguments = ("--json", *(("-Y", text) if text else ()))
@@ -385,6 +385,6 @@ def _line(told: dict[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    from dissectors.jsonform import dumps
+    from kafkascope.dissectors.jsonform import dumps
 
     return json.loads(dumps(value))

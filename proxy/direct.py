@@ -13,7 +13,7 @@ import os
 import stat
 from typing import Final
 
-from proxy.packing import Part
+from kafkascope.proxy.packing import Part
 
 BLOCK: Final = 4096
 ROOM: Final = 2 << 20

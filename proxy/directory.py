@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from proxy.state import State
+    from kafkascope.proxy.state import State
 
 MAX_NODES: Final = 2_000
 """Listeners that a cluster may make us open; large clusters have some hundreds of brokers."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dissectors.errors import DissectError
-from dissectors.jsonform import body_from_json, dumps, loads
-from dissectors.masking import masked
-from dissectors.registry import write_layout
-from proxy.edit_records import change_records, spelled, unspelled
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.jsonform import body_from_json, dumps, loads
+from kafkascope.dissectors.masking import masked
+from kafkascope.dissectors.registry import write_layout
+from kafkascope.proxy.edit_records import change_records, spelled, unspelled
 
 if TYPE_CHECKING:
-    from dissectors.registry import Decoded
-    from proxy.message import Message
+    from kafkascope.dissectors.registry import Decoded
+    from kafkascope.proxy.message import Message
 
 
 def shown(decoded: Decoded) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from dissectors.registry import Decoded
+    from kafkascope.dissectors.registry import Decoded
 
 MAX_WAITING: Final = 65_536
 """Clients keep 5 to 1000 in flight. More means that no answers come (a Produce of an unknown

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from proxy.hosts import address_named, host_header, host_named, is_loopback, same_address
+from kafkascope.proxy.hosts import address_named, host_header, host_named, is_loopback, same_address
 
 if TYPE_CHECKING:
-    from proxy.directory import Address
-    from proxy.server import KafkaProxy
+    from kafkascope.proxy.directory import Address
+    from kafkascope.proxy.server import KafkaProxy
 
 SECONDS: Final = 5.0
 MAX_REQUEST: Final = 16 * 1024

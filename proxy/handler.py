@@ -18,17 +18,17 @@ from mitmproxy.connection import Connection, ConnectionState, Server
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
 
-from proxy.actions import BROKER
-from proxy.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
-from proxy.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
+from kafkascope.proxy.actions import BROKER
+from kafkascope.proxy.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
+from kafkascope.proxy.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
 
 if TYPE_CHECKING:
     from mitmproxy.options import Options
     from mitmproxy.proxy.mode_specs import ProxyMode
 
-    from proxy.hub import Hub
-    from proxy.layer import KafkaLayer
-    from proxy.route import Route
+    from kafkascope.proxy.hub import Hub
+    from kafkascope.proxy.layer import KafkaLayer
+    from kafkascope.proxy.route import Route
 
 CONNECT_SECONDS: Final = 10.0
 """For one upstream address; clients give up after 10 to 30 seconds themselves."""

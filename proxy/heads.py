@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple, TypeAlias
 
-from dissectors.registry import request_header_version
+from kafkascope.dissectors.registry import request_header_version
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 

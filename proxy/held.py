@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from analyzer.tampering import BY_HAND
-from proxy.actions import CLIENT
-from proxy.verdicts import Drop, Forward, Replace, Verdict
+from kafkascope.analyzer.tampering import BY_HAND
+from kafkascope.proxy.actions import CLIENT
+from kafkascope.proxy.verdicts import Drop, Forward, Replace, Verdict
 
 if TYPE_CHECKING:
-    from proxy.message import Message
-    from proxy.server import KafkaProxy
-    from proxy.state import State
-    from proxy.way import Stop
+    from kafkascope.proxy.message import Message
+    from kafkascope.proxy.server import KafkaProxy
+    from kafkascope.proxy.state import State
+    from kafkascope.proxy.way import Stop
 
 
 class NotHeld(KeyError):
@@ -85,7 +85,7 @@ class Held:
 
     def body(self, number: int) -> dict[str, Any] | None:
         """The frame as JSON, secrets hidden; None when it cannot be decoded."""
-        from proxy.edits import shown
+        from kafkascope.proxy.edits import shown
 
         decoded = self.message(number).decoded
         return None if decoded is None else shown(decoded)
@@ -101,7 +101,7 @@ class Held:
     def edit(self, number: int, body: dict[str, Any]) -> None:
         """Let it go on with another body (JSON as `body` gives it); `DissectError` when it does not
         fit."""
-        from proxy.edits import edited
+        from kafkascope.proxy.edits import edited
 
         message = self.message(number)
         self._decide(number, Replace(edited(message, body)))
@@ -114,7 +114,7 @@ class Held:
         return len(numbers)
 
     def _decide(self, number: int, verdict: Verdict) -> None:
-        from proxy.commands import Steer
+        from kafkascope.proxy.commands import Steer
 
         message = self.message(number)
         relay, side, stop, _ = self._waiting.pop(number)

@@ -12,16 +12,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from analyzer.topics import TopicNames
-from proxy.metrics import Metrics
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.proxy.metrics import Metrics
 
 if TYPE_CHECKING:
-    from captures.model import Endpoint
-    from proxy.addresses import Rewriter
-    from proxy.arena import Arena
-    from proxy.held import Held
-    from proxy.memory import Memory
-    from proxy.rules import Chain
+    from kafkascope.captures.model import Endpoint
+    from kafkascope.proxy.addresses import Rewriter
+    from kafkascope.proxy.arena import Arena
+    from kafkascope.proxy.held import Held
+    from kafkascope.proxy.memory import Memory
+    from kafkascope.proxy.rules import Chain
 
 _log = logging.getLogger("kafkascope.proxy")
 

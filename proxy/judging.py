@@ -6,17 +6,27 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from analyzer.tampering import BETWEEN, RULE, named
-from proxy.actions import BROKER, CLIENT, Ask, End, Send
-from proxy.entries import SIZE
-from proxy.message import Message
-from proxy.state import SLICE_S, State
-from proxy.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace, Throttle, Verdict
-from proxy.way import DISCARD, Stop, Way
+from kafkascope.analyzer.tampering import BETWEEN, RULE, named
+from kafkascope.proxy.actions import BROKER, CLIENT, Ask, End, Send
+from kafkascope.proxy.entries import SIZE
+from kafkascope.proxy.message import Message
+from kafkascope.proxy.state import SLICE_S, State
+from kafkascope.proxy.verdicts import (
+    Answer,
+    Close,
+    Delay,
+    Drop,
+    Forward,
+    Hold,
+    Replace,
+    Throttle,
+    Verdict,
+)
+from kafkascope.proxy.way import DISCARD, Stop, Way
 
 if TYPE_CHECKING:
-    from proxy.entries import Entry
-    from proxy.rules import Rule
+    from kafkascope.proxy.entries import Entry
+    from kafkascope.proxy.rules import Rule
 
 
 class Judging(State):

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, layer
 
-from captures.model import Endpoint
-from proxy.actions import BROKER, CLIENT, Action, Ask, End, Read, Send
-from proxy.commands import Acted, Await, Awaited, Reading, Reset, Steer, Wake, Woken
-from proxy.relay import Relay
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.actions import BROKER, CLIENT, Action, Ask, End, Read, Send
+from kafkascope.proxy.commands import Acted, Await, Awaited, Reading, Reset, Steer, Wake, Woken
+from kafkascope.proxy.relay import Relay
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Connection
     from mitmproxy.proxy.context import Context
 
-    from proxy.hub import Hub
+    from kafkascope.proxy.hub import Hub
 
 NONE: Final[tuple[commands.Command, ...]] = ()
 

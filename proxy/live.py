@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from proxy.recorder import Recorder
-    from proxy.server import KafkaProxy
-    from proxy.sinks import PipeSink
-    from proxy.state import State
+    from kafkascope.proxy.recorder import Recorder
+    from kafkascope.proxy.server import KafkaProxy
+    from kafkascope.proxy.sinks import PipeSink
+    from kafkascope.proxy.state import State
 
 AGAIN_S: Final = 0.05
 """Until connections that stood in the middle of a frame are looked at again."""
@@ -31,7 +31,7 @@ class Live:
 
     def add(self, fd: int, name: str) -> PipeSink:
         """Write packets into a pipe or socket (it is closed at the end), from now on."""
-        from proxy.recorder import Recorder
+        from kafkascope.proxy.recorder import Recorder
 
         proxy = self._proxy
         recorder = proxy.recorder

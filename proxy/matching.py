@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analyzer.filter import Filter, bind
-from analyzer.filter_bind import Bound, Every, Some, Test, Unless
-from analyzer.filter_saved import spelled
-from proxy.witness import HEAD_FIELDS, CanHarm, refusal
+from kafkascope.analyzer.filter import Filter, bind
+from kafkascope.analyzer.filter_bind import Bound, Every, Some, Test, Unless
+from kafkascope.analyzer.filter_saved import spelled
+from kafkascope.proxy.witness import HEAD_FIELDS, CanHarm, refusal
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 MAX_KNOWN: Final = 10_000
 

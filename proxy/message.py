@@ -5,24 +5,24 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from analyzer.dissection import api_name
-from analyzer.model import Exchange, Frame, Part, Request, Response
-from analyzer.rows import Row, row_of
-from analyzer.waits import Waits
-from captures.model import Connection
-from dissectors.errors import DissectError
-from dissectors.registry import (
+from kafkascope.analyzer.dissection import api_name
+from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Response
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.analyzer.waits import Waits
+from kafkascope.captures.model import Connection
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import (
     Decoded,
     RequestHeader,
     decode_request,
     decode_response,
     read_request_header,
 )
-from proxy.actions import CLIENT
+from kafkascope.proxy.actions import CLIENT
 
 if TYPE_CHECKING:
-    from proxy.entries import Entry
-    from proxy.state import State
+    from kafkascope.proxy.entries import Entry
+    from kafkascope.proxy.state import State
 
 
 class Message:
@@ -118,7 +118,7 @@ class Message:
 
     def learn(self) -> None:
         """Teach the names of topics that this response tells."""
-        from analyzer.facts import learn
+        from kafkascope.analyzer.facts import learn
 
         decoded = self.decoded
         if decoded is not None:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from analyzer.terminal import say
-from captures.private import PrivateFile
-from proxy.control import socket_path
+from kafkascope.analyzer.terminal import say
+from kafkascope.captures.private import PrivateFile
+from kafkascope.proxy.control import socket_path
 
 if TYPE_CHECKING:
-    from proxy.options import Wish
+    from kafkascope.proxy.options import Wish
 
 AFTER_S: Final = 10.0
 """Beyond `--grace`, for the end of the proxy."""
@@ -28,7 +28,14 @@ def run(wish: Wish, hook: Callable[[Path], int]) -> int:
     """Start the proxy, show it until the user leaves, stop it; the exit code."""
     ready, tell = os.pipe()
     with tempfile.TemporaryFile("w+") as said:
-        command = [sys.executable, "-m", "proxy.cli", *wish.arguments, "--quiet", "--until-eof"]
+        command = [
+            sys.executable,
+            "-m",
+            "kafkascope.proxy.cli",
+            *wish.arguments,
+            "--quiet",
+            "--until-eof",
+        ]
         command += ["--ready-file", f"/dev/fd/{tell}"]
         child = subprocess.Popen(
             command,

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.filter_values import duration, size
-from proxy.directory import Address, parse_address
+from kafkascope.analyzer.filter_values import duration, size
+from kafkascope.proxy.directory import Address, parse_address
 
 if TYPE_CHECKING:
-    from proxy.faults import Fault
-    from proxy.route import Mode
-    from proxy.tls import ClientTls, UpstreamTls
+    from kafkascope.proxy.faults import Fault
+    from kafkascope.proxy.route import Mode
+    from kafkascope.proxy.tls import ClientTls, UpstreamTls
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
@@ -68,10 +68,10 @@ class Wish:
 
     def rules(self) -> list[Fault]:
         """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
-        from analyzer.filter import FilterError
-        from proxy.faults import FaultError, parse_fault
-        from proxy.ruleset import load_rules
-        from proxy.steering import hold_rules
+        from kafkascope.analyzer.filter import FilterError
+        from kafkascope.proxy.faults import FaultError, parse_fault
+        from kafkascope.proxy.ruleset import load_rules
+        from kafkascope.proxy.steering import hold_rules
 
         found: list[Fault] = []
         try:
@@ -110,7 +110,7 @@ def _hosts(
     context: click.Context, option: click.Parameter, told: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Names as a Host header has them; a usage error for anything else."""
-    from proxy.hosts import host_named
+    from kafkascope.proxy.hosts import host_named
 
     hosts = {each: host_named(each) for each in told}
     wrong = [each for each, host in hosts.items() if host is None]
@@ -123,7 +123,7 @@ def _networks(
     context: click.Context, option: click.Parameter, told: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Networks; a usage error for anything else."""
-    from proxy.destinations import BadNetwork, parse_network
+    from kafkascope.proxy.destinations import BadNetwork, parse_network
 
     try:
         return tuple(str(parse_network(each)) for each in told)
@@ -289,8 +289,8 @@ def _wish(told: dict[str, Any]) -> Wish:
 
 
 def _check_filter(text: str) -> None:
-    from analyzer.filter import FilterError, bind
-    from analyzer.filter_saved import spelled
+    from kafkascope.analyzer.filter import FilterError, bind
+    from kafkascope.analyzer.filter_saved import spelled
 
     try:
         bind(spelled(text))
@@ -299,7 +299,7 @@ def _check_filter(text: str) -> None:
 
 
 def _client_tls(told: dict[str, Any]) -> ClientTls | None:
-    from proxy.tls import ClientTls
+    from kafkascope.proxy.tls import ClientTls
 
     if not (told["tls"] or told["tls_cert"] or told["tls_client_ca"]):
         return None
@@ -307,7 +307,7 @@ def _client_tls(told: dict[str, Any]) -> ClientTls | None:
 
 
 def _upstream_tls(told: dict[str, Any]) -> UpstreamTls | None:
-    from proxy.tls import UpstreamTls
+    from kafkascope.proxy.tls import UpstreamTls
 
     names = ("tls", "ca", "cert", "key", "name", "insecure")
     if not any(told[f"upstream_{name}"] for name in names):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from analyzer.offline import BROKER_LEG, CLIENT_LEG
-from captures.build import MAX_MSS, Composer
-from captures.model import Endpoint
-from captures.tcp import ACK, PSH
-from captures.write import PcapngWriter, around
+from kafkascope.analyzer.offline import BROKER_LEG, CLIENT_LEG
+from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.tcp import ACK, PSH
+from kafkascope.captures.write import PcapngWriter, around
 
 Part: TypeAlias = bytes | memoryview
 

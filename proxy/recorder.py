@@ -14,12 +14,12 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from captures.model import Endpoint
-from proxy.packing import CLOSE, LARGE, OPEN, Event, Packing, Part, preamble
-from proxy.sinks import FileSink, PipeSink, Sink
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.packing import CLOSE, LARGE, OPEN, Event, Packing, Part, preamble
+from kafkascope.proxy.sinks import FileSink, PipeSink, Sink
 
 if TYPE_CHECKING:
-    from proxy.hub import Hub
+    from kafkascope.proxy.hub import Hub
 
 _log = logging.getLogger("kafkascope.proxy")
 

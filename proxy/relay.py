@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send
-from proxy.entries import Entry
-from proxy.requests import Requests
-from proxy.responses import Responses
-from proxy.state import SLICE_S
-from proxy.way import COLLECT, DISCARD, HIDE, PASS, TAIL, WALK, Stop, Way
+from kafkascope.proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send
+from kafkascope.proxy.entries import Entry
+from kafkascope.proxy.requests import Requests
+from kafkascope.proxy.responses import Responses
+from kafkascope.proxy.state import SLICE_S
+from kafkascope.proxy.way import COLLECT, DISCARD, HIDE, PASS, TAIL, WALK, Stop, Way
 
 if TYPE_CHECKING:
-    from proxy.verdicts import Verdict
+    from kafkascope.proxy.verdicts import Verdict
 
 NOTHING: Final[list[Action]] = []
 

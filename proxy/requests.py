@@ -6,22 +6,22 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from analyzer.plausible import Verdict as Plausible
-from analyzer.plausible import judge_request
-from analyzer.sasl import is_token
-from dissectors.registry import APIS
-from proxy import secrets
-from proxy.actions import CLIENT, Data
-from proxy.addresses import WHOLE
-from proxy.entries import SIZE, Entry
-from proxy.heads import FIXED_BYTES, Head, read_head
-from proxy.judging import Judging
-from proxy.message import Message
-from proxy.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
-from proxy.way import COLLECT, HIDE, PASS, Way
+from kafkascope.analyzer.plausible import Verdict as Plausible
+from kafkascope.analyzer.plausible import judge_request
+from kafkascope.analyzer.sasl import is_token
+from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy import secrets
+from kafkascope.proxy.actions import CLIENT, Data
+from kafkascope.proxy.addresses import WHOLE
+from kafkascope.proxy.entries import SIZE, Entry
+from kafkascope.proxy.heads import FIXED_BYTES, Head, read_head
+from kafkascope.proxy.judging import Judging
+from kafkascope.proxy.message import Message
+from kafkascope.proxy.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
+from kafkascope.proxy.way import COLLECT, HIDE, PASS, Way
 
 if TYPE_CHECKING:
-    from proxy.rules import Chain, Rule
+    from kafkascope.proxy.rules import Chain, Rule
 
 MAX_TOKEN: Final = 512 * 1024
 """Of a SASL token (sasl.server.max.receive.size)."""

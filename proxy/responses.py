@@ -5,21 +5,21 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from dissectors.errors import DissectError
-from dissectors.registry import APIS
-from proxy import secrets
-from proxy.actions import BROKER, CLIENT, Data, Send
-from proxy.entries import SIZE, Entry
-from proxy.judging import Judging
-from proxy.message import Message
-from proxy.requests import MAX_TOKEN
-from proxy.skipping import Unwalkable, Walk
-from proxy.state import API_VERSIONS, MAX_COLLECT, sane
-from proxy.verdicts import Close
-from proxy.way import COLLECT, HIDE, PASS, TAIL, WALK, Way
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy import secrets
+from kafkascope.proxy.actions import BROKER, CLIENT, Data, Send
+from kafkascope.proxy.entries import SIZE, Entry
+from kafkascope.proxy.judging import Judging
+from kafkascope.proxy.message import Message
+from kafkascope.proxy.requests import MAX_TOKEN
+from kafkascope.proxy.skipping import Unwalkable, Walk
+from kafkascope.proxy.state import API_VERSIONS, MAX_COLLECT, sane
+from kafkascope.proxy.verdicts import Close
+from kafkascope.proxy.way import COLLECT, HIDE, PASS, TAIL, WALK, Way
 
 if TYPE_CHECKING:
-    from proxy.rules import Rule
+    from kafkascope.proxy.rules import Rule
 
 SMALL: Final = 32 * 1024
 """Responses up to this size are kept whole where node endpoints may be in them."""

@@ -12,19 +12,19 @@ from mitmproxy.proxy import commands, layer, layers, tunnel
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from proxy.layer import KafkaLayer
+from kafkascope.proxy.layer import KafkaLayer
 
 if TYPE_CHECKING:
     from mitmproxy.connection import Server
     from mitmproxy.proxy.context import Context
 
-    from proxy.arena import Arena
-    from proxy.destinations import Destinations
-    from proxy.directory import Nodes
-    from proxy.handler import Handler
-    from proxy.hub import Hub
-    from proxy.stream import Stream
-    from proxy.tls import Tls
+    from kafkascope.proxy.arena import Arena
+    from kafkascope.proxy.destinations import Destinations
+    from kafkascope.proxy.directory import Nodes
+    from kafkascope.proxy.handler import Handler
+    from kafkascope.proxy.hub import Hub
+    from kafkascope.proxy.stream import Stream
+    from kafkascope.proxy.tls import Tls
 
 Mode = Literal["reverse", "transparent", "socks5"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.actions import BROKER, CLIENT
 
 if TYPE_CHECKING:
-    from proxy.hub import Hub
-    from proxy.message import Message
-    from proxy.metrics import Metrics
-    from proxy.verdicts import Verdict
+    from kafkascope.proxy.hub import Hub
+    from kafkascope.proxy.message import Message
+    from kafkascope.proxy.metrics import Metrics
+    from kafkascope.proxy.verdicts import Verdict
 
 Look = Literal["no", "head", "whole"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analyzer import secrets
-from analyzer.secrets import HIDDEN, in_request, in_response
+from kafkascope.analyzer import secrets
+from kafkascope.analyzer.secrets import HIDDEN, in_request, in_response
 
 if TYPE_CHECKING:
-    from proxy.entries import Entry
+    from kafkascope.proxy.entries import Entry
 
 __all__ = ["HIDDEN", "in_request", "in_response", "masked_request", "masked_response"]
 

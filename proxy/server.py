@@ -14,23 +14,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from proxy import descriptors
-from proxy.addresses import Rewriter
-from proxy.arena import Arena
-from proxy.destinations import Destinations, parse_network
-from proxy.directory import Address, Listener, Nodes, open_socket, parse_address
-from proxy.held import Held
-from proxy.hub import Hub
-from proxy.memory import LIMIT, Memory
-from proxy.rules import Chain
-from proxy.stream import DRAINING, Stream
-from proxy.tls import ClientTls, Tls, UpstreamTls
+from kafkascope.proxy import descriptors
+from kafkascope.proxy.addresses import Rewriter
+from kafkascope.proxy.arena import Arena
+from kafkascope.proxy.destinations import Destinations, parse_network
+from kafkascope.proxy.directory import Address, Listener, Nodes, open_socket, parse_address
+from kafkascope.proxy.held import Held
+from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.memory import LIMIT, Memory
+from kafkascope.proxy.rules import Chain
+from kafkascope.proxy.stream import DRAINING, Stream
+from kafkascope.proxy.tls import ClientTls, Tls, UpstreamTls
 
 if TYPE_CHECKING:
-    from proxy.handler import Handler
-    from proxy.recorder import Recorder
-    from proxy.route import Mode, Route
-    from proxy.rules import Rule
+    from kafkascope.proxy.handler import Handler
+    from kafkascope.proxy.recorder import Recorder
+    from kafkascope.proxy.route import Mode, Route
+    from kafkascope.proxy.rules import Rule
 
 LOOK_S: Final = 0.1
 """Between two looks at memory while much of it is in use."""
@@ -131,7 +131,7 @@ class KafkaProxy:
     async def start(self) -> None:
         """Listen; clients may connect when this returns. `OSError` when the address is taken."""
         # The engine takes half a second to load: not before it is needed.
-        from proxy import handler, route  # noqa: F401
+        from kafkascope.proxy import handler, route  # noqa: F401
 
         self.tls.load()
         if self.mode == "transparent":
@@ -250,7 +250,7 @@ class KafkaProxy:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, listener: Listener) -> None:
-        from proxy.route import Route, options
+        from kafkascope.proxy.route import Route, options
 
         route = Route(
             self.hub,
@@ -279,7 +279,7 @@ class KafkaProxy:
             listener.close()
 
     def _accepted(self, stream: Stream, route: Route, made: object, listener: Listener) -> None:
-        from proxy.handler import Handler
+        from kafkascope.proxy.handler import Handler
 
         if self._stopping:
             stream.abort()

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from captures.private import PrivateFile, is_special
-from proxy.direct import Direct
-from proxy.packing import Batch, Part
+from kafkascope.captures.private import PrivateFile, is_special
+from kafkascope.proxy.direct import Direct
+from kafkascope.proxy.packing import Batch, Part
 
 _log = logging.getLogger("kafkascope.proxy")
 

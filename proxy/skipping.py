@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Final, TypeAlias
 
-from dissectors.layout import (
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -21,7 +21,7 @@ from dissectors.layout import (
     UuidWire,
     Wire,
 )
-from dissectors.registry import layout_of
+from kafkascope.dissectors.registry import layout_of
 
 FIXED: Final = 0
 SIZED: Final = 1

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.detect import describe
-from dissectors.registry import APIS
-from proxy import secrets
-from proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send, WakeUp
-from proxy.entries import SIZE, Entry, Waiting
-from proxy.way import PASS, Stop, Way
+from kafkascope.analyzer.detect import describe
+from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy import secrets
+from kafkascope.proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send, WakeUp
+from kafkascope.proxy.entries import SIZE, Entry, Waiting
+from kafkascope.proxy.way import PASS, Stop, Way
 
 if TYPE_CHECKING:
-    from captures.model import Endpoint
-    from proxy.hub import Hub, Tap
+    from kafkascope.captures.model import Endpoint
+    from kafkascope.proxy.hub import Hub, Tap
 
 MAX_COLLECT: Final = 100 * 1024 * 1024
 """A frame that is kept for a change; brokers take such requests (socket.request.max.bytes)."""

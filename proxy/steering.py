@@ -8,13 +8,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.actions import BROKER, CLIENT
-from proxy.faults import Fault, parse_fault
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.faults import Fault, parse_fault
 
 if TYPE_CHECKING:
-    from proxy.handler import Handler
-    from proxy.server import KafkaProxy
-    from proxy.way import Way
+    from kafkascope.proxy.handler import Handler
+    from kafkascope.proxy.server import KafkaProxy
+    from kafkascope.proxy.way import Way
 
 PROTOCOL: Final = 1
 """Goes up when a member changes its meaning or goes away."""

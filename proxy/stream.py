@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
-from proxy.arena import Arena, Lease
+from kafkascope.proxy.arena import Arena, Lease
 
 Data: TypeAlias = bytes | memoryview
 

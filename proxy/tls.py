@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mitmproxy.proxy.commands import StartHook
     from OpenSSL import SSL
 
-    from proxy.handler import Handler
+    from kafkascope.proxy.handler import Handler
 
 _log = logging.getLogger("kafkascope.proxy")
 

@@ -11,7 +11,7 @@ import sys
 
 def command(*arguments: str) -> list[str]:
     """How to start it."""
-    return [sys.executable, "-m", "proxy.watch", "-", *arguments]
+    return [sys.executable, "-m", "kafkascope.proxy.watch", "-", *arguments]
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
@@ -22,7 +22,7 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
 
 def main() -> None:
     """Be that process."""
-    from analyzer.commands.ls import ls
+    from kafkascope.analyzer.commands.ls import ls
 
     sys.exit(ls.main(sys.argv[1:], "kafkascope ls", standalone_mode=True))
 

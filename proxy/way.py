@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from proxy.entries import Entry
-    from proxy.message import Message
-    from proxy.skipping import Walk
+    from kafkascope.proxy.entries import Entry
+    from kafkascope.proxy.message import Message
+    from kafkascope.proxy.skipping import Walk
 
 PASS: Final = 0
 """Forward as it comes."""

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, TypeAlias
 
-from analyzer.facts import attributes
-from analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, fields_of
-from analyzer.filter_exchange import scoped
-from analyzer.filter_fields import STATES
-from analyzer.filter_getters import removals
-from analyzer.filter_known import FOUND, MARKS
-from analyzer.filter_message import OFFSETS
-from analyzer.filter_paths import of_message
-from analyzer.rows import is_flexible
-from dissectors.registry import APIS, layout_of
-from proxy.actions import BROKER, CLIENT
+from kafkascope.analyzer.facts import attributes
+from kafkascope.analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, fields_of
+from kafkascope.analyzer.filter_exchange import scoped
+from kafkascope.analyzer.filter_fields import STATES
+from kafkascope.analyzer.filter_getters import removals
+from kafkascope.analyzer.filter_known import FOUND, MARKS
+from kafkascope.analyzer.filter_message import OFFSETS
+from kafkascope.analyzer.filter_paths import of_message
+from kafkascope.analyzer.rows import is_flexible
+from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.proxy.actions import BROKER, CLIENT
 
 CanHarm: TypeAlias = Callable[[int, int, int], bool]
 """Of an API's key, a version and a side: whether something can be done to such frames."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from typing import Any
 
 import pytest
@@ -33,8 +34,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Groups(config, log)
 
 
+PACKAGES = frozenset({"analyzer", "captures", "dissectors", "proxy", "tui"})
+"""Folders at the root, which import below `kafkascope` and, by mistake, without it."""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Free what a module left, so that a file left open is told there and not in a later module."""
+    """Free what a module left, so that a file left open is told there and not in a later module;
+    fail where one of our modules was loaded twice, below two names."""
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
+        loaded = {name for name in sys.modules if name.partition(".")[0] in PACKAGES}
+        assert not loaded, f"import kafkascope.{min(loaded)}"

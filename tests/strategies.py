@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dissectors.layout import (
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -19,7 +19,7 @@ from dissectors.layout import (
     Wire,
     default_of,
 )
-from dissectors.values import Uuid, finite
+from kafkascope.dissectors.values import Uuid, finite
 
 _BITS = {"b": 8, "h": 16, "i": 32, "q": 64, "H": 16, "I": 32}
 

@@ -12,7 +12,7 @@ from typing import Self
 from tests.interop.needs import need
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = f"env -u COLUMNS -u LINES {sys.executable} -P -m tui.cli"
+PROGRAM = f"env -u COLUMNS -u LINES {sys.executable} -P -m kafkascope.tui.cli"
 LONG = 120.0
 """Seconds: a busy machine is slow, and nothing is lost by waiting for what comes."""
 

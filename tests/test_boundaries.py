@@ -24,36 +24,54 @@ def loaded(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
+def test_the_import_name_alone_loads_no_package() -> None:
+    modules = loaded("import kafkascope")
+    assert {name for name in modules if name.startswith("kafkascope")} == {"kafkascope"}
+
+
+def test_the_import_name_runs_as_a_program() -> None:
+    command = [sys.executable, "-m", "kafkascope", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.startswith("kafkascope ")
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
-    assert loaded(f"import {package}").isdisjoint(HEAVY)
+    assert loaded(f"import kafkascope.{package}").isdisjoint(HEAVY)
 
 
 def test_the_core_loads_none_of_the_heavy_libraries() -> None:
-    assert loaded("import analyzer.conversation").isdisjoint(set(HEAVY))
+    assert loaded("import kafkascope.analyzer.conversation").isdisjoint(set(HEAVY))
 
 
 def test_importing_the_command_line_loads_no_message_module() -> None:
-    modules = loaded("import tui.cli")
-    assert modules.isdisjoint({*HEAVY, "dissectors.registry"})
-    assert not [name for name in modules if name.startswith("dissectors.messages.")]
+    modules = loaded("import kafkascope.tui.cli")
+    assert modules.isdisjoint({*HEAVY, "kafkascope.dissectors.registry"})
+    assert not [name for name in modules if name.startswith("kafkascope.dissectors.messages.")]
 
 
-LATER = ("analyzer.filter_bind", "analyzer.session", "dissectors.embedded", "logging")
+LATER = (
+    "kafkascope.analyzer.filter_bind",
+    "kafkascope.analyzer.session",
+    "kafkascope.dissectors.embedded",
+    "logging",
+)
 """What `check` needs only for a filter, for the UI, for groups and for the proxy."""
 
 
 def test_check_loads_only_what_a_capture_needs() -> None:
     statement = f"import sys; sys.argv = {['kafkascope', 'check', str(HEALTHY)]}\n"
-    statement += "from tui.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
+    statement += (
+        "from kafkascope.tui.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
+    )
     modules = loaded(statement)
-    assert "analyzer.findings" in modules
+    assert "kafkascope.analyzer.findings" in modules
     assert modules.isdisjoint({*HEAVY, *LATER})
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_exist(package: str) -> None:
-    module = importlib.import_module(package)
+    module = importlib.import_module(f"kafkascope.{package}")
     names = module.__all__
     assert names == sorted(names)
     assert [name for name in names if not hasattr(module, name)] == []

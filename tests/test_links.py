@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tui.cli import main
+from kafkascope.tui.cli import main
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("docs", "captures", "tests", "benchmarks", "proxy")

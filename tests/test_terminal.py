@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.logs import Formatter
-from analyzer.terminal import indented
+from kafkascope.analyzer.logs import Formatter
+from kafkascope.analyzer.terminal import indented
+from kafkascope.tui.cli import main
 from tests.hostile import EVIL, forged, hostile
 from tests.proxy.served import with_server
-from tui.cli import main
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "captures" / "samples"
@@ -259,7 +259,8 @@ def test_a_line_feed_makes_no_line_of_ours() -> None:
 def test_the_proxy_says_nothing_that_its_traffic_forges() -> None:
     """Brokers choose the host names in Metadata; a name that nobody can listen for is told."""
     code = (
-        "import sys, logging; from analyzer.logs import log_to; from proxy.hub import Hub;"
+        "import sys, logging; from kafkascope.analyzer.logs import log_to;"
+        "from kafkascope.proxy.hub import Hub;"
         "log_to(sys.stderr, logging.WARNING); name = sys.stdin.read();"
         "Hub().once(name, f'cannot listen for {name}'); logging.getLogger('x').error('%s', name)"
     )
@@ -283,7 +284,16 @@ def test_replay_names_missing_topics_without_what_a_terminal_obeys(named: str) -
     """Against a broker that has none of the topics."""
 
     async def replayed(host: str, port: int, told: list[str]) -> None:
-        words = [sys.executable, "-m", "tui.cli", "replay", named, "--to", f"{host}:{port}", "-v"]
+        words = [
+            sys.executable,
+            "-m",
+            "kafkascope.tui.cli",
+            "replay",
+            named,
+            "--to",
+            f"{host}:{port}",
+            "-v",
+        ]
         process = await asyncio.create_subprocess_exec(
             *words, "--speed", "max", stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

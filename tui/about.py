@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tui.views.help import EXCHANGES
+from kafkascope.tui.views.help import EXCHANGES
 
 
 class About(NamedTuple):

@@ -11,24 +11,24 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.widgets import Input, TextArea
 
-from tui.commands import GoTo, commands
-from tui.host import Counted, Host
-from tui.keys import KEYS, LIST_ACTIONS
-from tui.palette import use
-from tui.parts.base import BYTES, LAYOUTS
-from tui.parts.helping import Helping
-from tui.parts.noting import Noting
-from tui.parts.telling import Telling
-from tui.themes import register
-from tui.views.lines import Lines
-from tui.views.splitter import Splitter
-from tui.views.typing import Shown
+from kafkascope.tui.commands import GoTo, commands
+from kafkascope.tui.host import Counted, Host
+from kafkascope.tui.keys import KEYS, LIST_ACTIONS
+from kafkascope.tui.palette import use
+from kafkascope.tui.parts.base import BYTES, LAYOUTS
+from kafkascope.tui.parts.helping import Helping
+from kafkascope.tui.parts.noting import Noting
+from kafkascope.tui.parts.telling import Telling
+from kafkascope.tui.themes import register
+from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.splitter import Splitter
+from kafkascope.tui.views.typing import Shown
 
 if TYPE_CHECKING:
-    from tui.config import Config
-    from tui.control import Control
-    from tui.feed import Feed
-    from tui.notes import Notes
+    from kafkascope.tui.config import Config
+    from kafkascope.tui.control import Control
+    from kafkascope.tui.feed import Feed
+    from kafkascope.tui.notes import Notes
 
 TICK: Final = 0.1
 HELLO: Final = 30.0

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analyzer.render_cells import duration
-from analyzer.session_packing import NONE
-from analyzer.text import wrapped
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.session_packing import NONE
+from kafkascope.analyzer.text import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from analyzer.findings import Finding
-    from tui.notes import Notes
-    from tui.store import Store
+    from kafkascope.analyzer.findings import Finding
+    from kafkascope.tui.notes import Notes
+    from kafkascope.tui.store import Store
 
 LOOKED_AT: Final = 20_000
 """Rows in each direction."""

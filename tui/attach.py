@@ -42,9 +42,9 @@ def stream(path: Path) -> socket.socket:
 
 def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int:
     """Show the proxy behind a control socket until the user leaves; the exit code."""
-    from tui.control import SocketControl
-    from tui.feed import ProcessFeed
-    from tui.showing import check_terminal, show
+    from kafkascope.tui.control import SocketControl
+    from kafkascope.tui.feed import ProcessFeed
+    from kafkascope.tui.showing import check_terminal, show
 
     check_terminal()
     try:

@@ -33,40 +33,75 @@ class Home(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Home]] = {
-    "open": Home("tui.open:open_", "Look at captures in the terminal."),
-    "capture": Home("analyzer.commands.capture:capture", "Capture packets into a file."),
-    "ls": Home("analyzer.commands.ls:ls", "One line per exchange."),
-    "show": Home("analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."),
-    "records": Home("analyzer.commands.records:records", "One line per record."),
-    "check": Home("analyzer.commands.check:check", "Findings, worst first; exit code for CI."),
-    "clients": Home("analyzer.commands.clients:clients", "Who, library, versions, what breaks."),
+    "open": Home("kafkascope.tui.open:open_", "Look at captures in the terminal."),
+    "capture": Home("kafkascope.analyzer.commands.capture:capture", "Capture packets into a file."),
+    "ls": Home("kafkascope.analyzer.commands.ls:ls", "One line per exchange."),
+    "show": Home(
+        "kafkascope.analyzer.commands.show:show", "Decode exchanges: tree, bytes, JSON, packets."
+    ),
+    "records": Home("kafkascope.analyzer.commands.records:records", "One line per record."),
+    "check": Home(
+        "kafkascope.analyzer.commands.check:check", "Findings, worst first; exit code for CI."
+    ),
+    "clients": Home(
+        "kafkascope.analyzer.commands.clients:clients", "Who, library, versions, what breaks."
+    ),
     "groups": Home(
-        "analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."
+        "kafkascope.analyzer.commands.groups:groups", "Groups: rebalances, why, members, timeline."
     ),
     "delivery": Home(
-        "analyzer.commands.delivery:delivery", "Groups: lag, records skipped or read again."
+        "kafkascope.analyzer.commands.delivery:delivery",
+        "Groups: lag, records skipped or read again.",
     ),
-    "cluster": Home("analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."),
-    "producers": Home("analyzer.commands.producers:producers", "Sequences and transactions."),
-    "stats": Home("analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."),
-    "report": Home("analyzer.commands.report:report", "One HTML or Markdown file about a capture."),
-    "export": Home("analyzer.commands.export:export", "Write exchanges or records to a file."),
-    "diff": Home("analyzer.commands.diff:diff", "Two exchanges, or two captures API by API."),
-    "fixture": Home("analyzer.commands.fixture:fixture", "Messages as files for interop tests."),
-    "cut": Home("analyzer.commands.cut:cut", "Part of a capture as a capture; --anonymize."),
-    "spark": Home("analyzer.commands.spark:spark", "Captures of any size to Parquet tables."),
-    "grammar": Home("analyzer.commands.grammar:grammar", "The layout of a message."),
-    "decode": Home("analyzer.commands.codec:decode", "Bytes of a message to JSON."),
-    "encode": Home("analyzer.commands.codec:encode", "JSON of a message to bytes."),
-    "fields": Home("analyzer.commands.fields:fields", "Filter fields: type, cost, example."),
-    "errors": Home("analyzer.commands.errors:errors", "Error codes and what they mean."),
-    "proxy": Home("proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."),
-    "replay": Home("proxy.replay.cli:replay", "Send a capture's requests again, compare answers."),
-    "serve": Home("proxy.serve.cli:serve", "A capture as a broker for real clients."),
-    "faults": Home("proxy.cli:faults", "What `proxy --fault` can do."),
-    "demo": Home("tui.demo:demo", "A minute of Kafka with eight troubles in it; --tour."),
-    "doctor": Home("analyzer.commands.doctor:doctor", "What this machine lacks for what."),
-    "completion": Home("analyzer.commands.completion:completion", "Shell completion."),
+    "cluster": Home(
+        "kafkascope.analyzer.commands.cluster:cluster", "Nodes, leaders, coordinators as told."
+    ),
+    "producers": Home(
+        "kafkascope.analyzer.commands.producers:producers", "Sequences and transactions."
+    ),
+    "stats": Home(
+        "kafkascope.analyzer.commands.stats:stats", "Tables: latency, errors, topics, sizes, ..."
+    ),
+    "report": Home(
+        "kafkascope.analyzer.commands.report:report", "One HTML or Markdown file about a capture."
+    ),
+    "export": Home(
+        "kafkascope.analyzer.commands.export:export", "Write exchanges or records to a file."
+    ),
+    "diff": Home(
+        "kafkascope.analyzer.commands.diff:diff", "Two exchanges, or two captures API by API."
+    ),
+    "fixture": Home(
+        "kafkascope.analyzer.commands.fixture:fixture", "Messages as files for interop tests."
+    ),
+    "cut": Home(
+        "kafkascope.analyzer.commands.cut:cut", "Part of a capture as a capture; --anonymize."
+    ),
+    "spark": Home(
+        "kafkascope.analyzer.commands.spark:spark", "Captures of any size to Parquet tables."
+    ),
+    "grammar": Home("kafkascope.analyzer.commands.grammar:grammar", "The layout of a message."),
+    "decode": Home("kafkascope.analyzer.commands.codec:decode", "Bytes of a message to JSON."),
+    "encode": Home("kafkascope.analyzer.commands.codec:encode", "JSON of a message to bytes."),
+    "fields": Home(
+        "kafkascope.analyzer.commands.fields:fields", "Filter fields: type, cost, example."
+    ),
+    "errors": Home("kafkascope.analyzer.commands.errors:errors", "Error codes and what they mean."),
+    "proxy": Home(
+        "kafkascope.proxy.cli:proxy", "Stand between clients and brokers: watch, record, tamper."
+    ),
+    "replay": Home(
+        "kafkascope.proxy.replay.cli:replay", "Send a capture's requests again, compare answers."
+    ),
+    "serve": Home("kafkascope.proxy.serve.cli:serve", "A capture as a broker for real clients."),
+    "faults": Home("kafkascope.proxy.cli:faults", "What `proxy --fault` can do."),
+    "demo": Home(
+        "kafkascope.tui.demo:demo", "A minute of Kafka with eight troubles in it; --tour."
+    ),
+    "doctor": Home(
+        "kafkascope.analyzer.commands.doctor:doctor", "What this machine lacks for what."
+    ),
+    "completion": Home("kafkascope.analyzer.commands.completion:completion", "Shell completion."),
 }
 
 CLOSED_PIPE: Final = 141
@@ -166,7 +201,7 @@ def _run(
     except ClosedPipe:
         return CLOSED_PIPE
     except click.ClickException as error:
-        from analyzer.terminal import usage
+        from kafkascope.analyzer.terminal import usage
 
         usage(error)
         return error.exit_code
@@ -188,8 +223,8 @@ def _code(result: Any) -> int:
 
 def _explained(error: BaseException) -> int | None:
     """Print what users can do about an error; its exit code, None when it is a mistake of ours."""
-    from analyzer.commands.failures import explain
-    from analyzer.terminal import say
+    from kafkascope.analyzer.commands.failures import explain
+    from kafkascope.analyzer.terminal import say
 
     found = explain(error)
     if found is None:
@@ -262,7 +297,7 @@ def main(context: click.Context) -> None:
 
 def _open_proxy(path: Path) -> int:
     """What `proxy --open` shows."""
-    from tui.attach import open_proxy
+    from kafkascope.tui.attach import open_proxy
 
     return open_proxy(path)
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from rich.errors import StyleSyntaxError
 from rich.style import Style
 
-from analyzer.places import config_home
-from tui.palette import STYLES
+from kafkascope.analyzer.places import config_home
+from kafkascope.tui.palette import STYLES
 
 if TYPE_CHECKING:
-    from analyzer.filter import Filter
-    from analyzer.filter_known import Known
-    from analyzer.rows import Row
-    from tui.store import Store
+    from kafkascope.analyzer.filter import Filter
+    from kafkascope.analyzer.filter_known import Known
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.tui.store import Store
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
 """Words for colours that can be read on the ground that is in use, whichever it is."""
@@ -132,8 +132,8 @@ class Colours:
         return None if rule is None else style_of(rule.words)
 
     def _place(self, index: int) -> int | None:
-        from analyzer.session_rows import ColumnRow
-        from captures.errors import CaptureError
+        from kafkascope.analyzer.session_rows import ColumnRow
+        from kafkascope.captures.errors import CaptureError
 
         session, budget = self.store.session, self.store.budget
         row = ColumnRow(session, index)
@@ -168,8 +168,8 @@ def _told(path: Path) -> dict[str, Any] | str:
 
 
 def _rule(text: str, words: Any, known: Known) -> Rule | str:
-    from analyzer.filter import FilterError, compile_filter, cost
-    from analyzer.filter_saved import spelled
+    from kafkascope.analyzer.filter import FilterError, compile_filter, cost
+    from kafkascope.analyzer.filter_saved import spelled
 
     if not isinstance(words, str):
         return "a filter and a style in quotes are wanted"

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, cast
 from textual.app import SystemCommand
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from tui.colours import colours_path
-from tui.config import recent
-from tui.keys import KEYS, Key
+from kafkascope.tui.colours import colours_path
+from kafkascope.tui.config import recent
+from kafkascope.tui.keys import KEYS, Key
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
 
-    from tui.app import ScopeApp
+    from kafkascope.tui.app import ScopeApp
 
 SILENT = frozenset({"app.quit", "pane.open", "app.stop"})
 """Ids that need no command, or have one of Textual's."""
@@ -28,7 +28,7 @@ def commands(app: ScopeApp) -> Iterable[SystemCommand]:
     """All that can be done now."""
     board = app.host.board
     if board is not None:
-        from tui.screens.board import BOARD_KEYS
+        from kafkascope.tui.screens.board import BOARD_KEYS
 
         for key in (*board.KEYS, *BOARD_KEYS):
             yield _of_key(app, board, key, board.TITLE)

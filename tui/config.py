@@ -21,8 +21,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.places import config_home, state_home
-from captures.private import PrivateFile
+from kafkascope.analyzer.places import config_home, state_home
+from kafkascope.captures.private import PrivateFile
 
 KNOWN: Final = ("theme", "times", "plain", "keys")
 MOST_RECENT: Final = 20

@@ -14,12 +14,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.spans import within
-from tui.indexer import send
+from kafkascope.analyzer.spans import within
+from kafkascope.tui.indexer import send
 
 if TYPE_CHECKING:
-    from analyzer.offline import Capture
-    from captures.growing import Pace
+    from kafkascope.analyzer.offline import Capture
+    from kafkascope.captures.growing import Pace
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
@@ -32,10 +32,10 @@ TICK: Final = 64
 
 def count(options: dict[str, Any], results: int) -> None:
     """Count all that the filter wants, and hand over from time to time."""
-    from analyzer import rows
-    from analyzer.filter import compile_filter
-    from analyzer.findings import accumulators
-    from analyzer.offline import open_capture
+    from kafkascope.analyzer import rows
+    from kafkascope.analyzer.filter import compile_filter
+    from kafkascope.analyzer.findings import accumulators
+    from kafkascope.analyzer.offline import open_capture
 
     wanted = compile_filter(options["filter"])
     ports = within(options["ports"])
@@ -66,8 +66,8 @@ def count(options: dict[str, Any], results: int) -> None:
 
 def _followed(capture: Capture) -> Pace:
     """Wait at the end of a file that somebody writes."""
-    from captures.growing import Pace
-    from captures.opening import is_regular
+    from kafkascope.captures.growing import Pace
+    from kafkascope.captures.opening import is_regular
 
     names = capture.source.names
     pace = Pace(len(names) - 1)

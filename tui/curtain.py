@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from analyzer.text import safe
+from kafkascope.analyzer.text import safe
 
 BEGIN: Final = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
 """Another screen, which Textual takes too, empty and without a cursor."""

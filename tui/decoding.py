@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from captures.errors import CaptureError
-from dissectors.errors import DissectError
+from kafkascope.captures.errors import CaptureError
+from kafkascope.dissectors.errors import DissectError
 
 PATIENCE: Final = 0.5
 """Seconds after which another wish does not wait for the one at hand."""

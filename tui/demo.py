@@ -10,8 +10,8 @@ from typing import Final
 
 import click
 
-from analyzer.terminal import out, say, stdout_bytes
-from captures.private import PrivateFile
+from kafkascope.analyzer.terminal import out, say, stdout_bytes
+from kafkascope.captures.private import PrivateFile
 
 SAMPLE: Final = "demo.pcap.zst"
 SHOWN: Final = 20
@@ -34,9 +34,9 @@ HELLO: Final = (
 
 def capture() -> Path:
     """The shipped capture."""
-    path = Path(str(files("captures"))) / "samples" / SAMPLE
+    path = Path(str(files("kafkascope.captures"))) / "samples" / SAMPLE
     if not path.is_file():
-        from captures.errors import NotACapture
+        from kafkascope.captures.errors import NotACapture
 
         raise NotACapture(f"{path}: the demo capture is missing from this installation")
     return path
@@ -56,13 +56,13 @@ def demo(tour: bool, save: str | None, plain: bool) -> int:
       kafkascope demo --tour
       kafkascope demo --save demo.pcap
     """
-    from tui.cli import to_look_at
+    from kafkascope.tui.cli import to_look_at
 
     path = capture()
     if save is not None:
         return _save(path, save)
     if sys.stdin.isatty() and to_look_at([str(path)]):
-        from tui.open import open_
+        from kafkascope.tui.open import open_
 
         words = [str(path), *(["--plain"] if plain else [])]
         words += ["--tour"] if tour else ["--hello", HELLO]
@@ -101,7 +101,7 @@ def _hints(name: str) -> list[str]:
 
 def _print(path: Path) -> int:
     """For pipes and CI: some rows, and where to go from here."""
-    from analyzer.commands.ls import ls
+    from kafkascope.analyzer.commands.ls import ls
 
     code = _code(ls.main([str(path), "-c", str(SHOWN), "-q"], standalone_mode=False))
     out()

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.contained import embedded_of, may_hide
-from analyzer.labels import Labels
-from analyzer.model import Request, Response
-from analyzer.records import fields_of, shareable
-from analyzer.render_exchange import exchange_lines
-from analyzer.render_records import lines_inside
-from analyzer.render_tree import (
+from kafkascope.analyzer.contained import embedded_of, may_hide
+from kafkascope.analyzer.labels import Labels
+from kafkascope.analyzer.model import Request, Response
+from kafkascope.analyzer.records import fields_of, shareable
+from kafkascope.analyzer.render_exchange import exchange_lines
+from kafkascope.analyzer.render_records import lines_inside
+from kafkascope.analyzer.render_tree import (
     holds_records,
     is_list,
     is_noise,
@@ -22,21 +22,25 @@ from analyzer.render_tree import (
     path_of,
     shown,
 )
-from analyzer.render_values import embedded_lines
-from analyzer.rows import row_of
-from dissectors.errors import DissectError
-from dissectors.masking import asterisks, is_secret
-from dissectors.record_tree import record_nodes
-from dissectors.registry import layout_of, request_header_version, response_header_version
-from dissectors.tree import Node, annotate
-from tui.tree import Item, Space, Tree
+from kafkascope.analyzer.render_values import embedded_lines
+from kafkascope.analyzer.rows import row_of
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.masking import asterisks, is_secret
+from kafkascope.dissectors.record_tree import record_nodes
+from kafkascope.dissectors.registry import (
+    layout_of,
+    request_header_version,
+    response_header_version,
+)
+from kafkascope.dissectors.tree import Node, annotate
+from kafkascope.tui.tree import Item, Space, Tree
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.topics import TopicNames
-    from captures.model import Packet
-    from dissectors.embedded import Embedded
-    from dissectors.layout import Layout, Slot
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Packet
+    from kafkascope.dissectors.embedded import Embedded
+    from kafkascope.dissectors.layout import Layout, Slot
 
 SHOWN: Final = 100
 """Elements of an array that have lines at first."""
@@ -96,7 +100,7 @@ class Document:
                 none = Item("", "no records", kind="note")
                 return Tree(list(_records(exchange, names)) or [none], [])
             case "Packets":
-                from tui.packets import packet_tree
+                from kafkascope.tui.packets import packet_tree
 
                 return packet_tree(exchange, self._find)
         return Tree(_context(exchange, names, self._hints()), [])

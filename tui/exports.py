@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from analyzer.rows import row_of
-from captures.errors import CaptureError
-from captures.private import PrivateFile
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.private import PrivateFile
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from tui.notes import Notes
-    from tui.store import Store
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.tui.notes import Notes
+    from kafkascope.tui.store import Store
 
 FORMS: Final = (
     ("pcapng", "capture (pcapng) with handshakes, comments in it"),
@@ -99,7 +99,7 @@ class Job:
             yield seen, exchange
 
     def _lines(self) -> Iterator[int]:
-        from analyzer.export import open_writer
+        from kafkascope.analyzer.export import open_writer
 
         names = self._store.session.context.names
         form = "csv" if self.form in ("csv", "records") else "jsonl"
@@ -117,7 +117,7 @@ class Job:
             writer.finish()
 
     def _capture(self) -> Iterator[int]:
-        from analyzer.cut import Cutting
+        from kafkascope.analyzer.cut import Cutting
 
         cutting = Cutting()
         for seen, exchange in self._exchanges():
@@ -133,10 +133,10 @@ class Job:
             cutting.write(file, self._store.read, comments=comments)
 
     def _fixture(self) -> Iterator[int]:
-        from analyzer.fixtures.folder import write_folder
-        from analyzer.fixtures.make import Making
-        from analyzer.pseudonyms import Pseudonyms
-        from analyzer.redaction import Redaction
+        from kafkascope.analyzer.fixtures.folder import write_folder
+        from kafkascope.analyzer.fixtures.make import Making
+        from kafkascope.analyzer.pseudonyms import Pseudonyms
+        from kafkascope.analyzer.redaction import Redaction
 
         redaction = Redaction("values", Pseudonyms(same_length=True))
         captures = [self._notes.input] if self._notes.input else []

@@ -13,14 +13,14 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from analyzer.spans import spans
-from tui.indexer import SIZE, STOP
-from tui.tuning import grow_in_place
+from kafkascope.analyzer.spans import spans
+from kafkascope.tui.indexer import SIZE, STOP
+from kafkascope.tui.tuning import grow_in_place
 
 if TYPE_CHECKING:
-    from captures.model import Packet
-    from captures.spool import Spool
-    from tui.store import Store
+    from kafkascope.captures.model import Packet
+    from kafkascope.captures.spool import Spool
+    from kafkascope.tui.store import Store
 
 MARGIN: Final = 64 << 20
 """Bytes of a live capture that may arrive between two batches."""
@@ -108,7 +108,7 @@ class ProcessFeed:
         self._ring = bool(options["limit"])
         self._process = subprocess.Popen(
             # -P: the working directory may hold modules that are not ours.
-            [sys.executable, "-P", "-m", "tui.indexer", json.dumps(options)],
+            [sys.executable, "-P", "-m", "kafkascope.tui.indexer", json.dumps(options)],
             stdin=subprocess.DEVNULL if "-" not in inputs else stdin,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -129,8 +129,8 @@ class ProcessFeed:
         """Where the rows are."""
         if self._store is None:
             # Not before the reader was started: it reads while this process loads.
-            from captures.spool import Spool
-            from tui.store import Store
+            from kafkascope.captures.spool import Spool
+            from kafkascope.tui.store import Store
 
             # On disk: the places of a million frames would be half of this process.
             self._places = Spool(PLACES if self._ring else ENDLESS)
@@ -139,7 +139,7 @@ class ProcessFeed:
         return self._store
 
     def _find(self, numbers: set[int]) -> list[Packet]:
-        from captures.spool import NotKept
+        from kafkascope.captures.spool import NotKept
 
         if self._source is None:
             raise NotKept("packets not kept")
@@ -147,7 +147,7 @@ class ProcessFeed:
         return found
 
     def _read(self, file: int, at: int, size: int) -> bytes:
-        from captures.spool import NotKept
+        from kafkascope.captures.spool import NotKept
 
         if self._source is None:
             raise NotKept("bytes not kept")
@@ -185,9 +185,9 @@ class ProcessFeed:
                 return found
 
     def _take(self, message: dict[str, Any]) -> None:
-        from analyzer.session_deltas import apply
-        from captures.files import Source
-        from captures.spool import Spool
+        from kafkascope.analyzer.session_deltas import apply
+        from kafkascope.captures.files import Source
+        from kafkascope.captures.spool import Spool
 
         progress = self.store.progress
         match message["kind"]:

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.filter_bind import bind, fields_of
-from analyzer.filter_known import FIELDS
-from analyzer.render_times import Times
-from tui.numbers import Numbers, StoreNumbers
-from tui.screens import SCREENS, board_class
-from tui.views.exchanges import RELATIVE
+from kafkascope.analyzer.filter_bind import bind, fields_of
+from kafkascope.analyzer.filter_known import FIELDS
+from kafkascope.analyzer.render_times import Times
+from kafkascope.tui.numbers import Numbers, StoreNumbers
+from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.views.exchanges import RELATIVE
 
 if TYPE_CHECKING:
-    from analyzer.findings import Cause
-    from tui.app import ScopeApp
-    from tui.control import Control
-    from tui.screens.board import Board
+    from kafkascope.analyzer.findings import Cause
+    from kafkascope.tui.app import ScopeApp
+    from kafkascope.tui.control import Control
+    from kafkascope.tui.screens.board import Board
 
 Counted = Callable[[str], Numbers]
 """Filter -> its numbers."""

@@ -24,15 +24,15 @@ from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.spans import within
+from kafkascope.analyzer.spans import within
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.offline import Capture
-    from analyzer.rows import Row
-    from captures.growing import Pace
-    from captures.model import Closed, Opened
-    from captures.spool import Spool
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.offline import Capture
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.growing import Pace
+    from kafkascope.captures.model import Closed, Opened
+    from kafkascope.captures.spool import Spool
 
 SIZE: Final = struct.Struct(">Q")
 FIRST: Final = 0.02
@@ -54,8 +54,8 @@ class Indexer:
     """Reads in the main thread; others read bodies, hand over, and listen."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from analyzer.session import Session
-        from analyzer.session_deltas import Growth
+        from kafkascope.analyzer.session import Session
+        from kafkascope.analyzer.session_deltas import Growth
 
         self._results: int = options["results"]
         self._commands: int = options["commands"]
@@ -98,10 +98,10 @@ class Indexer:
 
     def _again(self, options: dict[str, Any]) -> bool:
         """Get ready to read twice; False where that cannot be."""
-        from analyzer.offline import Capture
-        from captures import Source
-        from captures.growing import Pace
-        from captures.opening import is_regular
+        from kafkascope.analyzer.offline import Capture
+        from kafkascope.captures import Source
+        from kafkascope.captures.growing import Pace
+        from kafkascope.captures.opening import is_regular
 
         names = self.capture.source.names
         if options.get("interface") or not all(map(is_regular, names)):
@@ -114,7 +114,7 @@ class Indexer:
         return True
 
     def _watch(self, event: Opened | Closed) -> None:
-        from captures.model import Closed
+        from kafkascope.captures.model import Closed
 
         if isinstance(event, Closed) and event.how in ("fin", "rst"):
             self._ends.append((event.connection.number, event.direction, event.how, event.time_ns))
@@ -171,7 +171,7 @@ class Indexer:
                 self._numbers.extend([exchange.number for exchange in some])
 
     def _made(self, exchanges: list[Exchange]) -> list[Row]:
-        from analyzer.rows import result, row_of
+        from kafkascope.analyzer.rows import result, row_of
 
         names = self.session.context.names
         made = [row_of(exchange, names) for exchange in exchanges]
@@ -235,7 +235,7 @@ class Indexer:
                 self._send(message)
 
     def _last(self, rest: bool) -> list[dict[str, Any]]:
-        from analyzer.commands.remarks import nothing_found, remarks
+        from kafkascope.analyzer.commands.remarks import nothing_found, remarks
 
         if rest:
             self._waiting.extend(self.capture.in_flight())
@@ -339,24 +339,24 @@ def send(results: int, message: dict[str, Any]) -> None:
 
 
 def _spool(options: dict[str, Any]) -> Spool:
-    from captures.spool import Spool
+    from kafkascope.captures.spool import Spool
 
     # One object for a descriptor: the first that goes would close it for the other.
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
-    from captures.private import PrivateFile
-    from captures.tee import Tee
+    from kafkascope.captures.private import PrivateFile
+    from kafkascope.captures.tee import Tee
 
     copy = PrivateFile(options["output"], buffering=0).published()
     return Tee(copy, descriptor=options["spool"])
 
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:
-    from analyzer.offline import Capture, open_capture
+    from kafkascope.analyzer.offline import Capture, open_capture
 
     ports, legs = within(options["ports"]), options["legs"]
     if options.get("interface"):
-        from captures.live import open_interface
+        from kafkascope.captures.live import open_interface
 
         source = open_interface(options["interface"], options["capture_filter"], spool=spool)
         return Capture(source, decode_as=ports, legs=legs)
@@ -373,7 +373,7 @@ def main() -> None:
         indexer = Indexer(options)
         indexer.run()
     except Exception as error:
-        from analyzer.commands.failures import explain
+        from kafkascope.analyzer.commands.failures import explain
 
         found = explain(error)
         text = f"the reader failed: {error!r}" if found is None else found.text

@@ -120,9 +120,9 @@ def rows() -> list[tuple[str, str]]:
 
 def all_ids() -> list[str]:
     """The ids of all actions, for the config file."""
-    from tui.screens import SCREENS as BOARDS
-    from tui.screens import board_class
-    from tui.screens.board import BOARD_KEYS
+    from kafkascope.tui.screens import SCREENS as BOARDS
+    from kafkascope.tui.screens import board_class
+    from kafkascope.tui.screens.board import BOARD_KEYS
 
     boards = [key for number in BOARDS for key in board_class(number).KEYS]
     return [key.id for key in (*KEYS, *BOARD_KEYS, *boards)]

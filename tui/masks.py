@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyzer.filter import compile_query
-from tui.store import BAD_STATES
+from kafkascope.analyzer.filter import compile_query
+from kafkascope.tui.store import BAD_STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from analyzer.session import Session
-    from tui.store import Store
+    from kafkascope.analyzer.session import Session
+    from kafkascope.tui.store import Store
 
     Bools = NDArray[np.bool_]
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from analyzer.filter_known import Known
-    from analyzer.findings import Finding
-    from analyzer.findings.evidence import Evidence
-    from tui.store import Store
+    from kafkascope.analyzer.filter_known import Known
+    from kafkascope.analyzer.findings import Finding
+    from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.tui.store import Store
 
 SIGNS: Final = {"error": "◆", "warning": "◇"}
 """Severity -> sign in the list; milder ones have none."""
@@ -49,7 +49,7 @@ class Mentions:
         found = list(findings)
         if found == self.told:
             return
-        from analyzer.findings.evidence import Evidence
+        from kafkascope.analyzer.findings.evidence import Evidence
 
         self.told = found
         self._evidence = Evidence(found)
@@ -76,7 +76,7 @@ class Mentions:
         return False
 
     def _take(self) -> None:
-        from analyzer.findings.evidence import note
+        from kafkascope.analyzer.findings.evidence import note
 
         self._found, self._new, self._evidence = self._new, {}, None
         self.known.findings.clear()

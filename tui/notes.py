@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analyzer.filter_known import Known
-from analyzer.marks import SCHEMA
-from dissectors.values import Uuid
-from tui.config import put_json
+from kafkascope.analyzer.filter_known import Known
+from kafkascope.analyzer.marks import SCHEMA
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui.config import put_json
 
 if TYPE_CHECKING:
-    from analyzer.session import Session
+    from kafkascope.analyzer.session import Session
 
 
 class Notes:

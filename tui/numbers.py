@@ -12,12 +12,12 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from analyzer.filter_known import NOTHING, Known
-from analyzer.spans import spans
-from tui.indexer import SIZE
+from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.analyzer.spans import spans
+from kafkascope.tui.indexer import SIZE
 
 if TYPE_CHECKING:
-    from tui.store import Store
+    from kafkascope.tui.store import Store
 
 SLICE: Final = 0.02
 """Seconds of counting at a time, where there is no process for it."""
@@ -71,7 +71,7 @@ class ProcessNumbers:
             "results": theirs,
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tui.counter", json.dumps(options)],
+            [sys.executable, "-P", "-m", "kafkascope.tui.counter", json.dumps(options)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -122,8 +122,8 @@ class ProcessNumbers:
         return found
 
     def _load(self, name: str) -> Any:
-        from analyzer.findings import Findings
-        from analyzer.statistics import STATISTICS
+        from kafkascope.analyzer.findings import Findings
+        from kafkascope.analyzer.statistics import STATISTICS
 
         state = pickle.loads(self._states[name])
         if name == Findings.NAME:
@@ -148,8 +148,8 @@ class StoreNumbers:
     """Counted in this process from the store, in slices: for inputs that cannot be read twice."""
 
     def __init__(self, store: Store, filter_text: str = "", known: Known = NOTHING) -> None:
-        from analyzer.filter import compile_filter
-        from analyzer.findings import accumulators
+        from kafkascope.analyzer.filter import compile_filter
+        from kafkascope.analyzer.findings import accumulators
 
         self._store = store
         self._wanted = compile_filter(filter_text, known)
@@ -166,8 +166,8 @@ class StoreNumbers:
         """Count for a moment."""
         import time
 
-        from analyzer.rows import row_of
-        from captures.errors import CaptureError
+        from kafkascope.analyzer.rows import row_of
+        from kafkascope.captures.errors import CaptureError
 
         until = time.monotonic() + SLICE
         session, before = self._store.session, self._next

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.terminal import say
-from tui.showing import check_terminal
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.terminal import say
+from kafkascope.tui.showing import check_terminal
 
 if TYPE_CHECKING:
-    from tui.feed import Feed, ProcessFeed
-    from tui.showing import Shown
+    from kafkascope.tui.feed import Feed, ProcessFeed
+    from kafkascope.tui.showing import Shown
 
 TTY = "/dev/tty"
 
 
 def _attached(which: str) -> int:
     """Instead of an input: the proxy itself."""
-    from analyzer.commands.failures import INPUT
-    from proxy.attach import NoProxy, find
-    from tui.attach import open_proxy
+    from kafkascope.analyzer.commands.failures import INPUT
+    from kafkascope.proxy.attach import NoProxy, find
+    from kafkascope.tui.attach import open_proxy
 
     try:
         path = find(which or None)
@@ -94,7 +94,7 @@ def open_(
             raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
         return _attached(attach)
     if wish.filter_text:
-        from analyzer.filter import compile_filter
+        from kafkascope.analyzer.filter import compile_filter
 
         compile_filter(wish.filter_text)
     if interface is None and not wish.inputs:
@@ -107,7 +107,7 @@ def open_(
         raise click.UsageError("-w keeps what is captured with -i or read from -")
     for name in wish.inputs:
         if name != "-" and not Path(name).exists():
-            from captures.errors import NotACapture
+            from kafkascope.captures.errors import NotACapture
 
             raise NotACapture(f"{name}: no such file or folder")
     live = Live(interface or "", capture_filter, save)
@@ -138,8 +138,8 @@ def open_(
 
 def _in_browser(wish: Wish, live: Live, port: str | None) -> int:
     """Serve the UI; every tab reads for itself."""
-    from analyzer.commands.failures import RIGHTS
-    from tui.web.address import NotHere, address_of
+    from kafkascope.analyzer.commands.failures import RIGHTS
+    from kafkascope.tui.web.address import NotHere, address_of
 
     if live.interface or not all(map(_can_be_read_twice, wish.inputs)):
         raise click.UsageError(
@@ -151,14 +151,16 @@ def _in_browser(wish: Wish, live: Live, port: str | None) -> int:
     except NotHere as error:
         raise click.BadParameter(str(error), param_hint="--web-port") from None
     try:
-        from tui.web.server import serve
+        from kafkascope.tui.web.server import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("aiohttp", "textual_serve"):
             raise
         say('--web needs an extra: pip install "kafkascope[web]"')
         return RIGHTS
     words = tab_words(click.get_current_context().params)
-    return serve([sys.executable, "-P", "-m", "tui.cli", *words], _title(wish, live), address)
+    return serve(
+        [sys.executable, "-P", "-m", "kafkascope.tui.cli", *words], _title(wish, live), address
+    )
 
 
 def tab_words(told: dict[str, Any]) -> list[str]:
@@ -182,7 +184,7 @@ class Live(NamedTuple):
 
 
 def _feed(wish: Wish, live: Live, data: int | None) -> ProcessFeed:
-    from tui.feed import ProcessFeed
+    from kafkascope.tui.feed import ProcessFeed
 
     return ProcessFeed(
         wish.inputs,
@@ -238,11 +240,11 @@ def _title(wish: Wish, live: Live) -> str:
 
 
 def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
-    from analyzer.marks import notes_path
-    from tui.config import remember
-    from tui.notes import Notes
-    from tui.numbers import ProcessNumbers
-    from tui.showing import show
+    from kafkascope.analyzer.marks import notes_path
+    from kafkascope.tui.config import remember
+    from kafkascope.tui.notes import Notes
+    from kafkascope.tui.numbers import ProcessNumbers
+    from kafkascope.tui.showing import show
 
     remember(wish.inputs)
     legs = "both" if wish.both_legs else "client"

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from tui.tree import Item, Space, Tree
+from kafkascope.tui.tree import Item, Space, Tree
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from captures.model import Packet
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Packet
 
 MOST: Final = 200
 """Packets that are read again for one exchange."""
@@ -46,7 +46,7 @@ def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | N
 
 def _layers(packet: Packet) -> tuple[list[Item], int]:
     """The lines of a packet, and how many bytes its headers have."""
-    from captures.describe import describe
+    from kafkascope.captures.describe import describe
 
     out: list[Item] = []
     headers = 0

@@ -9,7 +9,7 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from analyzer.text import ascii_only, safe
+from kafkascope.analyzer.text import ascii_only, safe
 
 NORMAL: Final = Style()
 STRONG: Final = Style(bold=True)

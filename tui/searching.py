@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from analyzer.export.full import full_line
-from analyzer.rows import row_of
-from captures.errors import CaptureError
+from kafkascope.analyzer.export.full import full_line
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from tui.store import Store
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.tui.store import Store
 
 _HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE)
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from analyzer.render_times import TIME_FORMATS
-from analyzer.terminal import say
-from tui.curtain import curtain
-from tui.tuning import calm
+from kafkascope.analyzer.render_times import TIME_FORMATS
+from kafkascope.analyzer.terminal import say
+from kafkascope.tui.curtain import curtain
+from kafkascope.tui.tuning import calm
 
 if TYPE_CHECKING:
-    from tui.app import ScopeApp
-    from tui.control import Control
-    from tui.feed import Feed
-    from tui.host import Counted
-    from tui.notes import Notes
+    from kafkascope.tui.app import ScopeApp
+    from kafkascope.tui.control import Control
+    from kafkascope.tui.feed import Feed
+    from kafkascope.tui.host import Counted
+    from kafkascope.tui.notes import Notes
 
 RELATIVE = ("a", "d", "dd")
 """Time formats that a screen does not take over: the usual one, and those that count from rows."""
@@ -85,19 +85,19 @@ def show(
 
 
 def _app(tour: bool) -> type[ScopeApp]:
-    from tui.app import ScopeApp
+    from kafkascope.tui.app import ScopeApp
 
     if not tour:
         return ScopeApp
-    from tui.tour_app import TourApp
+    from kafkascope.tui.tour_app import TourApp
 
     return TourApp
 
 
 def _settings(plain: bool, times: str) -> dict[str, Any]:
     """What the user set, here or once for all."""
-    from tui.config import read_config
-    from tui.keys import all_ids
+    from kafkascope.tui.config import read_config
+    from kafkascope.tui.keys import all_ids
 
     config = read_config(all_ids)
     if times in RELATIVE:

@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from analyzer.columns import grown
-from analyzer.context import Context
-from analyzer.session import Session
+from kafkascope.analyzer.columns import grown
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analyzer.columns import Kept, Read
-    from analyzer.model import Exchange
-    from captures.model import Packet
+    from kafkascope.analyzer.columns import Kept, Read
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Packet
 
 BAD_STATES: Final = frozenset({2, 4})
 """Indexes in `analyzer.session_packing.STATES` of lost and orphan."""
@@ -191,7 +191,7 @@ class Store:
 
     def add(self, exchange: Exchange) -> None:
         """Take in one exchange of this process."""
-        from analyzer import rows
+        from kafkascope.analyzer import rows
 
         row = rows.row_of(exchange, self.session.context.names)
         self.session.add(exchange, row)
@@ -240,8 +240,8 @@ class Store:
             return self._early(index)
         names = session.topic_lists.values[session.topics[index]]
         if any(name[-1:] == "?" for name in names):
-            from analyzer import rows
-            from captures.errors import CaptureError
+            from kafkascope.analyzer import rows
+            from kafkascope.captures.errors import CaptureError
 
             try:
                 return rows.result(session.row(index))
@@ -256,8 +256,8 @@ class Store:
         if not self.budget.left():
             self.waiting = True
             return LATER
-        from analyzer import rows
-        from captures.errors import CaptureError
+        from kafkascope.analyzer import rows
+        from kafkascope.captures.errors import CaptureError
 
         begun = time.monotonic()
         try:
@@ -291,12 +291,12 @@ class Store:
 
 
 def _no_packets(numbers: set[int]) -> list[Packet]:
-    from captures.spool import NotKept
+    from kafkascope.captures.spool import NotKept
 
     raise NotKept("packets not kept")
 
 
 def _nothing(file: int, at: int, size: int) -> bytes:
-    from captures.spool import NotKept
+    from kafkascope.captures.spool import NotKept
 
     raise NotKept("bytes not kept")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.theme import Theme
 
-from tui.palette import use
+from kafkascope.tui.palette import use
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -9,8 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from tui.app import ScopeApp
-from tui.tour import STEPS
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.tour import STEPS
 
 __all__ = ["TourApp"]
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.filter_lexer import quoted
-from analyzer.session_rows import ColumnRow
-from captures.errors import CaptureError
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.session_rows import ColumnRow
+from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from analyzer.session import Session
-    from tui.tree import Item
+    from kafkascope.analyzer.session import Session
+    from kafkascope.tui.tree import Item
 
 WAYS: Final = (
     ("is", "is: {0}"),

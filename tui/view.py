@@ -9,18 +9,18 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from analyzer.filter import bind, compile_query
-from analyzer.filter_bind import fields_of
-from analyzer.filter_known import NOTHING, Known
-from tui.numbered import Numbered
+from kafkascope.analyzer.filter import bind, compile_query
+from kafkascope.analyzer.filter_bind import fields_of
+from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.tui.numbered import Numbered
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analyzer.filter_columns import Query
-    from tui.sorting import Order
-    from tui.store import Store
+    from kafkascope.analyzer.filter_columns import Query
+    from kafkascope.tui.sorting import Order
+    from kafkascope.tui.store import Store
 
 PIECE: Final = 1 << 16
 """Rows whose columns are looked at together while messages have to be read."""
@@ -255,7 +255,7 @@ class View:
 
     def sort(self, order: Order | None) -> None:
         """Another order; None is that of the capture."""
-        from tui.sorting import needs_bodies
+        from kafkascope.tui.sorting import needs_bodies
 
         self.order, self._sorted, self._sorted_rows = order, None, 0
         self._by_bodies = order is not None and needs_bodies(order.name)
@@ -272,7 +272,7 @@ class View:
             return False
         if not settled and time.monotonic() - self._sorted_at < AGAIN:
             return False
-        from tui.sorting import ordered
+        from kafkascope.tui.sorting import ordered
 
         wanted = None if self._query is None else self._shown
         self._sorted = ordered(self.store.session, self.order, wanted, rows)

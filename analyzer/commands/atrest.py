@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.commands.atrest_choice import Choice
-from analyzer.commands.options import Wish
-from analyzer.commands.output import Output
-from analyzer.spreadsheet import csv_line
-from analyzer.terminal import say
-from analyzer.text import cut, filled, safe
+from kafkascope.analyzer.commands.atrest_choice import Choice
+from kafkascope.analyzer.commands.options import Wish
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import cut, filled, safe
 
 if TYPE_CHECKING:
-    from analyzer.atrest import AtRest
-    from analyzer.atrest_model import LogBatch, Verdict
+    from kafkascope.analyzer.atrest import AtRest
+    from kafkascope.analyzer.atrest_model import LogBatch, Verdict
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -42,7 +42,7 @@ def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
     """The inputs when they are files of Kafka's; empty when the first one is none of them."""
     if inputs and _is_capture(inputs[0]):
         return []
-    from analyzer.atrest import open_at_rest
+    from kafkascope.analyzer.atrest import open_at_rest
 
     found: list[AtRest] = []
     for name in inputs:
@@ -64,7 +64,7 @@ def _is_capture(name: str) -> bool:
     files need takes its time to load."""
     if not name.endswith((".pcap", ".pcapng", ".cap")):
         return False
-    from captures.opening import is_capture
+    from kafkascope.captures.opening import is_capture
 
     try:
         with Path(name).open("rb") as file:
@@ -137,7 +137,7 @@ def list_files(files: Iterable[AtRest], wish: Wish) -> int:
 
 
 def _listed(file: AtRest, choice: Choice) -> Iterator[LogBatch | Verdict | dict[str, Any]]:
-    from analyzer.atrest_model import Verdict
+    from kafkascope.analyzer.atrest_model import Verdict
 
     if file.holds_batches:
         for each in file.walk():
@@ -171,7 +171,7 @@ class _ListRows:
 
     def add(self, each: LogBatch | Verdict | dict[str, Any]) -> None:
         """Print a batch or entry; keep a verdict."""
-        from analyzer.atrest_model import LogBatch, Verdict
+        from kafkascope.analyzer.atrest_model import LogBatch, Verdict
 
         if isinstance(each, Verdict):
             self.verdicts.append(each)
@@ -193,7 +193,7 @@ class _ListRows:
 
     def json(self, value: dict[str, Any]) -> None:
         """One object a line; of `json` one array."""
-        from dissectors.jsonform import dumps
+        from kafkascope.dissectors.jsonform import dumps
 
         before = b""
         if self.form == "json":
@@ -240,7 +240,7 @@ class _ListRows:
 
 
 def _cells(batch: LogBatch) -> list[str]:
-    from analyzer.times import iso_ms
+    from kafkascope.analyzer.times import iso_ms
 
     producer = ""
     if batch.producer_id >= 0:
@@ -279,8 +279,8 @@ def _cells(batch: LogBatch) -> list[str]:
 
 def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes], None]) -> int:
     """Every record of the files; what is damaged on stderr."""
-    from analyzer.atrest_model import Verdict
-    from analyzer.atrest_records import lines_of
+    from kafkascope.analyzer.atrest_model import Verdict
+    from kafkascope.analyzer.atrest_records import lines_of
 
     files = list(files)
     for file in files:
@@ -344,17 +344,17 @@ def show_files(files: Sequence[AtRest], numbers: set[int], wish: Wish, show_hex:
 def _shown(
     file: AtRest, batch: LogBatch, data: bytes, wish: Wish, show_hex: bool
 ) -> Iterator[str | bytes]:
-    from analyzer.atrest_records import records_of
-    from dissectors.jsonform import dumps
+    from kafkascope.analyzer.atrest_records import records_of
+    from kafkascope.dissectors.jsonform import dumps
 
     records = list(records_of(batch, data, file.place))
     if wish.form in ("json", "jsonl"):
         yield dumps(batch.to_json() | {"content": records})
         return
-    from analyzer.atrest_records import field_of
-    from analyzer.records import shareable
-    from analyzer.render_records import lines_inside
-    from dissectors.tree import Node
+    from kafkascope.analyzer.atrest_records import field_of
+    from kafkascope.analyzer.records import shareable
+    from kafkascope.analyzer.render_records import lines_inside
+    from kafkascope.dissectors.tree import Node
 
     topic = "" if file.topic is None else f" of {file.topic}-{file.partition}"
     yield f"batch {batch.number}{topic} in {batch.file}"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyzer.terminal import say, status
+from kafkascope.analyzer.terminal import say, status
 
 if TYPE_CHECKING:
-    from captures.files import Source
+    from kafkascope.captures.files import Source
 
 EVERY: Final = 1.0
 """Seconds between two lines about rates."""
@@ -47,9 +47,9 @@ def capture(
       kafkascope capture -i any -w kafka.pcapng --for 60
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
-    from captures.live import open_interface
-    from captures.private import PrivateFile, is_special
-    from captures.tee import Tee
+    from kafkascope.captures.live import open_interface
+    from kafkascope.captures.private import PrivateFile, is_special
+    from kafkascope.captures.tee import Tee
 
     path = Path(output)
     if path.exists() and not is_special(path):
@@ -88,7 +88,7 @@ class _Watched:
 
     def run(self, count: int | None) -> None:
         """Read until ctrl+c, the count or the time."""
-        from analyzer.offline import Capture
+        from kafkascope.analyzer.offline import Capture
 
         teller = threading.Thread(target=self._tell, daemon=True)
         teller.start()

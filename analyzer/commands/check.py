@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.commands.counting import count
-from analyzer.commands.grid import print_lines
-from analyzer.commands.hosts import hosts_option
-from analyzer.commands.options import Wish, input_options, known_release
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.findings import RANK, RULES, Cause, Findings
-from analyzer.findings.causes import apart, counted, names_of
-from analyzer.findings.causes import unfolded as flat
-from analyzer.findings.view import plural
-from analyzer.render_times import Times
-from analyzer.terminal import row, say
-from analyzer.text import packed, safe, wrapped
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.hosts import hosts_option
+from kafkascope.analyzer.commands.options import Wish, input_options, known_release
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
+from kafkascope.analyzer.findings.causes import apart, counted, names_of
+from kafkascope.analyzer.findings.causes import unfolded as flat
+from kafkascope.analyzer.findings.view import plural
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.terminal import row, say
+from kafkascope.analyzer.text import packed, safe, wrapped
 
 if TYPE_CHECKING:
-    from captures.model import Resolved
+    from kafkascope.captures.model import Resolved
 
 FOUND: Final = 1
 NEVER: Final = "never"

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyzer.commands.counting import count
-from analyzer.commands.grid import print_lines
-from analyzer.commands.hosts import hosts_option
-from analyzer.commands.options import Wish, input_options, known_release
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.findings import Findings
-from analyzer.findings.outcomes import COLUMNS as OUTCOME
-from analyzer.findings.outcomes import Outcome, outcomes
-from analyzer.render_times import Times
-from analyzer.statistics.clients import Clients, Usage, line_of
-from analyzer.statistics.model import Column, Line
-from analyzer.terminal import say
-from analyzer.verdict import RANK, breaks_at, verdict_of
-from dissectors.releases import RELEASES, release_key
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.hosts import hosts_option
+from kafkascope.analyzer.commands.options import Wish, input_options, known_release
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
+from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.verdict import RANK, breaks_at, verdict_of
+from kafkascope.dissectors.releases import RELEASES, release_key
 
 if TYPE_CHECKING:
-    from analyzer.identity import Identity
-    from captures.model import Resolved
+    from kafkascope.analyzer.identity import Identity
+    from kafkascope.captures.model import Resolved
 
 BREAKS: Final = Column("breaks_at", "breaks at")
 VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "list"))

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from analyzer.commands.counting import count
-from analyzer.commands.grid import print_lines
-from analyzer.commands.hosts import hosts_option
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.render_times import Times
-from analyzer.statistics.cluster import Cluster
-from analyzer.text import safe
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.hosts import hosts_option
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
-    from captures.model import Resolved
+    from kafkascope.captures.model import Resolved
 
 PARTS = ("nodes", "coordinators", "leaders")
 

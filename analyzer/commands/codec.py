@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from analyzer.commands.inputs import octets, read_input
-from analyzer.terminal import document, json_out, out, say, stdout_bytes
+from kafkascope.analyzer.commands.inputs import octets, read_input
+from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
 
 if TYPE_CHECKING:
-    from analyzer.wholes import Whole
+    from kafkascope.analyzer.wholes import Whole
 
 
 def message_option(function: Callable[..., int]) -> Callable[..., int]:
@@ -35,8 +35,8 @@ def message_option(function: Callable[..., int]) -> Callable[..., int]:
 def full_name(name: str, side: str | None) -> str:
     """The message that NAME and the side mean: `Fetch --request`, `FetchRequest`,
     `OffsetCommitValue`."""
-    from analyzer.filter_errors import nearest
-    from dissectors import registry
+    from kafkascope.analyzer.filter_errors import nearest
+    from kafkascope.dissectors import registry
 
     known = {each.lower(): each for each in registry.message_names()}
     wanted = name.lower()
@@ -56,7 +56,7 @@ def full_name(name: str, side: str | None) -> str:
 
 def print_json(value: Any, pretty: bool | None) -> None:
     """One line when piped, indented on a terminal."""
-    from dissectors.jsonform import dumps, dumps_indented
+    from kafkascope.dissectors.jsonform import dumps, dumps_indented
 
     if pretty is None:
         pretty = sys.stdout.isatty()
@@ -95,19 +95,19 @@ def decode(
       tail -1 broker.log | cut -d' ' -f9 | kafkascope decode Fetch 12 --request --tree
     """
     if batch:
-        from analyzer.commands.batch import decode_line, serve
+        from kafkascope.analyzer.commands.batch import decode_line, serve
 
         serve(decode_line, sys.stdin.fileno(), sys.stdout.fileno())
         return 0
     if name is None or version is None:
         raise click.UsageError("NAME and VERSION are missing (or --batch)")
-    from analyzer.wholes import read_whole
+    from kafkascope.analyzer.wholes import read_whole
 
     message = full_name(name, side)
     raw = octets(read_input(data, "DATA"))
     whole = read_whole(message, version, raw)
     if tree or show_hex:
-        from analyzer.render_tree import render_message
+        from kafkascope.analyzer.render_tree import render_message
 
         document(render_message(whole.layouts, raw, show_hex=show_hex).rstrip("\n"))
     elif frame:
@@ -161,7 +161,7 @@ def encode(
       kafkascope encode Metadata 12 --request '{"topics": null}'
     """
     if batch:
-        from analyzer.commands.batch import encode_line, serve
+        from kafkascope.analyzer.commands.batch import encode_line, serve
 
         serve(encode_line, sys.stdin.fileno(), sys.stdout.fileno())
         return 0
@@ -174,7 +174,7 @@ def encode(
         value = json.loads(read_input(json_text, "JSON"))
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"no JSON: {error}") from None
-    from analyzer.wholes import write_body, write_frame
+    from kafkascope.analyzer.wholes import write_body, write_frame
 
     header: Any = None
     if isinstance(value, dict) and value.keys() == {"header", "body"}:

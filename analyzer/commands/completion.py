@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from analyzer.terminal import document
+from kafkascope.analyzer.terminal import document
 
 
 @click.command()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from analyzer.commands.reading import Reading, Told
+from kafkascope.analyzer.commands.reading import Reading, Told
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from captures.model import Closed, Opened, Resolved
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Closed, Opened, Resolved
 
 
 class Through(Protocol):

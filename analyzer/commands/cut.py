@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.commands.targets import refuse_inputs
-from analyzer.terminal import say
-from captures.build import MAX_MSS, MSS
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.terminal import say
+from kafkascope.captures.build import MAX_MSS, MSS
 
 if TYPE_CHECKING:
-    from analyzer.cut import Cutting
+    from kafkascope.analyzer.cut import Cutting
 
 
 @click.command()
@@ -42,15 +42,15 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
-    from analyzer.commands.reading import INTERRUPTED, Reading
-    from analyzer.cut import Cutting
-    from analyzer.cut_choice import Choice
-    from analyzer.cut_rewrites import Anonymous, Masked
-    from analyzer.filter import compile_filter
-    from analyzer.filter_bind import fields_of
-    from analyzer.filter_known import MARKS, Known
-    from analyzer.marks import BadMarks, marks_of
-    from captures.private import PrivateFile
+    from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading
+    from kafkascope.analyzer.cut import Cutting
+    from kafkascope.analyzer.cut_choice import Choice
+    from kafkascope.analyzer.cut_rewrites import Anonymous, Masked
+    from kafkascope.analyzer.filter import compile_filter
+    from kafkascope.analyzer.filter_bind import fields_of
+    from kafkascope.analyzer.filter_known import MARKS, Known
+    from kafkascope.analyzer.marks import BadMarks, marks_of
+    from kafkascope.captures.private import PrivateFile
 
     path = _target(wish)
     try:
@@ -85,7 +85,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
 
 def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
     """What was written, and what was not."""
-    from analyzer.findings.view import plural
+    from kafkascope.analyzer.findings.view import plural
 
     kept = plural(cutting.exchanges - cutting.left_out, "exchange")
     if others:

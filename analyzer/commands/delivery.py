@@ -7,27 +7,27 @@ from typing import Final
 
 import click
 
-from analyzer.commands.counting import count
-from analyzer.commands.grid import print_lines
-from analyzer.commands.groups import split_names
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.render_times import Times
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.delivery import Delivery
-from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.delivery_model import (
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.groups import split_names
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery_audit import Audit
+from kafkascope.analyzer.statistics.delivery_model import (
     EVENT_COLUMNS,
     LAG_COLUMNS,
     PARTITION_COLUMNS,
     PLAN_COLUMNS,
     unaudited,
 )
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.model import Column, Line
-from analyzer.terminal import say
-from analyzer.text import safe
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import safe
 
 TABLES: Final = ("partitions", "events", "plans", "lag")
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.commands.output import Output
-from analyzer.terminal import say
-from analyzer.text import columns_taken, padded, safe
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import columns_taken, padded, safe
 
 if TYPE_CHECKING:
-    from analyzer.commands.reading import Told
-    from analyzer.model import Exchange, Request, Response
-    from analyzer.profiles import Profile
+    from kafkascope.analyzer.commands.reading import Told
+    from kafkascope.analyzer.model import Exchange, Request, Response
+    from kafkascope.analyzer.profiles import Profile
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1
@@ -90,8 +90,8 @@ def _side(text: str) -> Side:
 def _captures(
     wish: Wish, left: Side, right: Side, api: str | None, sides: tuple[str, ...], strict: bool
 ) -> int:
-    from analyzer.profiles import contrasts
-    from dissectors.registry import api_named
+    from kafkascope.analyzer.profiles import contrasts
+    from kafkascope.dissectors.registry import api_named
 
     wanted = api_named(api).name if api else ""
     (one, bad), (two, worse) = (_profile(wish, side, sides, wanted) for side in (left, right))
@@ -108,8 +108,8 @@ def _captures(
 
 
 def _profile(wish: Wish, side: Side, sides: tuple[str, ...], api: str) -> tuple[Profile, int]:
-    from analyzer.commands.reading import Reading
-    from analyzer.profiles import Profile
+    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.profiles import Profile
 
     profile = Profile(sides)
     with Reading(replace(wish, inputs=(side.path,))) as reading:
@@ -177,7 +177,7 @@ def _exchanges(
 
 
 def _told(wish: Wish, side: Side) -> tuple[Told | None, int]:
-    from analyzer.commands.reading import Reading
+    from kafkascope.analyzer.commands.reading import Reading
 
     with Reading(replace(wish, inputs=(side.path,))) as reading:
         for row, exchange in reading.rows():
@@ -207,8 +207,8 @@ def _messages(
     strict: bool,
     show_hex: bool,
 ) -> Iterator[dict[str, Any]]:
-    from analyzer.diff import differences
-    from dissectors.masking import masked
+    from kafkascope.analyzer.diff import differences
+    from kafkascope.dissectors.masking import masked
 
     if a is None or b is None or a.decoded is None or b.decoded is None:
         words = tuple(
@@ -233,8 +233,8 @@ def _messages(
 
 def _octets_of(message: Request | Response) -> Any:
     """place -> the bytes of that field as text; empty when it is not there."""
-    from dissectors.masking import has_secrets
-    from dissectors.tree import Node, annotate
+    from kafkascope.dissectors.masking import has_secrets
+    from kafkascope.dissectors.tree import Node, annotate
 
     decoded, payload = message.decoded, message.frame.payload
     assert decoded is not None
@@ -264,8 +264,8 @@ def _octets_of(message: Request | Response) -> Any:
 
 def text_of(value: Any) -> str:
     """A value in a line."""
-    from analyzer.render_tree import shown
-    from dissectors.jsonform import dumps
+    from kafkascope.analyzer.render_tree import shown
+    from kafkascope.dissectors.jsonform import dumps
 
     if isinstance(value, dict | list):
         text = dumps(value).decode("utf-8", "replace")
@@ -274,6 +274,6 @@ def text_of(value: Any) -> str:
 
 
 def _json(output: Output, line: dict[str, Any]) -> None:
-    from dissectors.jsonform import dumps
+    from kafkascope.dissectors.jsonform import dumps
 
     output.json_line(dumps(line))

@@ -15,9 +15,9 @@ from typing import Final, Literal, NamedTuple
 
 import click
 
-from analyzer.commands.tables import TableFormat, print_table, table_options
-from analyzer.terminal import out
-from analyzer.text import safe
+from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
+from kafkascope.analyzer.terminal import out
+from kafkascope.analyzer.text import safe
 
 LEAST_PYTHON: Final = (3, 11)
 NET_RAW: Final = 13

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from analyzer.commands.tables import TableFormat, print_table, table_options
-from analyzer.terminal import document
+from kafkascope.analyzer.commands.tables import TableFormat, print_table, table_options
+from kafkascope.analyzer.terminal import document
 
 
 @click.command(context_settings={"ignore_unknown_options": True})  # -1 is a code
@@ -22,9 +22,9 @@ def errors(wanted: str | None, how: TableFormat) -> int:
       kafkascope errors 25
       kafkascope errors fenced
     """
-    from analyzer.filter_errors import nearest
-    from dissectors.codes import ERRORS
-    from dissectors.error_help import help_of
+    from kafkascope.analyzer.filter_errors import nearest
+    from kafkascope.dissectors.codes import ERRORS
+    from kafkascope.dissectors.error_help import help_of
 
     rows = [
         (
@@ -56,8 +56,8 @@ def errors(wanted: str | None, how: TableFormat) -> int:
 
 
 def _explained(code: int) -> Iterator[str]:
-    from dissectors.codes import ERRORS
-    from dissectors.error_help import help_of
+    from kafkascope.dissectors.codes import ERRORS
+    from kafkascope.dissectors.error_help import help_of
 
     error, text = ERRORS[code], help_of(code)
     former = f", once {' or '.join(error.former_names)}" if error.former_names else ""

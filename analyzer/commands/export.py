@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
-from analyzer.commands.targets import refuse_inputs
-from analyzer.export import FORMATS, Table, Writer, format_of, open_writer
-from analyzer.terminal import say, stdout_bytes
-from captures.private import PrivateFile
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading, problems_said
+from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+from kafkascope.analyzer.terminal import say, stdout_bytes
+from kafkascope.captures.private import PrivateFile
 
 
 @click.command()

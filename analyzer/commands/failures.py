@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from analyzer.filter_errors import FilterError
-from captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
-from dissectors.errors import DissectError
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
+from kafkascope.dissectors.errors import DissectError
 
 USAGE: Final = 2
 INPUT: Final = 3

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.terminal import out, say, stdout_bytes
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.terminal import out, say, stdout_bytes
 
 if TYPE_CHECKING:
-    from analyzer.fixtures import Fixture
+    from kafkascope.analyzer.fixtures import Fixture
 
 WRONG: Final = 1
 SHOWN: Final = 20
@@ -58,10 +58,10 @@ def fixture() -> None:
 )
 def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
     """Write the messages of a capture as fixtures: -o DIR, or -o FILE.jsonl."""
-    from analyzer.commands.reading import INTERRUPTED, Reading
-    from analyzer.fixtures.make import Making
-    from analyzer.pseudonyms import Pseudonyms
-    from analyzer.redaction import Redaction
+    from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading
+    from kafkascope.analyzer.fixtures.make import Making
+    from kafkascope.analyzer.pseudonyms import Pseudonyms
+    from kafkascope.analyzer.redaction import Redaction
 
     target = _target(wish.output)
     redaction = Redaction(redact, Pseudonyms(same_length=True))
@@ -87,8 +87,8 @@ def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
 @click.option("-q", "--quiet", is_flag=True, help="Only the exit code.")
 def check_fixtures(places: tuple[str, ...], quiet: bool) -> int:
     """Decode and encode each fixture again; ends with 1 when one is not what it says."""
-    from analyzer.fixtures.check import check
-    from analyzer.fixtures.folder import BadFixtures, read
+    from kafkascope.analyzer.fixtures.check import check
+    from kafkascope.analyzer.fixtures.folder import BadFixtures, read
 
     wrong = count = 0
     for place in places:
@@ -142,9 +142,9 @@ def new(
       kafkascope fixture new Metadata 12 --response --form full -o fixtures/
       kafkascope fixture new --matrix -o matrix/
     """
-    from analyzer.fixtures import new as making
-    from dissectors.errors import DissectError
-    from dissectors.registry import api_named
+    from kafkascope.analyzer.fixtures import new as making
+    from kafkascope.dissectors.errors import DissectError
+    from kafkascope.dissectors.registry import api_named
 
     try:
         chosen = api_named(api) if api else None
@@ -183,7 +183,7 @@ def _target(output: str | None) -> Path:
 
 
 def _write(made: list[Fixture], target: Path, redaction: str) -> None:
-    from analyzer.fixtures.folder import MANIFEST, write_folder, write_lines
+    from kafkascope.analyzer.fixtures.folder import MANIFEST, write_folder, write_lines
 
     if target.suffix.lower() == ".jsonl":
         write_lines(made, target)
@@ -195,6 +195,6 @@ def _write(made: list[Fixture], target: Path, redaction: str) -> None:
 
 
 def _print(made: list[Fixture]) -> None:
-    from analyzer.fixtures.folder import line_of
+    from kafkascope.analyzer.fixtures.folder import line_of
 
     stdout_bytes().writelines(map(line_of, made))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from analyzer.commands.codec import full_name
-from analyzer.terminal import document
+from kafkascope.analyzer.commands.codec import full_name
+from kafkascope.analyzer.terminal import document
 
 if TYPE_CHECKING:
-    from dissectors.schema import Versions
+    from kafkascope.dissectors.schema import Versions
 
 
 @click.command()
@@ -48,7 +48,7 @@ def grammar(
 
 
 def _everything(side: str | None, since: bool, source: bool) -> Iterator[str]:
-    from dissectors import registry
+    from kafkascope.dissectors import registry
 
     for name in registry.message_names():
         if not side or name.endswith(side):
@@ -58,7 +58,7 @@ def _everything(side: str | None, since: bool, source: bool) -> Iterator[str]:
 def _of_one(
     name: str, version: str | None, side: str | None, since: bool, source: bool
 ) -> Iterator[str]:
-    from dissectors import registry
+    from kafkascope.dissectors import registry
 
     key = _api_key(name) if side is None else None
     if key is None:
@@ -66,22 +66,22 @@ def _of_one(
         return
     api = registry.APIS[key]
     if since:
-        from dissectors.history import history
+        from kafkascope.dissectors.history import history
 
         yield history(api.name)
     elif source:
         for each in (f"{api.name}Request", f"{api.name}Response"):
             yield from _of_message(each, version, since, source)
     else:
-        from dissectors.grammar import call_grammar
+        from kafkascope.dissectors.grammar import call_grammar
 
         for number in _wanted(version, api.versions):
             yield call_grammar(key, number)
 
 
 def _api_key(name: str) -> int | None:
-    from dissectors import registry
-    from dissectors.errors import UnknownApi
+    from kafkascope.dissectors import registry
+    from kafkascope.dissectors.errors import UnknownApi
 
     try:
         number = name.isascii() and name.isdecimal()
@@ -102,12 +102,12 @@ def _wanted(version: str | None, versions: Versions) -> Sequence[int]:
 
 
 def _of_message(name: str, version: str | None, since: bool, source: bool) -> Iterator[str]:
-    from dissectors import registry
-    from dissectors.grammar import grammar as printed
-    from dissectors.reader import reader_source
+    from kafkascope.dissectors import registry
+    from kafkascope.dissectors.grammar import grammar as printed
+    from kafkascope.dissectors.reader import reader_source
 
     if since:
-        from dissectors.history import history
+        from kafkascope.dissectors.history import history
 
         yield history(name)
         return
@@ -122,7 +122,7 @@ def _of_message(name: str, version: str | None, since: bool, source: bool) -> It
 
 
 def _list() -> Iterator[str]:
-    from dissectors import messages, registry
+    from kafkascope.dissectors import messages, registry
 
     yield f"{'key':>4}  {'API':<40} {'versions':<9} flexible"
     for api in registry.APIS.values():

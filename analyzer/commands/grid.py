@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import click
 
-from analyzer import render_cells
-from analyzer.commands.options import Wish
-from analyzer.commands.output import Output
-from analyzer.render_times import Times
-from analyzer.spreadsheet import csv_line
-from analyzer.statistics.model import Column, Line
-from analyzer.text import columns_taken, cut, padded, safe, wrapped
-from analyzer.times import iso_ns
+from kafkascope.analyzer import render_cells
+from kafkascope.analyzer.commands.options import Wish
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.text import columns_taken, cut, padded, safe, wrapped
+from kafkascope.analyzer.times import iso_ns
 
 RIGHT: Final = frozenset({"count", "size", "duration", "share", "rate"})
 DOWNWARDS: Final = frozenset({"count", "size", "duration", "share", "rate"})
@@ -220,7 +220,7 @@ def json_line(columns: Sequence[Column], line: Line, schema: str) -> Line:
 def _print_json(
     lines: list[Line], columns: Sequence[Column], schema: str, whole: bool, output: Output
 ) -> None:
-    from dissectors.jsonform import dumps
+    from kafkascope.dissectors.jsonform import dumps
 
     before = b"["
     for line in lines:

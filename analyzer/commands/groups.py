@@ -10,17 +10,17 @@ from typing import Final
 
 import click
 
-from analyzer.commands.counting import count
-from analyzer.commands.grid import print_lines
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.render_times import Times
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.model import Line
-from analyzer.statistics.timeline import TICK, timeline
-from analyzer.terminal import say
-from analyzer.text import safe
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.statistics.timeline import TICK, timeline
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import safe
 
 LANE_WIDTH: Final = 72
 """In a pipe."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from captures.model import Resolved
+    from kafkascope.captures.model import Resolved
 
 MAX_HOSTS_BYTES: Final = 16 << 20
 """Larger ones are something else."""
@@ -17,7 +17,7 @@ MAX_HOSTS_BYTES: Final = 16 << 20
 def _read(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> tuple[Resolved, ...]:
-    from captures.resolved import in_hosts_file
+    from kafkascope.captures.resolved import in_hosts_file
 
     if value is None:
         return ()

@@ -7,26 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from analyzer import rows
-from analyzer.commands.atrest import kafka_files, list_files
-from analyzer.commands.export import write_all
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.commands.tshark_fields import FieldsPrinter
-from analyzer.connects import MOST_WAITING, Connects
-from analyzer.connects import to_json as connect_json
-from analyzer.filter_connections import CHOSEN_BY
-from analyzer.filter_errors import FilterError
-from analyzer.render_list import Column, columns_of, fitted, json_value, line, raw_cell, sort_key
-from analyzer.render_times import Times
-from analyzer.spreadsheet import csv_line
-from analyzer.terminal import say
-from analyzer.text import safe
+from kafkascope.analyzer import rows
+from kafkascope.analyzer.commands.atrest import kafka_files, list_files
+from kafkascope.analyzer.commands.export import write_all
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
+from kafkascope.analyzer.connects import MOST_WAITING, Connects
+from kafkascope.analyzer.connects import to_json as connect_json
+from kafkascope.analyzer.filter_connections import CHOSEN_BY
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.render_list import (
+    Column,
+    columns_of,
+    fitted,
+    json_value,
+    line,
+    raw_cell,
+    sort_key,
+)
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
-    from analyzer.connects import Pair
-    from analyzer.rows import Row
+    from kafkascope.analyzer.connects import Pair
+    from kafkascope.analyzer.rows import Row
 
 
 @click.command()
@@ -128,7 +136,7 @@ def _ordered(
 
 
 def _print_json(pairs: Iterator[Pair], output: Output, *, whole: bool) -> None:
-    from dissectors.jsonform import dumps
+    from kafkascope.dissectors.jsonform import dumps
 
     if not whole:
         for row, _ in pairs:
@@ -176,7 +184,7 @@ def _print_plain(pairs: Iterator[Pair], columns: list[Column], wish: Wish, outpu
         output.line(csv_line(names)[:-1])
     elif wish.form == "tsv":
         output.line("\t".join(names))
-    from dissectors.jsonform import dumps
+    from kafkascope.dissectors.jsonform import dumps
 
     before, whole = b"[", wish.form == "json"
     for row, exchange in pairs:

@@ -7,12 +7,12 @@ import sys
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from analyzer.commands.options import Wish
-from analyzer.commands.tables import terminal_width
-from analyzer.commands.targets import refuse_inputs
-from analyzer.terminal import stdout_bytes, tabbed
-from analyzer.text import ascii_only, json_safe
-from captures.private import PrivateFile
+from kafkascope.analyzer.commands.options import Wish
+from kafkascope.analyzer.commands.tables import terminal_width
+from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.terminal import stdout_bytes, tabbed
+from kafkascope.analyzer.text import ascii_only, json_safe
+from kafkascope.captures.private import PrivateFile
 
 RESET: Final = "\x1b[0m"
 STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x1b[1m"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.stats import shown
-from analyzer.statistics.producers import Producers
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.stats import shown
+from kafkascope.analyzer.statistics.producers import Producers
 
 
 @click.command()

@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import click
 
-from analyzer import rows
-from analyzer.commands.options import Wish
-from analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
-from analyzer.detect import UNKNOWN
-from analyzer.filter_known import FOUND, MARKS, Known
-from analyzer.model import Exchange
-from analyzer.offline import open_capture
-from analyzer.rows import Row
-from analyzer.terminal import say, status
-from analyzer.text import safe
-from captures.spool import Spool
+from kafkascope.analyzer import rows
+from kafkascope.analyzer.commands.options import Wish
+from kafkascope.analyzer.commands.remarks import nothing_found, one_way, remarks, snaplen
+from kafkascope.analyzer.detect import UNKNOWN
+from kafkascope.analyzer.filter_known import FOUND, MARKS, Known
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import Row
+from kafkascope.analyzer.terminal import say, status
+from kafkascope.analyzer.text import safe
+from kafkascope.captures.spool import Spool
 
 if TYPE_CHECKING:
-    from analyzer.filter import Bound, Filter
-    from analyzer.findings.evidence import Evidence
-    from analyzer.offline import Capture, Legs
-    from analyzer.pipeline.stored import Stored
-    from analyzer.records import Problem
+    from kafkascope.analyzer.filter import Bound, Filter
+    from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.analyzer.offline import Capture, Legs
+    from kafkascope.analyzer.pipeline.stored import Stored
+    from kafkascope.analyzer.records import Problem
 
 Told: TypeAlias = tuple[Row, Exchange]
 
@@ -265,8 +265,8 @@ def _filter_of(text: str, known: Known) -> tuple[Filter | None, set[str]]:
     language is not imported, which is a twentieth of a short run."""
     if not text.strip():
         return None, set()
-    from analyzer.filter import compile_filter
-    from analyzer.filter_bind import fields_of
+    from kafkascope.analyzer.filter import compile_filter
+    from kafkascope.analyzer.filter_bind import fields_of
 
     made = compile_filter(text, known)
     return made, fields_of(made.bound)
@@ -295,7 +295,7 @@ def _stored(wish: Wish) -> Stored | None:
         return None
     if wish.filter_text or wish.begin or wish.end or wish.count or wish.ports:
         raise click.UsageError(f"{wish.inputs[0]} holds sums: only captures can be filtered")
-    from analyzer.pipeline.stored import Stored
+    from kafkascope.analyzer.pipeline.stored import Stored
 
     return Stored(wish.inputs[0])
 
@@ -303,8 +303,8 @@ def _stored(wish: Wish) -> Stored | None:
 def _found(wish: Wish) -> Evidence:
     """What the inputs' findings are about, from a pass of its own: a finding is known at the end
     only."""
-    from analyzer.findings import Findings
-    from analyzer.findings.evidence import Evidence
+    from kafkascope.analyzer.findings import Findings
+    from kafkascope.analyzer.findings.evidence import Evidence
 
     if any(name == "-" or _is_live(name) for name in wish.inputs):
         raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import click
 
-from analyzer.commands.atrest import kafka_files, print_records
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.output import Output
-from analyzer.render_list import fitted, line
-from analyzer.spreadsheet import csv_line
-from analyzer.text import safe
+from kafkascope.analyzer.commands.atrest import kafka_files, print_records
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.render_list import fitted, line
+from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.text import safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def records(wish: Wish, parts: tuple[str, ...]) -> int:
             if isinstance(printer, _Array):
                 printer.end()
             return code
-    from analyzer.commands.reading import INTERRUPTED, Reading, problems_said
-    from analyzer.records import Problem, record_lines
+    from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading, problems_said
+    from kafkascope.analyzer.records import Problem, record_lines
 
     problems: list[Problem] = []
     shown = 0
@@ -138,7 +138,7 @@ class _Lines:
         self._columns = columns
 
     def __call__(self, lines: bytes) -> None:
-        from dissectors.jsonform import loads
+        from kafkascope.dissectors.jsonform import loads
 
         if not self._started:
             self._started = True

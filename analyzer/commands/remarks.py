@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from analyzer.conversations import EMPTY
-from analyzer.detect import GIVEN_UP, TLS
-from analyzer.offline import Capture
+from kafkascope.analyzer.conversations import EMPTY
+from kafkascope.analyzer.detect import GIVEN_UP, TLS
+from kafkascope.analyzer.offline import Capture
 
 if TYPE_CHECKING:
-    from analyzer.context import Context
+    from kafkascope.analyzer.context import Context
 
 ALERTS: Final = 14
 """Bytes of two TLS alerts: a side that said no more took no part in a session."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyzer.commands.hosts import hosts_option
-from analyzer.commands.options import Wish, known_release, reading_options
-from analyzer.commands.reading import Reading
-from analyzer.commands.targets import refuse_inputs
-from analyzer.terminal import say
+from kafkascope.analyzer.commands.hosts import hosts_option
+from kafkascope.analyzer.commands.options import Wish, known_release, reading_options
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from captures.model import Resolved
+    from kafkascope.captures.model import Resolved
 
 SUFFIXES: Final = (".html", ".htm", ".md", ".markdown")
 REDACTED: Final = {
@@ -56,9 +56,9 @@ def report(wish: Wish, release: str, redact: str, hosts: tuple[Resolved, ...]) -
       kafkascope report prod.pcapng -o upgrade.md --for 4.1
       kafkascope report prod.pcapng -Y 'client == "billing"' -o billing.html --redact all
     """
-    from analyzer.report import collect, markdown, page, sections
-    from analyzer.report.disguise import Disguise
-    from captures.private import PrivateFile
+    from kafkascope.analyzer.report import collect, markdown, page, sections
+    from kafkascope.analyzer.report.disguise import Disguise
+    from kafkascope.captures.private import PrivateFile
 
     path = _target(wish)
     with Reading(wish) as reading:

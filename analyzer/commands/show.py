@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyzer.commands.atrest import kafka_files, show_files
-from analyzer.commands.options import Wish, reading_options
-from analyzer.commands.output import Output
-from analyzer.terminal import say
+from kafkascope.analyzer.commands.atrest import kafka_files, show_files
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from analyzer.commands.reading import Reading, Told
+    from kafkascope.analyzer.commands.reading import Reading, Told
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
 MAX_NUMBERS: Final = 1_000_000
@@ -35,7 +35,7 @@ def show(wish: Wish, show_hex: bool, tree: bool, whole: bool, packets: bool) -> 
       kafkascope show capture.pcapng 12,15-17 --hex
       kafkascope show capture.pcapng -Y 'error == NOT_COORDINATOR' --json
     """
-    from analyzer.commands.reading import Reading
+    from kafkascope.analyzer.commands.reading import Reading
 
     inputs, numbers = _split(wish.inputs)
     if files := kafka_files(inputs):
@@ -93,14 +93,14 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
 
 
 def _print_json(pair: Told, reading: Reading, output: Output) -> None:
-    from analyzer.export.full import full_line
+    from kafkascope.analyzer.export.full import full_line
 
     row, exchange = pair
     output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
 
 
 def _print_text(pair: Told, reading: Reading, output: Output, show_hex: bool, whole: bool) -> None:
-    from analyzer.render_exchange import exchange_lines
+    from kafkascope.analyzer.render_exchange import exchange_lines
 
     row, exchange = pair
     context = reading.capture.context
@@ -110,7 +110,7 @@ def _print_text(pair: Told, reading: Reading, output: Output, show_hex: bool, wh
 
 
 def _print_packets(pair: Told, reading: Reading, output: Output) -> None:
-    from captures.describe import describe
+    from kafkascope.captures.describe import describe
 
     exchange = pair[1]
     sides = (side for side in (exchange.request, exchange.response) if side is not None)

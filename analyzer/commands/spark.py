@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import ports_of
-from analyzer.terminal import say
+from kafkascope.analyzer.commands.options import ports_of
+from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from analyzer.pipeline.runner import Result
+    from kafkascope.analyzer.pipeline.runner import Result
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -98,7 +98,7 @@ def spark(
       kafkascope stats latency tables --by api,client
       duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
     """
-    from analyzer.pipeline.collect import Options
+    from kafkascope.analyzer.pipeline.collect import Options
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
@@ -143,9 +143,9 @@ def _follow(
     told: Callable[[Result], int],
     engine: Any,
 ) -> int:
-    from analyzer.pipeline import runner
-    from analyzer.pipeline.follow import Rule, catch_up
-    from analyzer.pipeline.follow import follow as go_on
+    from kafkascope.analyzer.pipeline import runner
+    from kafkascope.analyzer.pipeline.follow import Rule, catch_up
+    from kafkascope.analyzer.pipeline.follow import follow as go_on
 
     def catch() -> Iterator[Result]:
         return catch_up(
@@ -178,7 +178,7 @@ def _run(
     told: Callable[[Result], int],
     engine: Any,
 ) -> int:
-    from analyzer.pipeline import runner
+    from kafkascope.analyzer.pipeline import runner
 
     engine = engine or runner.PLAIN
     return told(runner.run(inputs, output, options, engine=engine, split_bytes=split_bytes))
@@ -190,7 +190,7 @@ def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, st
         return "plain", "batches of closed files are small"
     if engine != "auto":
         return engine, ""
-    from analyzer.pipeline.places import listed, size_of
+    from kafkascope.analyzer.pipeline.places import listed, size_of
 
     size = sum(map(size_of, listed(inputs)))
     told = f"{size / 1e6:.0f} MB"
@@ -202,7 +202,7 @@ def _chosen(engine: str, inputs: tuple[str, ...], follow: bool) -> tuple[str, st
         return "plain", f"{told} are read faster than Spark starts"
     if importlib.util.find_spec("pyspark") is None:
         return "plain", f"{told}, but PySpark is not installed"
-    from analyzer.spark.session import NoSpark, check
+    from kafkascope.analyzer.spark.session import NoSpark, check
 
     try:
         check()
@@ -231,10 +231,10 @@ def _on_spark(
     debug: bool,
     quiet: bool,
 ) -> int:
-    from analyzer.pipeline.places import listed, size_of
-    from analyzer.spark.engine import Spark
-    from analyzer.spark.progress import shown
-    from analyzer.spark.session import session, spoken
+    from kafkascope.analyzer.pipeline.places import listed, size_of
+    from kafkascope.analyzer.spark.engine import Spark
+    from kafkascope.analyzer.spark.progress import shown
+    from kafkascope.analyzer.spark.session import session, spoken
 
     pairs = dict(_setting(text) for text in settings)
     size = sum(map(size_of, listed(inputs))) if inputs else 0
@@ -258,7 +258,7 @@ def _on_spark(
 
 def _tables(text: str, *, records: bool) -> set[str]:
     """Names of tables that are made on request."""
-    from analyzer.pipeline.schemas import ON_REQUEST
+    from kafkascope.analyzer.pipeline.schemas import ON_REQUEST
 
     names = {each.strip() for each in text.split(",") if each.strip()}
     if unknown := names - set(ON_REQUEST):
@@ -291,7 +291,7 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
 
 
 def _bytes(text: str) -> int:
-    from analyzer.filter_values import size
+    from kafkascope.analyzer.filter_values import size
 
     try:
         found = size(text)
@@ -303,7 +303,7 @@ def _bytes(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    from analyzer.filter_values import duration
+    from kafkascope.analyzer.filter_values import duration
 
     try:
         return duration(text) / 1e9

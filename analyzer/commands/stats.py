@@ -8,35 +8,35 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.commands.counting import count
-from analyzer.commands.grid import print_lines
-from analyzer.commands.options import Wish, input_options
-from analyzer.commands.output import Output
-from analyzer.commands.reading import Reading
-from analyzer.filter import compile_filter
-from analyzer.filter_connections import CHOSEN_BY, asks_connections, selected
-from analyzer.filter_values import duration
-from analyzer.findings.view import plural
-from analyzer.render_times import Times
-from analyzer.statistics import latency as latencies
-from analyzer.statistics import sizes as sizes_of
-from analyzer.statistics import throughput
-from analyzer.statistics.connections import Connections
-from analyzer.statistics.errors import BY as ERRORS_BY
-from analyzer.statistics.errors import Errors
-from analyzer.statistics.latency import Latency
-from analyzer.statistics.model import Column
-from analyzer.statistics.rates import SECOND, Rates
-from analyzer.statistics.sizes import SizesOf
-from analyzer.statistics.throughput import Throughput
-from analyzer.statistics.topics import Topics
-from analyzer.terminal import say
-from captures.model import Closed
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.grid import print_lines
+from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.filter_connections import CHOSEN_BY, asks_connections, selected
+from kafkascope.analyzer.filter_values import duration
+from kafkascope.analyzer.findings.view import plural
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics import latency as latencies
+from kafkascope.analyzer.statistics import sizes as sizes_of
+from kafkascope.analyzer.statistics import throughput
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.errors import BY as ERRORS_BY
+from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.latency import Latency
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.statistics.rates import SECOND, Rates
+from kafkascope.analyzer.statistics.sizes import SizesOf
+from kafkascope.analyzer.statistics.throughput import Throughput
+from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.analyzer.terminal import say
+from kafkascope.captures.model import Closed
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
-    from analyzer.topics import TopicNames
-    from captures.model import Opened
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Opened
 
 
 @click.group(context_settings={"max_content_width": 100})

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 import click
 
-from analyzer.spreadsheet import csv_line
-from analyzer.terminal import json_out, out, row
-from analyzer.text import columns_taken, cut, padded, safe
+from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.terminal import json_out, out, row
+from kafkascope.analyzer.text import columns_taken, cut, padded, safe
 
 Format = Literal["table", "tsv", "csv", "json", "jsonl"]
 FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
@@ -53,7 +53,7 @@ def terminal_width() -> int | None:
 def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: TableFormat) -> None:
     """Print rows; `table` on a terminal is cut to its width, in a pipe it is separated by tabs."""
     if how.name in ("json", "jsonl"):
-        from dissectors.jsonform import dumps
+        from kafkascope.dissectors.jsonform import dumps
 
         names = [name.replace(" ", "_") for name in header]
         objects = [dict(zip(names, each, strict=True)) for each in rows]

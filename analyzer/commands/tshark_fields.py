@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyzer.filter_errors import FilterError
-from analyzer.render_cells import plain
-from analyzer.render_list import raw_values
-from analyzer.text import safe
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.render_cells import plain
+from kafkascope.analyzer.render_list import raw_values
+from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
-    from analyzer.commands.output import Output
-    from analyzer.connects import Pair
+    from kafkascope.analyzer.commands.output import Output
+    from kafkascope.analyzer.connects import Pair
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}

@@ -7,10 +7,10 @@ import importlib
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.records import Problem
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.records import Problem
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 __all__ = ["FORMATS", "Options", "Table", "Writer", "format_of", "open_writer"]
 
@@ -42,9 +42,9 @@ class Writer(Protocol):
 
 
 FORMATS: Final = {
-    "jsonl": "analyzer.export.jsonl",
-    "csv": "analyzer.export.csv",
-    "parquet": "analyzer.export.parquet",
+    "jsonl": "kafkascope.analyzer.export.jsonl",
+    "csv": "kafkascope.analyzer.export.csv",
+    "parquet": "kafkascope.analyzer.export.parquet",
 }
 """Name, which is the file's suffix too -> module with a class `Export`."""
 

@@ -6,17 +6,17 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from analyzer.export.late import Late
-from analyzer.records import Problem, record_lines
-from analyzer.rows import result, to_json, unnamed
-from analyzer.spreadsheet import as_text, csv_line, one_line
-from dissectors.jsonform import loads
+from kafkascope.analyzer.export.late import Late
+from kafkascope.analyzer.records import Problem, record_lines
+from kafkascope.analyzer.rows import result, to_json, unnamed
+from kafkascope.analyzer.spreadsheet import as_text, csv_line, one_line
+from kafkascope.dissectors.jsonform import loads
 
 if TYPE_CHECKING:
-    from analyzer.export import Options
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.export import Options
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 RECORD_COLUMNS: Final = (
     "exchange",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from analyzer.contained import embedded_of
-from analyzer.fetch_sessions import LISTED, by_topic
-from analyzer.records import (
+from kafkascope.analyzer.contained import embedded_of
+from kafkascope.analyzer.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.records import (
     FETCH,
     FETCH_SNAPSHOT,
     PRODUCE,
@@ -23,17 +23,17 @@ from analyzer.records import (
     shareable,
     topic_text,
 )
-from analyzer.rows import to_json
-from dissectors.errors import DissectError
-from dissectors.jsonform import plain, without_non_finite
-from dissectors.masking import masked
-from dissectors.records import Partial, crc_ok
+from kafkascope.analyzer.rows import to_json
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.jsonform import plain, without_non_finite
+from kafkascope.dissectors.masking import masked
+from kafkascope.dissectors.records import Partial, crc_ok
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession
-    from analyzer.model import Exchange, Request, Response
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Exchange, Request, Response
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 RECORDS_LIMIT: Final = 128 << 20
 """Bytes of JSON for the records of one exchange: a line is made in one piece. Clients fetch 50 MB

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from analyzer.export.full import full_line, line_of
-from analyzer.export.late import Late
-from analyzer.records import Problem, record_lines
-from analyzer.rows import to_json, unnamed
-from analyzer.text import json_safe
-from dissectors.jsonform import dumps
+from kafkascope.analyzer.export.full import full_line, line_of
+from kafkascope.analyzer.export.late import Late
+from kafkascope.analyzer.records import Problem, record_lines
+from kafkascope.analyzer.rows import to_json, unnamed
+from kafkascope.analyzer.text import json_safe
+from kafkascope.dissectors.jsonform import dumps
 
 if TYPE_CHECKING:
-    from analyzer.export import Options
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.export import Options
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 # Inside of a JSON string quotes are escaped, so this cannot be part of a record's value.
 _TOPIC = re.compile(rb'("topic":)"([\w-]{8}\?)"')

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
-from analyzer.topics import short_id
+from kafkascope.analyzer.topics import short_id
 
 if TYPE_CHECKING:
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.topics import TopicNames
 
 
 class Late:

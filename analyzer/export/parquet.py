@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow.parquet as pq
 
-from analyzer.pipeline.arrow import record_batch
-from analyzer.pipeline.collect import BODY_BYTES
-from analyzer.pipeline.naming import named, unnamed
-from analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY, measured
-from analyzer.pipeline.values import bodies_of, exchange_values, record_values
+from kafkascope.analyzer.pipeline.arrow import record_batch
+from kafkascope.analyzer.pipeline.collect import BODY_BYTES
+from kafkascope.analyzer.pipeline.naming import named, unnamed
+from kafkascope.analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY, measured
+from kafkascope.analyzer.pipeline.values import bodies_of, exchange_values, record_values
 
 if TYPE_CHECKING:
-    from analyzer.export import Options
-    from analyzer.model import Exchange
-    from analyzer.records import Problem
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.export import Options
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.records import Problem
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 ROWS: Final = 16_384
 """Of a row group: enough to be compressed well, few enough to be held."""

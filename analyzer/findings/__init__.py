@@ -20,9 +20,9 @@ its own and is listed in `detectors`; what a statistic already counts is read fr
 not counted again. Thresholds are in `limits`, with reasons.
 """
 
-from analyzer.findings.causes import Cause
-from analyzer.findings.findings import RULES, Findings, accumulators
-from analyzer.findings.model import RANK, Finding, Rule
+from kafkascope.analyzer.findings.causes import Cause
+from kafkascope.analyzer.findings.findings import RULES, Findings, accumulators
+from kafkascope.analyzer.findings.model import RANK, Finding, Rule
 
 __all__ = [
     "RANK",

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.findings.detector import Detector
-from analyzer.findings.gone import gone_addresses, node_at
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
-from analyzer.statistics.addresses import address_text, is_address, is_loopback
-from analyzer.text import spelled
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.gone import gone_addresses, node_at
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
+from kafkascope.analyzer.statistics.addresses import address_text, is_address, is_loopback
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 ADVERTISED: Final = (
     "Set advertised.listeners to an address that the clients can reach; with several networks, one "

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.findings.codecs import one_topic
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, measured
+from kafkascope.analyzer.findings.codecs import one_topic
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, among, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -11,16 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from analyzer.findings.detector import Detector, ShortLog
-from analyzer.findings.limits import SECOND, limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, plural, size
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Event, Events
+from kafkascope.analyzer.findings.detector import Detector, ShortLog
+from kafkascope.analyzer.findings.limits import SECOND, limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, plural, size
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Event, Events
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100

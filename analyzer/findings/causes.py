@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeAlias
 
-from analyzer.findings.explanations import EXPLANATIONS, Explanation
-from analyzer.findings.model import RANK, Finding, order
-from analyzer.model import Severity
+from kafkascope.analyzer.findings.explanations import EXPLANATIONS, Explanation
+from kafkascope.analyzer.findings.model import RANK, Finding, order
+from kafkascope.analyzer.model import Severity
 
 MOST_PHRASES: Final = 6
 """Of one line about consequences; the rest is counted."""

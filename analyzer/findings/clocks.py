@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, least, measured, most, total
-from analyzer.statistics.moved import moved
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import NAMES, Names, least, measured, most, total
+from kafkascope.analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 INVALID_TIMESTAMP: Final = 32

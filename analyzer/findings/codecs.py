@@ -6,19 +6,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, audit_of, duration, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import measured, most
-from analyzer.statistics.model import topic_key, topic_label
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import (
+    View,
+    all_of,
+    among,
+    audit_of,
+    duration,
+    listed,
+    plural,
+)
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import measured, most
+from kafkascope.analyzer.statistics.model import topic_key, topic_label
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.delivery import Reads
-    from analyzer.statistics.mergeable import Event
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.delivery import Reads
+    from kafkascope.analyzer.statistics.mergeable import Event
 
 FETCH: Final = 1
 ZSTD_FETCH: Final = 10

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, duration, plural, size
-from analyzer.statistics.model import Line
-from analyzer.text import spelled
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, among, duration, plural, size
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Severity
+    from kafkascope.analyzer.model import Severity
 
 SEGMENT: Final = 1448
 ENDED_THERE: Final = (

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import (
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import (
     View,
     about_group,
     all_of,
@@ -21,8 +21,8 @@ from analyzer.findings.view import (
     places_of,
     plural,
 )
-from analyzer.statistics.delivery_model import Happening, Partition
-from analyzer.text import spelled
+from kafkascope.analyzer.statistics.delivery_model import Happening, Partition
+from kafkascope.analyzer.text import spelled
 
 
 class Consumers(Detector):

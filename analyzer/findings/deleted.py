@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, ShortLog
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.findings.detector import Detector, ShortLog
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import (
     NAMES,
     Event,
     Measures,
@@ -20,14 +20,14 @@ from analyzer.statistics.mergeable import (
     measured,
     most,
 )
-from analyzer.statistics.model import topic_key
-from analyzer.statistics.moved import moved
-from analyzer.text import spelled
-from dissectors.codes import error_name
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.text import spelled
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, listed, plural, size
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, measured, total
-from analyzer.statistics.model import topic_key
-from dissectors.codes import error_name
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, listed, plural, size
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, total
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
 MOST_NAMED: Final = 100

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
-from analyzer.findings.model import Finding, Rule
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.statistics.mergeable import (
     EVENTS,
     FEW_EVENTS,
     Events,
@@ -21,10 +21,10 @@ from analyzer.statistics.mergeable import (
 )
 
 if TYPE_CHECKING:
-    from analyzer.findings.view import View
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from captures.model import Closed, Opened
+    from kafkascope.analyzer.findings.view import View
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Closed, Opened
 
 M = TypeVar("M", bound=Measures)
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, plural
-from analyzer.identity import host_of
-from analyzer.statistics.model import per_second, topic_key
-from dissectors.codes import ERRORS, error_name
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, duration, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.model import per_second, topic_key
+from kafkascope.dissectors.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 ELSEWHERE: Final = frozenset(
     {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 49}
@@ -104,7 +104,7 @@ class ErrorCodes(Detector):
             often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
             retry = ERRORS[code].retriable if code in ERRORS else False
             again = ", which no retry heals" if storm and not retry else ""
-            from dissectors.error_help import help_of
+            from kafkascope.dissectors.error_help import help_of
 
             help_ = help_of(code)
             why = f"{help_.meaning} Usual causes: {'; '.join(help_.causes)}."

@@ -17,15 +17,15 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from analyzer.filter import Bound, Filter, Known, compile_filter, compile_query
-from analyzer.filter_bind import Every, Test
-from analyzer.findings.model import Finding
+from kafkascope.analyzer.filter import Bound, Filter, Known, compile_filter, compile_query
+from kafkascope.analyzer.filter_bind import Every, Test
+from kafkascope.analyzer.findings.model import Finding
 
 if TYPE_CHECKING:
-    from analyzer.filter_columns import Query
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.session import Session
+    from kafkascope.analyzer.filter_columns import Query
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.session import Session
 
 
 class Evidence:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.findings.causes import Cause, folded, linked, unfolded
-from analyzer.findings.detector import Detector, is_odd
-from analyzer.findings.detectors import DETECTORS
-from analyzer.findings.model import COLUMNS, Finding, Rule
-from analyzer.findings.tampered import Tampered
-from analyzer.findings.view import Base, View
-from analyzer.statistics import STATISTICS
-from analyzer.statistics.mergeable import Measures, least, measured, most, total
-from analyzer.statistics.model import Column, Line, checked, stated
+from kafkascope.analyzer.findings.causes import Cause, folded, linked, unfolded
+from kafkascope.analyzer.findings.detector import Detector, is_odd
+from kafkascope.analyzer.findings.detectors import DETECTORS
+from kafkascope.analyzer.findings.model import COLUMNS, Finding, Rule
+from kafkascope.analyzer.findings.tampered import Tampered
+from kafkascope.analyzer.findings.view import Base, View
+from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.model import Column, Line, checked, stated
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.model import Statistic
-    from analyzer.topics import TopicNames
-    from captures.model import Closed, Opened, Resolved
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.model import Statistic
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Closed, Opened, Resolved
 
 RULES: Final[dict[str, Rule]] = {rule.name: rule for kind in DETECTORS for rule in kind.RULES}
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, measured, most
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, among, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, most
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 WRONG: Final = frozenset({"malformed", "truncated"})
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analyzer.findings.view import View
-from analyzer.statistics.addresses import address_text
-from analyzer.statistics.connections import FAILED
+from kafkascope.analyzer.findings.view import View
+from kafkascope.analyzer.statistics.addresses import address_text
+from kafkascope.analyzer.statistics.connections import FAILED
 
 if TYPE_CHECKING:
-    from analyzer.statistics.reach_judged import Judged
+    from kafkascope.analyzer.statistics.reach_judged import Judged
 
 
 def _judged(view: View) -> Judged:

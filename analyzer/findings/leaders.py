@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector, Log
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Event, Events
-from analyzer.statistics.model import topic_key
-from analyzer.text import Spelled
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector, Log
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Event, Events
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.text import Spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 METADATA: Final = 3
 LEADER: Final = frozenset({6, 74, 75})

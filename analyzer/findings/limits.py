@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.statistics import limits as counted
-from analyzer.statistics.limits import SECOND, Limit
+from kafkascope.analyzer.statistics import limits as counted
+from kafkascope.analyzer.statistics.limits import SECOND, Limit
 
 __all__ = ["LIMITS", "SECOND", "Limit", "limit"]
 

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, plural
-from analyzer.identity import host_of
-from analyzer.statistics.model import per_second, topic_key
-from dissectors.codes import error_name
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, duration, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.model import per_second, topic_key
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 5, 17})

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analyzer.model import Severity
-from analyzer.statistics.model import Column
+from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.statistics.model import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2, "chat": 3}
 """Worst first. error: something does not work; warning: it works badly, or will stop to work; note:

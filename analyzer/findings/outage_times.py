@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from analyzer.findings.limits import limit
-from analyzer.findings.view import View, ended_at
-from analyzer.statistics.connections import FAILED
-from analyzer.statistics.model import Line
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.view import View, ended_at
+from kafkascope.analyzer.statistics.connections import FAILED
+from kafkascope.analyzer.statistics.model import Line
 
 
 @dataclass(slots=True)

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final, TypeAlias
 
-from analyzer.findings.detector import Detector
-from analyzer.findings.gone import gone_addresses, node_at, told_of
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.outage_times import Outage, by_broker, outages_of, works
-from analyzer.findings.view import View, among, duration, ended_at, listed, plural
-from analyzer.identity import host_of
-from analyzer.model import Severity
-from analyzer.statistics.model import Line
-from analyzer.text import spelled
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.gone import gone_addresses, node_at, told_of
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.outage_times import Outage, by_broker, outages_of, works
+from kafkascope.analyzer.findings.view import View, among, duration, ended_at, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.text import spelled
 
 MOST_NAMED: Final = 100
 """Clients and groups that a finding names for those that it explains."""

@@ -14,21 +14,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, order
-from analyzer.findings.view import View, all_of, among, audit_of, duration, listed, plural
-from analyzer.identity import Identity, host_of
-from analyzer.statistics.connections import FAILED
-from analyzer.statistics.model import Column, Line
-from analyzer.text import spelled
-from dissectors.codes import ERRORS, error_name
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, order
+from kafkascope.analyzer.findings.view import (
+    View,
+    all_of,
+    among,
+    audit_of,
+    duration,
+    listed,
+    plural,
+)
+from kafkascope.analyzer.identity import Identity, host_of
+from kafkascope.analyzer.statistics.connections import FAILED
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.text import spelled
+from kafkascope.dissectors.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
-    from analyzer.findings.findings import Findings
-    from analyzer.statistics.clients import Usage
-    from analyzer.statistics.delivery_model import Partition
-    from analyzer.statistics.group_model import Member
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.findings.findings import Findings
+    from kafkascope.analyzer.statistics.clients import Usage
+    from kafkascope.analyzer.statistics.delivery_model import Partition
+    from kafkascope.analyzer.statistics.group_model import Member
+    from kafkascope.analyzer.topics import TopicNames
 
 Word: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]
 User: TypeAlias = tuple[str, str]

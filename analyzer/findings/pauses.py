@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from analyzer.findings.limits import limit
-from analyzer.statistics.mergeable import Event, Measures, bits, measured
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.statistics.mergeable import Event, Measures, bits, measured
 
 SLOT: Final = 50_000_000
 MINUTE: Final = 60_000_000_000

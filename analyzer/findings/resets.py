@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Log, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, audit_of, plural
-from analyzer.identity import host_of
-from analyzer.statistics.delivery_ends import told_at
-from analyzer.statistics.mergeable import Event, measured, most
-from analyzer.statistics.model import topic_key
-from analyzer.text import spelled
+from kafkascope.analyzer.findings.detector import Detector, Log, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.delivery_ends import told_at
+from kafkascope.analyzer.statistics.mergeable import Event, measured, most
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.delivery import Reads
-    from analyzer.statistics.delivery_model import Partition
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.delivery import Reads
+    from kafkascope.analyzer.statistics.delivery_model import Partition
 
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2

@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen, ShortLog
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.offers import offered
-from analyzer.findings.sessions import expired_at
-from analyzer.findings.view import View, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.findings.detector import Detector, Seen, ShortLog
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.offers import offered
+from kafkascope.analyzer.findings.sessions import expired_at
+from kafkascope.analyzer.findings.view import View, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import (
     NAMES,
     Event,
     Names,
@@ -29,11 +29,11 @@ from analyzer.statistics.mergeable import (
     most,
     total,
 )
-from analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})

@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.detect import is_other
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.offers import refused_versions
-from analyzer.findings.tls import failed_connections
-from analyzer.findings.view import View, all_of, among, ended_at, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, measured
-from analyzer.text import spelled
+from kafkascope.analyzer.detect import is_other
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.offers import refused_versions
+from kafkascope.analyzer.findings.tls import failed_connections
+from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.model import Line
 
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36

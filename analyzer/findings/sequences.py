@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.producer_story import OUT_OF_ORDER
-from analyzer.text import Spelled, spelled
-from dissectors.codes import error_name
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.producer_story import OUT_OF_ORDER
+from kafkascope.analyzer.text import Spelled, spelled
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.model import Line
 
 MENDED: Final = (
     "Nothing, when it is rare: a batch before was refused for a moment (see the errors of its "

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from analyzer.findings.detector import Detector
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, among, duration, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.model import Line
-from analyzer.text import spelled
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, among, duration, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.text import spelled
 
 MOST_NAMED: Final = 100
 

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, about_group, all_of
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import NAMES, Names, measured, most, total
-from analyzer.statistics.model import topic_key
-from analyzer.text import spelled
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, about_group, all_of
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, most, total
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 SHARE_FETCH: Final = 78
 SHARE_ACKNOWLEDGE: Final = 79

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, plural, size
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Measures, measured, most, total
-from analyzer.statistics.model import per_second, topic_key
-from dissectors.codes import error_name
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, plural, size
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Measures, measured, most, total
+from kafkascope.analyzer.statistics.model import per_second, topic_key
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 TOO_LARGE: Final = frozenset({10, 18})
 PRODUCE: Final = 0

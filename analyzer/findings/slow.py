@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector, Log
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.pauses import (
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector, Log
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.pauses import (
     GIVEN_UP,
     MINUTE,
     SLOT,
@@ -22,16 +22,23 @@ from analyzer.findings.pauses import (
     pauses,
     together,
 )
-from analyzer.findings.view import View, all_of, among, duration, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.connections import WAITING
-from analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured, total
-from analyzer.tampering import deeds_of
-from analyzer.text import spelled
+from kafkascope.analyzer.findings.view import View, all_of, among, duration, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.connections import WAITING
+from kafkascope.analyzer.statistics.mergeable import (
+    EVENTS,
+    Event,
+    Events,
+    Measures,
+    measured,
+    total,
+)
+from kafkascope.analyzer.tampering import deeds_of
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})

@@ -6,20 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, about_group, all_of, among, audit_of, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.delivery_ends import LATEST, told_at
-from analyzer.statistics.mergeable import Measures, least, measured
-from analyzer.statistics.model import topic_label
-from analyzer.text import spelled
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import (
+    View,
+    about_group,
+    all_of,
+    among,
+    audit_of,
+    listed,
+    plural,
+)
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.delivery_ends import LATEST, told_at
+from kafkascope.analyzer.statistics.mergeable import Measures, least, measured
+from kafkascope.analyzer.statistics.model import topic_label
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.delivery import Reads
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.delivery import Reads
 
 LIST_OFFSETS: Final = 2
 

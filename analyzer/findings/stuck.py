@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.ungrouped import Repeated, carried, fetched_by, repeated
-from analyzer.findings.view import (
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.ungrouped import Repeated, carried, fetched_by, repeated
+from kafkascope.analyzer.findings.view import (
     View,
     about_group,
     all_of,
@@ -23,9 +23,9 @@ from analyzer.findings.view import (
     places_of,
     plural,
 )
-from analyzer.statistics.delivery_ends import at
-from analyzer.statistics.delivery_model import Partition, Stall
-from analyzer.text import spelled
+from kafkascope.analyzer.statistics.delivery_ends import at
+from kafkascope.analyzer.statistics.delivery_model import Partition, Stall
+from kafkascope.analyzer.text import spelled
 
 MOST_CLIENTS: Final = 20
 

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from analyzer.findings.detector import Detector
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, among, listed, plural
-from analyzer.identity import host_of
-from analyzer.statistics.model import Line
-from analyzer.text import spelled
-from captures.tls import ALERTS
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, among, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.model import Line
+from kafkascope.analyzer.text import spelled
+from kafkascope.captures.tls import ALERTS
 
 FAILED: Final = frozenset({"alert", "rejected", "closed"})
 MOST_NAMED: Final = 50

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector
-from analyzer.findings.limits import limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, audit_of, duration, listed, plural
-from analyzer.text import spelled
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, audit_of, duration, listed, plural
+from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from analyzer.statistics.delivery_model import Partition
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.delivery_model import Partition
+    from kafkascope.analyzer.statistics.model import Line
 
 MS: Final = 1_000_000
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.limits import SECOND, limit
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.view import View, all_of, duration, plural
-from analyzer.identity import host_of
-from analyzer.statistics.connections import WAITING
-from analyzer.statistics.mergeable import measured, most
-from captures.model import Closed
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.limits import SECOND, limit
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.view import View, all_of, duration, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.connections import WAITING
+from kafkascope.analyzer.statistics.mergeable import measured, most
+from kafkascope.captures.model import Closed
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from captures.model import Opened
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Opened
 
 FETCH: Final = 1
 LEAVE_GROUP: Final = 13

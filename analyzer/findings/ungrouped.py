@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analyzer.findings.codecs import EXTRA
-from analyzer.findings.limits import limit
-from analyzer.findings.view import View, listed
-from analyzer.statistics.model import topic_label
+from kafkascope.analyzer.findings.codecs import EXTRA
+from kafkascope.analyzer.findings.limits import limit
+from kafkascope.analyzer.findings.view import View, listed
+from kafkascope.analyzer.statistics.model import topic_label
 
 if TYPE_CHECKING:
-    from analyzer.statistics.delivery import Reads
-    from analyzer.statistics.mergeable import Event
+    from kafkascope.analyzer.statistics.delivery import Reads
+    from kafkascope.analyzer.statistics.mergeable import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.findings.detector import Detector, Seen
-from analyzer.findings.model import Finding, Rule
-from analyzer.findings.offers import Offer, first_taken, offered, offers
-from analyzer.findings.view import View, all_of, listed, plural
-from analyzer.identity import host_of
-from analyzer.text import spelled
-from analyzer.verdict import breaks_at, verdict_of
-from dissectors import releases
-from dissectors.errors import UnknownApi
+from kafkascope.analyzer.findings.detector import Detector, Seen
+from kafkascope.analyzer.findings.model import Finding, Rule
+from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
+from kafkascope.analyzer.findings.view import View, all_of, listed, plural
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.text import spelled
+from kafkascope.analyzer.verdict import breaks_at, verdict_of
+from kafkascope.dissectors import releases
+from kafkascope.dissectors.errors import UnknownApi
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.clients import Usage
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.clients import Usage
 
 API_VERSIONS: Final = 18
 UNSUPPORTED: Final = 35

@@ -6,34 +6,34 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.filter_lexer import quoted
-from analyzer.findings.model import Finding, Rule, key_of
-from analyzer.identity import host_of, labels
-from analyzer.model import Severity
-from analyzer.pending import SASL_TOKEN
-from analyzer.render_cells import duration, size
-from analyzer.statistics.mergeable import OTHERS
-from analyzer.statistics.model import topic_id_in, topic_label
-from analyzer.text import Spelled, spelled
-from dissectors.values import Uuid
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.model import Finding, Rule, key_of
+from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.model import Severity
+from kafkascope.analyzer.pending import SASL_TOKEN
+from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
+from kafkascope.analyzer.text import Spelled, spelled
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.findings.detector import Seen
-    from analyzer.statistics.clients import Clients
-    from analyzer.statistics.cluster import Cluster
-    from analyzer.statistics.connections import Connections
-    from analyzer.statistics.delivery import Delivery
-    from analyzer.statistics.delivery_audit import Audit
-    from analyzer.statistics.delivery_model import Partition
-    from analyzer.statistics.group_model import Story
-    from analyzer.statistics.groups import Groups
-    from analyzer.statistics.latency import Latency
-    from analyzer.statistics.model import Line
-    from analyzer.statistics.producers import Producers
-    from analyzer.statistics.sizes import SizesOf
-    from analyzer.statistics.throughput import Throughput
-    from analyzer.statistics.topics import Topics
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.findings.detector import Seen
+    from kafkascope.analyzer.statistics.clients import Clients
+    from kafkascope.analyzer.statistics.cluster import Cluster
+    from kafkascope.analyzer.statistics.connections import Connections
+    from kafkascope.analyzer.statistics.delivery import Delivery
+    from kafkascope.analyzer.statistics.delivery_audit import Audit
+    from kafkascope.analyzer.statistics.delivery_model import Partition
+    from kafkascope.analyzer.statistics.group_model import Story
+    from kafkascope.analyzer.statistics.groups import Groups
+    from kafkascope.analyzer.statistics.latency import Latency
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.producers import Producers
+    from kafkascope.analyzer.statistics.sizes import SizesOf
+    from kafkascope.analyzer.statistics.throughput import Throughput
+    from kafkascope.analyzer.statistics.topics import Topics
+    from kafkascope.analyzer.topics import TopicNames
 
 MOST_NAMED: Final = 4
 MAX_FILTER: Final = 8_000
@@ -255,7 +255,7 @@ def audit_of(view: View) -> Audit:
     """The delivery audit of all groups, made once for all detectors."""
 
     def make() -> Audit:
-        from analyzer.statistics.delivery_audit import Audit
+        from kafkascope.analyzer.statistics.delivery_audit import Audit
 
         base = view.base
         return Audit(base.delivery, base.groups, base.cluster, view.names)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analyzer.context import Context
-from analyzer.conversation import Conversation
-from analyzer.conversations import Conversations, Undecided
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversation import Conversation
+from kafkascope.analyzer.conversations import Conversations, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from analyzer.model import Exchange
-    from captures.model import Connection, Endpoint, StreamEvent
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Connection, Endpoint, StreamEvent
 
 ENDLESS = 1 << 62
 NOWHERE = ""

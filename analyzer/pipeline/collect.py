@@ -7,23 +7,23 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from analyzer.identity import host_of
-from analyzer.model import Exchange
-from analyzer.pipeline import values
-from analyzer.pipeline.arrow import record_batch
-from analyzer.pipeline.facts import Facts
-from analyzer.pipeline.numbers import exchange_place
-from analyzer.pipeline.schemas import COLLECTED, FACTS
-from analyzer.rows import row_of
-from analyzer.statistics.histogram import bounds_of, bucket_of
-from captures.model import Closed, Opened, Resolved
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.pipeline import values
+from kafkascope.analyzer.pipeline.arrow import record_batch
+from kafkascope.analyzer.pipeline.facts import Facts
+from kafkascope.analyzer.pipeline.numbers import exchange_place
+from kafkascope.analyzer.pipeline.schemas import COLLECTED, FACTS
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
+from kafkascope.captures.model import Closed, Opened, Resolved
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analyzer.context import Context
-    from analyzer.rows import Row
-    from captures.model import Connection
+    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Connection
 
 ROWS: Final = 4096
 """Of a batch."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from analyzer.findings import accumulators
-from analyzer.topics import TopicNames
-from captures.model import Endpoint
-from dissectors.jsonform import dumps, loads
+from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.jsonform import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from analyzer.context import Context
-    from analyzer.statistics.model import Statistic
+    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.statistics.model import Statistic
 
 
 class Facts:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analyzer.pipeline.arrow import record_batch
-from analyzer.pipeline.facts import dumped
-from analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
-from analyzer.pipeline.numbers import ranked
-from analyzer.pipeline.schemas import (
+from kafkascope.analyzer.pipeline.arrow import record_batch
+from kafkascope.analyzer.pipeline.facts import dumped
+from kafkascope.analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
+from kafkascope.analyzer.pipeline.numbers import ranked
+from kafkascope.analyzer.pipeline.schemas import (
     CAPTURES,
     DIAGNOSTICS,
     LATENCY,
@@ -20,10 +20,10 @@ from analyzer.pipeline.schemas import (
     STATISTICS,
     TOPICS,
 )
-from dissectors.values import Uuid
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.pipeline.facts import Facts
+    from kafkascope.analyzer.pipeline.facts import Facts
 
 SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
 

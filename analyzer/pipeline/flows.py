@@ -9,30 +9,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from analyzer.context import Context
-from analyzer.internal import learn_from_log
-from analyzer.offline import BROKER_LEG
-from analyzer.pipeline import state
-from analyzer.pipeline.arrow import record_batch
-from analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
-from analyzer.pipeline.collect import Collector, Options, Told
-from analyzer.pipeline.facts import dumped
-from analyzer.pipeline.job import Job, Keep
-from analyzer.pipeline.numbers import connection_place
-from analyzer.pipeline.runs import Runs
-from analyzer.pipeline.schemas import CARRY, FACTS
-from analyzer.pipeline.segments import NAMES, Row, name_of, packets_of, rows_in, segments_of
-from analyzer.pipeline.segments import SCHEMA as SEGMENTS
-from analyzer.pipeline.spread import NEEDED, Pairs
-from captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
-from captures.reassembly import Reassembler
-from captures.remarks import Remark, Remarks
-from captures.resolved import in_chunk
-from captures.scan import MAX_ODD, run
-from captures.tcp import ACK, QUIET_MASK, Segment
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.internal import learn_from_log
+from kafkascope.analyzer.offline import BROKER_LEG
+from kafkascope.analyzer.pipeline import state
+from kafkascope.analyzer.pipeline.arrow import record_batch
+from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
+from kafkascope.analyzer.pipeline.collect import Collector, Options, Told
+from kafkascope.analyzer.pipeline.facts import dumped
+from kafkascope.analyzer.pipeline.job import Job, Keep
+from kafkascope.analyzer.pipeline.numbers import connection_place
+from kafkascope.analyzer.pipeline.runs import Runs
+from kafkascope.analyzer.pipeline.schemas import CARRY, FACTS
+from kafkascope.analyzer.pipeline.segments import (
+    NAMES,
+    Row,
+    name_of,
+    packets_of,
+    rows_in,
+    segments_of,
+)
+from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
+from kafkascope.analyzer.pipeline.spread import NEEDED, Pairs
+from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
+from kafkascope.captures.reassembly import Reassembler
+from kafkascope.captures.remarks import Remark, Remarks
+from kafkascope.captures.resolved import in_chunk
+from kafkascope.captures.scan import MAX_ODD, run
+from kafkascope.captures.tcp import ACK, QUIET_MASK, Segment
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange
 
 
 MOST_PER_PACKET: Final = 1 << 16

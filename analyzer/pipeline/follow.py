@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
-from analyzer.pipeline.job import Before, Keep, job_of
-from analyzer.pipeline.places import fingerprint_of, is_remote, listed, size_of
-from analyzer.pipeline.runner import PLAIN, Engine, Result, make
-from analyzer.pipeline.schemas import CARRY
-from analyzer.pipeline.store import Store
-from captures.errors import CaptureError, NotACapture
-from captures.model import Endpoint
-from captures.split import SPLIT_BYTES
-from dissectors.values import Uuid
+from kafkascope.analyzer.pipeline.job import Before, Keep, job_of
+from kafkascope.analyzer.pipeline.places import fingerprint_of, is_remote, listed, size_of
+from kafkascope.analyzer.pipeline.runner import PLAIN, Engine, Result, make
+from kafkascope.analyzer.pipeline.schemas import CARRY
+from kafkascope.analyzer.pipeline.store import Store
+from kafkascope.captures.errors import CaptureError, NotACapture
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.split import SPLIT_BYTES
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.pipeline.collect import Options
+    from kafkascope.analyzer.pipeline.collect import Options
 
 BATCH_BYTES: Final = 256 << 20
 """Of the captures of one batch; a plain engine holds its packets in memory."""
@@ -144,9 +144,9 @@ def _listed(inputs: Sequence[str]) -> list[str]:
 
 def _by_time(names: list[str]) -> list[str]:
     """In the order of their first packets."""
-    from analyzer.pipeline.places import open_anywhere
-    from captures.errors import CutShort
-    from captures.files import Source
+    from kafkascope.analyzer.pipeline.places import open_anywhere
+    from kafkascope.captures.errors import CutShort
+    from kafkascope.captures.files import Source
 
     def first(name: str) -> int:
         with Source([name], None, {0: open_anywhere(name, 0)}) as source:

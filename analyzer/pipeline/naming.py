@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analyzer.rows import late_names
+from kafkascope.analyzer.rows import late_names
 
 if TYPE_CHECKING:
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.topics import TopicNames
 
 COLUMNS: Final = ("topic", "topics", "implied_topics", "errors")
 """Columns that may hold the start of an id in the place of a name."""

@@ -12,10 +12,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.offline import FINGERPRINT_BYTES
-from captures.errors import NotACapture
-from captures.inflate import Stream
-from captures.opening import is_capture, is_regular, open_at, open_stream
+from kafkascope.analyzer.offline import FINGERPRINT_BYTES
+from kafkascope.captures.errors import NotACapture
+from kafkascope.captures.inflate import Stream
+from kafkascope.captures.opening import is_capture, is_regular, open_at, open_stream
 
 CHUNK_BYTES: Final = 8 << 20
 """Asked of a remote store at once: each question takes its time there."""

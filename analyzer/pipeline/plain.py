@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analyzer.offline import Capture, Legs
-from analyzer.pipeline.collect import Collector, Told
-from analyzer.pipeline.facts import Facts
-from analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
-from analyzer.pipeline.flows import Flows, Setting, carried, setting_of
-from analyzer.pipeline.job import Before, Job
-from analyzer.pipeline.naming import named
-from analyzer.pipeline.numbers import CONNECTION
-from analyzer.pipeline.places import is_remote, open_anywhere
-from analyzer.pipeline.schemas import (
+from kafkascope.analyzer.offline import Capture, Legs
+from kafkascope.analyzer.pipeline.collect import Collector, Told
+from kafkascope.analyzer.pipeline.facts import Facts
+from kafkascope.analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
+from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried, setting_of
+from kafkascope.analyzer.pipeline.job import Before, Job
+from kafkascope.analyzer.pipeline.naming import named
+from kafkascope.analyzer.pipeline.numbers import CONNECTION
+from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
+from kafkascope.analyzer.pipeline.schemas import (
     CARRY,
     COLLECTED,
     PAIRS,
@@ -29,16 +29,16 @@ from analyzer.pipeline.schemas import (
     VERSION_KEY,
     measured,
 )
-from analyzer.pipeline.schemas import SEGMENTS as SEGMENTS_TABLE
-from analyzer.pipeline.segments import SCHEMA as SEGMENTS
-from analyzer.pipeline.segments import segment_rows, segments, sized
-from analyzer.pipeline.spread import dissected
-from captures.files import Source
-from captures.inflate import Stream
-from captures.model import Endpoint
+from kafkascope.analyzer.pipeline.schemas import SEGMENTS as SEGMENTS_TABLE
+from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
+from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
+from kafkascope.analyzer.pipeline.spread import dissected
+from kafkascope.captures.files import Source
+from kafkascope.captures.inflate import Stream
+from kafkascope.captures.model import Endpoint
 
 if TYPE_CHECKING:
-    from analyzer.pipeline.schemas import Table
+    from kafkascope.analyzer.pipeline.schemas import Table
 
 MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow.parquet as pq
 
-from analyzer.pipeline import plain
-from analyzer.pipeline.job import Job, index_all, job_of
-from analyzer.pipeline.places import listed
-from analyzer.pipeline.schemas import CARRY, TABLES, VERSION
-from analyzer.pipeline.store import Store, batch_id
-from captures.errors import CaptureError
-from captures.split import SPLIT_BYTES, Index
+from kafkascope.analyzer.pipeline import plain
+from kafkascope.analyzer.pipeline.job import Job, index_all, job_of
+from kafkascope.analyzer.pipeline.places import listed
+from kafkascope.analyzer.pipeline.schemas import CARRY, TABLES, VERSION
+from kafkascope.analyzer.pipeline.store import Store, batch_id
+from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.split import SPLIT_BYTES, Index
 
 if TYPE_CHECKING:
-    from analyzer.pipeline.collect import Options
-    from analyzer.pipeline.facts import Facts
+    from kafkascope.analyzer.pipeline.collect import Options
+    from kafkascope.analyzer.pipeline.facts import Facts
 
 
 class Engine(Protocol):

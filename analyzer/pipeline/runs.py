@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from captures.model import Chunk, Piece, StreamEvent
+from kafkascope.captures.model import Chunk, Piece, StreamEvent
 
 MOST_BYTES: Final = 1 << 20
 """Of a run."""

@@ -410,7 +410,7 @@ CARRY: Final = Table(
         Col("flow_id", _I64, ""),
         Col("places", _I64S, "what stands for their numbers"),
         Col("ranks", _I64S, "their numbers"),
-        Col("carried", pa.binary(), "see analyzer.pipeline.state"),
+        Col("carried", pa.binary(), "see kafkascope.analyzer.pipeline.state"),
     ),
 )
 PAIRS: Final = Table(

@@ -17,18 +17,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from analyzer.pipeline.arrow import record_batch
-from analyzer.pipeline.places import open_anywhere
-from analyzer.pipeline.schemas import SEGMENTS
-from captures.columns import Columns, columns_of
-from captures.errors import CutShort
-from captures.files import Block
-from captures.fragments import Fragments
-from captures.model import Packet, Resolved
-from captures.resolved import in_packet
-from captures.scan import Packets
-from captures.split import Split, read_split
-from captures.tcp import Segment, endpoints, reverse, segment_of
+from kafkascope.analyzer.pipeline.arrow import record_batch
+from kafkascope.analyzer.pipeline.places import open_anywhere
+from kafkascope.analyzer.pipeline.schemas import SEGMENTS
+from kafkascope.captures.columns import Columns, columns_of
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.files import Block
+from kafkascope.captures.fragments import Fragments
+from kafkascope.captures.model import Packet, Resolved
+from kafkascope.captures.resolved import in_packet
+from kafkascope.captures.scan import Packets
+from kafkascope.captures.split import Split, read_split
+from kafkascope.captures.tcp import Segment, endpoints, reverse, segment_of
 
 SCHEMA: Final = pa.schema(
     [

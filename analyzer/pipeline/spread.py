@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from analyzer import facts, fetch_sessions
-from analyzer.context import Context
-from analyzer.dissection import PRODUCE, dissect_request, dissect_response
-from analyzer.fetch_sessions import FetchSession, Implied
-from analyzer.internal import learn_from_log
-from analyzer.model import Exchange, Frame, Note, Part, Request, Response
-from analyzer.phases import STATEFUL
-from analyzer.pipeline.arrow import record_batch
-from analyzer.pipeline.collect import Collector, Options, Told
-from analyzer.pipeline.facts import dumped
-from analyzer.pipeline.numbers import exchange_place
-from analyzer.pipeline.schemas import PAIRS
-from analyzer.pipeline.values import place_of
-from analyzer.waits import WAITING
-from captures.model import Connection, Endpoint
-from dissectors.jsonform import loads
-from dissectors.registry import RequestHeader
-from dissectors.values import Uuid
+from kafkascope.analyzer import facts, fetch_sessions
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.dissection import PRODUCE, dissect_request, dissect_response
+from kafkascope.analyzer.fetch_sessions import FetchSession, Implied
+from kafkascope.analyzer.internal import learn_from_log
+from kafkascope.analyzer.model import Exchange, Frame, Note, Part, Request, Response
+from kafkascope.analyzer.phases import STATEFUL
+from kafkascope.analyzer.pipeline.arrow import record_batch
+from kafkascope.analyzer.pipeline.collect import Collector, Options, Told
+from kafkascope.analyzer.pipeline.facts import dumped
+from kafkascope.analyzer.pipeline.numbers import exchange_place
+from kafkascope.analyzer.pipeline.schemas import PAIRS
+from kafkascope.analyzer.pipeline.values import place_of
+from kafkascope.analyzer.waits import WAITING
+from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.dissectors.jsonform import loads
+from kafkascope.dissectors.registry import RequestHeader
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.model import Side, Undecoded
-    from dissectors.registry import Decoded
+    from kafkascope.analyzer.model import Side, Undecoded
+    from kafkascope.dissectors.registry import Decoded
 
 NEEDED: Final = STATEFUL | fetch_sessions.KEYS | WAITING | {PRODUCE}
 """Keys of the APIs that are decoded where the order is known, too: acks, sessions and waits

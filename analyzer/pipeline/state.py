@@ -14,10 +14,10 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from captures.errors import CaptureError
+from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from analyzer.context import Context
+    from kafkascope.analyzer.context import Context
 
 VERSION: Final = 6
 
@@ -29,15 +29,24 @@ class OtherState(CaptureError):
 @cache
 def classes() -> dict[str, Any]:
     """Name -> class, of all that a state consists of."""
-    from analyzer import fetch_sessions, framing, log_ends, model, pending, phases, resync, waits
-    from analyzer.conversation import Conversation
-    from analyzer.conversations import Undecided
-    from analyzer.pipeline.brokers import Watched
-    from analyzer.pipeline.collect import Seen
-    from captures import copies, deadlines, fragments, half, ip, reassembly, tcp, tracks
-    from captures import model as events
-    from captures.tls import handshake
-    from dissectors.registry import RequestHeader
+    from kafkascope.analyzer import (
+        fetch_sessions,
+        framing,
+        log_ends,
+        model,
+        pending,
+        phases,
+        resync,
+        waits,
+    )
+    from kafkascope.analyzer.conversation import Conversation
+    from kafkascope.analyzer.conversations import Undecided
+    from kafkascope.analyzer.pipeline.brokers import Watched
+    from kafkascope.analyzer.pipeline.collect import Seen
+    from kafkascope.captures import copies, deadlines, fragments, half, ip, reassembly, tcp, tracks
+    from kafkascope.captures import model as events
+    from kafkascope.captures.tls import handshake
+    from kafkascope.dissectors.registry import RequestHeader
 
     found: tuple[Any, ...] = (
         *(events.Connection, events.Endpoint, events.Opened, events.Chunk, events.Gap),
@@ -73,9 +82,9 @@ class _Writer:
 
     def put(self, value: Any) -> Any:
         """Plain values for `_Reader.get`."""
-        from analyzer.fetch_sessions import Implied
-        from dissectors.registry import Decoded
-        from dissectors.values import Uuid
+        from kafkascope.analyzer.fetch_sessions import Implied
+        from kafkascope.dissectors.registry import Decoded
+        from kafkascope.dissectors.values import Uuid
 
         if value is None or isinstance(value, bool | int | float | str):
             return value
@@ -124,8 +133,8 @@ class _Reader:
 
     def get(self, value: Any) -> Any:
         """What `_Writer.put` wrote."""
-        from analyzer.fetch_sessions import Implied
-        from dissectors.values import Uuid
+        from kafkascope.analyzer.fetch_sessions import Implied
+        from kafkascope.dissectors.values import Uuid
 
         if isinstance(value, list):
             return [self.get(each) for each in value]
@@ -182,7 +191,7 @@ class _Reader:
 
     def decode(self) -> None:
         """Decode the bodies of requests again."""
-        from analyzer.dissection import dissect_request
+        from kafkascope.analyzer.dissection import dissect_request
 
         for each in self._decoded:
             if each.decoded is _DECODED:

@@ -19,8 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.pipeline.schemas import CARRY, TABLES, VERSION
-from dissectors.jsonform import dumps, dumps_indented, loads
+from kafkascope.analyzer.pipeline.schemas import CARRY, TABLES, VERSION
+from kafkascope.dissectors.jsonform import dumps, dumps_indented, loads
 
 MANIFEST: Final = "_manifest"
 STAGING: Final = "_staging"

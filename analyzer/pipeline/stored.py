@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from analyzer.context import Context
-from analyzer.findings import Findings
-from analyzer.pipeline.store import Store
-from captures.errors import CaptureError, CutShort
-from captures.files import Source
-from dissectors.jsonform import loads
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.pipeline.store import Store
+from kafkascope.captures.errors import CaptureError, CutShort
+from kafkascope.captures.files import Source
+from kafkascope.dissectors.jsonform import loads
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.session import Session
-    from captures.model import Closed, Opened, Resolved
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.session import Session
+    from kafkascope.captures.model import Closed, Opened, Resolved
 
 
 class OnlyTables(CaptureError):

@@ -8,17 +8,17 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.statistics.model import topic_label
-from analyzer.statistics.moved import moved
-from analyzer.topics import TopicNames
-from dissectors.jsonform import dumps, loads
-from dissectors.records import crc_ok
+from kafkascope.analyzer.statistics.model import topic_label
+from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.jsonform import dumps, loads
+from kafkascope.dissectors.records import crc_ok
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.records import Problem
-    from analyzer.rows import Row
-    from captures.model import Connection, Endpoint
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.records import Problem
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Connection, Endpoint
 
 UNNAMED: Final = TopicNames()
 """Rows are made without any name, so that they do not depend on what was learned before; names come
@@ -108,7 +108,7 @@ def exchange_values(
 
 def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:
     """The bodies as JSON, without secrets; bytes, for they may be large and Arrow takes them."""
-    from analyzer.export.full import COLUMN_LIMIT, full_bodies, json_of
+    from kafkascope.analyzer.export.full import COLUMN_LIMIT, full_bodies, json_of
 
     both = full_bodies(exchange, UNNAMED, [], COLUMN_LIMIT)
     one, two = (
@@ -190,7 +190,7 @@ def record_values(
     row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of `records`."""
-    from analyzer.records import record_lines
+    from kafkascope.analyzer.records import record_lines
 
     for lines in record_lines(exchange, names, problems):
         for line in lines.splitlines():

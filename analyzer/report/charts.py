@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from analyzer.text import safe
+from kafkascope.analyzer.text import safe
 
 WIDTH: Final = 900
 LETTERS: Final = 30

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from analyzer.commands.counting import count
-from analyzer.commands.remarks import nothing_found, remarks
-from analyzer.findings import Cause, Finding, Findings
-from analyzer.findings.causes import unfolded
-from analyzer.statistics import Errors, Rates
-from analyzer.statistics.rates import SECOND
+from kafkascope.analyzer.commands.counting import count
+from kafkascope.analyzer.commands.remarks import nothing_found, remarks
+from kafkascope.analyzer.findings import Cause, Finding, Findings
+from kafkascope.analyzer.findings.causes import unfolded
+from kafkascope.analyzer.statistics import Errors, Rates
+from kafkascope.analyzer.statistics.rates import SECOND
 
 if TYPE_CHECKING:
-    from analyzer.commands.reading import Reading
-    from analyzer.report.disguise import Disguise
-    from analyzer.topics import TopicNames
-    from captures.model import Resolved
+    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.report.disguise import Disguise
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Resolved
 
 SLICES: Final = 120
 """Of the chart over time, at most."""

@@ -7,20 +7,20 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from analyzer.fetch_sessions import Implied
-from analyzer.offline import BROKER_LEG
-from analyzer.redaction import Redaction
-from analyzer.rows import row_of
-from analyzer.topics import TopicNames
-from captures.model import Closed, Endpoint, Opened
-from dissectors.values import Uuid
+from kafkascope.analyzer.fetch_sessions import Implied
+from kafkascope.analyzer.offline import BROKER_LEG
+from kafkascope.analyzer.redaction import Redaction
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Closed, Endpoint, Opened
+from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from analyzer.fetch_sessions import FetchSession
-    from analyzer.model import Exchange, Frame, Request, Response
-    from analyzer.rows import Row
-    from captures.model import Connection
-    from dissectors.registry import Decoded
+    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Exchange, Frame, Request, Response
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Connection
+    from kafkascope.dissectors.registry import Decoded
 
 
 MOST_SESSIONS: Final = 256

@@ -7,15 +7,15 @@ import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from analyzer.findings.causes import apart, names_of
-from analyzer.render_cells import duration
-from analyzer.report.sections import Section, Table
-from analyzer.report.summary import summary
-from analyzer.text import safe
-from analyzer.times import iso_ns
+from kafkascope.analyzer.findings.causes import apart, names_of
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.report.sections import Section, Table
+from kafkascope.analyzer.report.summary import summary
+from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import iso_ns
 
 if TYPE_CHECKING:
-    from analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import Facts
 
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>|#!~&$^]|(?<!\w)[=+-]")
 _PARTS: Final = re.compile(

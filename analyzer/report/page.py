@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from analyzer.findings import Cause, Finding
-from analyzer.findings.causes import apart, counted, names_of
-from analyzer.findings.view import plural
-from analyzer.render_cells import duration, size
-from analyzer.render_times import Times
-from analyzer.report.sections import Section, Table
-from analyzer.report.summary import summary
-from analyzer.text import safe
-from analyzer.times import iso_ns
+from kafkascope.analyzer.findings import Cause, Finding
+from kafkascope.analyzer.findings.causes import apart, counted, names_of
+from kafkascope.analyzer.findings.view import plural
+from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.report.sections import Section, Table
+from kafkascope.analyzer.report.summary import summary
+from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import iso_ns
 
 if TYPE_CHECKING:
-    from analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import Facts
 
 MOST_FINDINGS: Final = 100
 """Causes; of consequences of a cause as many."""

@@ -8,31 +8,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from analyzer.commands.clients import VERDICT, judged
-from analyzer.commands.grid import RIGHT, cell
-from analyzer.filter_lexer import quoted
-from analyzer.findings.outcomes import COLUMNS as OUTCOME
-from analyzer.findings.outcomes import outcomes
-from analyzer.findings.view import api_is
-from analyzer.render_cells import duration
-from analyzer.render_times import Times
-from analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
-from analyzer.statistics import errors as errors_of
-from analyzer.statistics import latency as latency_of
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.connections import Connections
-from analyzer.statistics.errors import Errors
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.latency import Latency
-from analyzer.statistics.mergeable import OTHERS
-from analyzer.statistics.model import Column, Line
-from analyzer.statistics.producers import Producers
-from analyzer.statistics.rates import Rates
-from analyzer.statistics.timeline import Scale, lanes_of, title_of
-from analyzer.statistics.topics import Topics
+from kafkascope.analyzer.commands.clients import VERDICT, judged
+from kafkascope.analyzer.commands.grid import RIGHT, cell
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
+from kafkascope.analyzer.findings.outcomes import outcomes
+from kafkascope.analyzer.findings.view import api_is
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
+from kafkascope.analyzer.statistics import errors as errors_of
+from kafkascope.analyzer.statistics import latency as latency_of
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.latency import Latency
+from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.producers import Producers
+from kafkascope.analyzer.statistics.rates import Rates
+from kafkascope.analyzer.statistics.timeline import Scale, lanes_of, title_of
+from kafkascope.analyzer.statistics.topics import Topics
 
 if TYPE_CHECKING:
-    from analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import Facts
 
 MOST_LINES: Final = 60
 """Of a table; a report of a large capture stays a report."""
@@ -172,7 +172,7 @@ def _clients(facts: Facts, times: Times, where: str, release: str) -> Section:
     else:
         says += " Nothing that was seen here breaks."
     front = {"client", "host", "software", "user", "verdict", "breaks_at", "why"}
-    from analyzer.statistics.clients import Clients
+    from kafkascope.analyzer.statistics.clients import Clients
 
     chosen = [column for column in (*Clients.COLUMNS, *VERDICT) if column.name in front]
     order = ("client", "host", "software", "user", "verdict", "breaks_at", "why")

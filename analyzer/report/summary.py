@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from analyzer.findings.causes import Cause, apart, counted
-from analyzer.findings.view import plural
-from analyzer.render_cells import duration
+from kafkascope.analyzer.findings.causes import Cause, apart, counted
+from kafkascope.analyzer.findings.view import plural
+from kafkascope.analyzer.render_cells import duration
 
 if TYPE_CHECKING:
-    from analyzer.report.collect import Facts
+    from kafkascope.analyzer.report.collect import Facts
 
 MOST_CAUSES: Final = 3
 """Each told in a sentence; all of them follow below the summary."""

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
-from analyzer.pipeline import plain
-from analyzer.pipeline.facts import Facts
-from analyzer.pipeline.flows import setting_of
-from analyzer.pipeline.job import Job, index_all
-from analyzer.pipeline.places import is_remote, size_of
-from analyzer.pipeline.schemas import FACTS
-from analyzer.spark import stages
-from analyzer.spark.finish import finish
-from captures.split import Index
+from kafkascope.analyzer.pipeline import plain
+from kafkascope.analyzer.pipeline.facts import Facts
+from kafkascope.analyzer.pipeline.flows import setting_of
+from kafkascope.analyzer.pipeline.job import Job, index_all
+from kafkascope.analyzer.pipeline.places import is_remote, size_of
+from kafkascope.analyzer.pipeline.schemas import FACTS
+from kafkascope.analyzer.spark import stages
+from kafkascope.analyzer.spark.finish import finish
+from kafkascope.captures.split import Index
 
 if TYPE_CHECKING:
-    from captures.model import Endpoint
+    from kafkascope.captures.model import Endpoint
 
 MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""

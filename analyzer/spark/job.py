@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from analyzer.commands.failures import explain
-from analyzer.commands.spark import spark
-from analyzer.terminal import say
+from kafkascope.analyzer.commands.failures import explain
+from kafkascope.analyzer.commands.spark import spark
+from kafkascope.analyzer.terminal import say
 
 
 def main() -> None:

@@ -8,19 +8,19 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from analyzer.terminal import out
+from kafkascope.analyzer.terminal import out
 
 ZIP: Final = "kafkascope-spark.zip"
 PROGRAM: Final = "kafkascope-job.py"
 PACKAGES: Final = ("analyzer", "captures", "dissectors")
-"""What a job imports, in the driver and in workers."""
+"""What a job imports, in the driver and in workers: below `kafkascope`."""
 FIXED: Final = (1980, 1, 1, 0, 0, 0)
 """Equal code gives an equal file."""
 
 MAIN: Final = '''\
 """`kafkascope spark` for spark-submit: takes the same INPUT... and options."""
 
-from analyzer.spark.job import main
+from kafkascope.analyzer.spark.job import main
 
 main()
 '''
@@ -28,19 +28,23 @@ main()
 
 def write_zip(path: Path) -> Path:
     """Write the packages as they are imported here."""
-    import analyzer
+    import kafkascope
 
-    home = Path(analyzer.__file__).parents[1]
+    home = Path(kafkascope.__file__).parents[1]
     if home.is_file():
         # We run from such a file already.
         path.write_bytes(home.read_bytes())
         return path
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        ours = home / "kafkascope"
+        sources = sorted(ours.glob("*.py"))
         for package in PACKAGES:
-            for source in sorted((home / package).rglob("*.py")):
-                about = zipfile.ZipInfo(str(source.relative_to(home)), FIXED)
-                about.compress_type = zipfile.ZIP_DEFLATED
-                out.writestr(about, source.read_bytes())
+            # each by itself: rglob follows no symlinks below its start, and a checkout has some
+            sources += sorted((ours / package).rglob("*.py"))
+        for source in sources:
+            about = zipfile.ZipInfo(str(source.relative_to(home)), FIXED)
+            about.compress_type = zipfile.ZIP_DEFLATED
+            out.writestr(about, source.read_bytes())
     return path
 
 

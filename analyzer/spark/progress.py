@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from analyzer.terminal import status
+from kafkascope.analyzer.terminal import status
 
 EVERY_S: Final = 0.5
 

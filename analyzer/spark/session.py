@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from analyzer.spark.package import ZIP, write_zip
-from captures.errors import CaptureError, NotAllowed
+from kafkascope.analyzer.spark.package import ZIP, write_zip
+from kafkascope.captures.errors import CaptureError, NotAllowed
 
 JAVA: Final = 17
 LOOPBACK: Final = "127.0.0.1"
@@ -245,9 +245,9 @@ def _log4j(folder: Path) -> Path:
 def _reach_workers() -> None:
     """Workers import our packages from where they are here, whatever folder the user stands in: a
     folder `captures` of the user's must not be taken for ours."""
-    import analyzer
+    import kafkascope
 
-    home = str(Path(analyzer.__file__).parents[1])
+    home = str(Path(kafkascope.__file__).parents[1])
     known = os.environ.get("PYTHONPATH", "")
     if Path(home).name != "site-packages" and home not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (home, known) if part)

@@ -11,20 +11,20 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analyzer.pipeline.flows import Flows, Setting, carried
-from analyzer.pipeline.places import open_anywhere, size_of
-from analyzer.pipeline.plain import QUICK, Parts, Writers
-from analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
-from analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
-from analyzer.pipeline.spread import Pairs, dissected
-from captures.gaps import Gap
-from captures.remarks import Remark
-from captures.split import Index, Split, index
-from captures.stretches import Stretch, bounds, head_of, joined, walked
+from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried
+from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
+from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
+from kafkascope.analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
+from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
+from kafkascope.analyzer.pipeline.spread import Pairs, dissected
+from kafkascope.captures.gaps import Gap
+from kafkascope.captures.remarks import Remark
+from kafkascope.captures.split import Index, Split, index
+from kafkascope.captures.stretches import Stretch, bounds, head_of, joined, walked
 
 if TYPE_CHECKING:
-    from analyzer.pipeline.collect import Options, Told
-    from analyzer.pipeline.job import Job
+    from kafkascope.analyzer.pipeline.collect import Options, Told
+    from kafkascope.analyzer.pipeline.job import Job
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.statistics.clients import Clients
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.connections import Connections
-from analyzer.statistics.delivery import Delivery
-from analyzer.statistics.errors import Errors
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.latency import Latency
-from analyzer.statistics.model import Column, Line, Statistic, WrongState
-from analyzer.statistics.producers import Producers
-from analyzer.statistics.rates import Rates
-from analyzer.statistics.sizes import SizesOf
-from analyzer.statistics.throughput import Throughput
-from analyzer.statistics.topics import Topics
+from kafkascope.analyzer.statistics.clients import Clients
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.delivery import Delivery
+from kafkascope.analyzer.statistics.errors import Errors
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.latency import Latency
+from kafkascope.analyzer.statistics.model import Column, Line, Statistic, WrongState
+from kafkascope.analyzer.statistics.producers import Producers
+from kafkascope.analyzer.statistics.rates import Rates
+from kafkascope.analyzer.statistics.sizes import SizesOf
+from kafkascope.analyzer.statistics.throughput import Throughput
+from kafkascope.analyzer.statistics.topics import Topics
 
 STATISTICS: Final[dict[str, type[Statistic]]] = {
     "apis": Throughput,

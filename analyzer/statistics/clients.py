@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.identity import Identity, absorbed, host_of, identity_of
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.identity import Identity, absorbed, host_of, identity_of
+from kafkascope.analyzer.statistics.mergeable import (
     MANY_NAMES,
     NAMES,
     OTHERS,
@@ -21,15 +21,15 @@ from analyzer.statistics.mergeable import (
     most,
     total,
 )
-from analyzer.statistics.model import Column, Line, per_second
-from analyzer.statistics.moved import replica_id
-from analyzer.statistics.simple import ByKey
-from dissectors.messages import APIS
+from kafkascope.analyzer.statistics.model import Column, Line, per_second
+from kafkascope.analyzer.statistics.moved import replica_id
+from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.dissectors.messages import APIS
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.identity import host_of, labels
-from analyzer.statistics.addresses import (
+from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.statistics.addresses import (
     DESCRIBE_CLUSTER,
     FIND_COORDINATOR,
     LEADING,
@@ -23,20 +23,27 @@ from analyzer.statistics.addresses import (
     is_loopback,
     plain,
 )
-from analyzer.statistics.cluster_contact import contact_of
-from analyzer.statistics.cluster_gone import gone
-from analyzer.statistics.cluster_model import Coordinator, Leader, Node, Whole
-from analyzer.statistics.mergeable import Keyed
-from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
-from analyzer.statistics.reach import Reach, Sums
+from kafkascope.analyzer.statistics.cluster_contact import contact_of
+from kafkascope.analyzer.statistics.cluster_gone import gone
+from kafkascope.analyzer.statistics.cluster_model import Coordinator, Leader, Node, Whole
+from kafkascope.analyzer.statistics.mergeable import Keyed
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Line,
+    checked,
+    stated,
+    topic_key,
+    topic_label,
+)
+from kafkascope.analyzer.statistics.reach import Reach, Sums
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.statistics.reach_judged import Judged
-    from analyzer.statistics.reach_model import Served
-    from analyzer.topics import TopicNames
-    from captures.model import Closed, Opened, Resolved
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.statistics.reach_judged import Judged
+    from kafkascope.analyzer.statistics.reach_model import Served
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Closed, Opened, Resolved
 
 KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
 LOST_LEADER: Final = frozenset({5, 6, 74, 75})

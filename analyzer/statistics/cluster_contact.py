@@ -5,12 +5,12 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analyzer.statistics.addresses import is_address, is_loopback
+from kafkascope.analyzer.statistics.addresses import is_address, is_loopback
 
 if TYPE_CHECKING:
-    from analyzer.statistics.cluster_model import Node
-    from analyzer.statistics.reach import Sums
-    from analyzer.statistics.reach_judged import Judged, NodeKey
+    from kafkascope.analyzer.statistics.cluster_model import Node
+    from kafkascope.analyzer.statistics.reach import Sums
+    from kafkascope.analyzer.statistics.reach_judged import Judged, NodeKey
 
 MOST_HOSTS: Final = 3
 

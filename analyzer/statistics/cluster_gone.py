@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analyzer.statistics.cluster_model import Leader, Node, Whole
-    from analyzer.statistics.mergeable import Key
+    from kafkascope.analyzer.statistics.cluster_model import Leader, Node, Whole
+    from kafkascope.analyzer.statistics.mergeable import Key
 
 
 def gone(

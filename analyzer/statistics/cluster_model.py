@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    NAMES,
+    Measures,
+    Names,
+    least,
+    measured,
+    most,
+    total,
+)
 
 
 @measured

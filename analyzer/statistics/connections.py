@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.statistics.limits import limit
-from analyzer.statistics.mergeable import Key, Measures, least, measured, most, total
-from analyzer.statistics.model import Column, Line, middle, per_second
-from analyzer.statistics.simple import ByKey
-from captures.model import Closed, Connection, HandshakeResult, Opened
+from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.mergeable import Key, Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.model import Column, Line, middle, per_second
+from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 SASL: Final = frozenset({17, 36})
 AUTHENTICATE: Final = 36

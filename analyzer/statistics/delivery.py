@@ -10,11 +10,17 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.identity import host_of
-from analyzer.statistics.delivery_ends import Bounds, listed, written
-from analyzer.statistics.delivery_parts import Periods, Positions, commits_of, plan_of, starts_of
-from analyzer.statistics.encodings import encoding
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.delivery_ends import Bounds, listed, written
+from kafkascope.analyzer.statistics.delivery_parts import (
+    Periods,
+    Positions,
+    commits_of,
+    plan_of,
+    starts_of,
+)
+from kafkascope.analyzer.statistics.encodings import encoding
+from kafkascope.analyzer.statistics.mergeable import (
     EVENTS,
     NAMES,
     Event,
@@ -28,13 +34,13 @@ from analyzer.statistics.mergeable import (
     most,
     total,
 )
-from analyzer.statistics.model import Column, Line, checked, stated, topic_key
-from analyzer.statistics.moved import Moved, moved, replica_id
+from kafkascope.analyzer.statistics.model import Column, Line, checked, stated, topic_key
+from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 PRODUCE: Final = 0
 FETCH: Final = 1
@@ -362,7 +368,7 @@ class Delivery:
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """One line per group and partition, the largest lag first."""
-        from analyzer.statistics.delivery_audit import Audit
+        from kafkascope.analyzer.statistics.delivery_audit import Audit
 
         return Audit(self, None, None, names).partitions()
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from analyzer.statistics.delivery_follow import Follow
-from analyzer.statistics.delivery_model import Happening, Kind, Partition, lag_of
-from analyzer.statistics.delivery_pauses import pauses
-from analyzer.statistics.delivery_plans import (
+from kafkascope.analyzer.statistics.delivery_follow import Follow
+from kafkascope.analyzer.statistics.delivery_model import Happening, Kind, Partition, lag_of
+from kafkascope.analyzer.statistics.delivery_pauses import pauses
+from kafkascope.analyzer.statistics.delivery_plans import (
     Judged,
     Place,
     assignment,
@@ -22,16 +22,16 @@ from analyzer.statistics.delivery_plans import (
     judge,
     subscribers,
 )
-from analyzer.statistics.mergeable import Event
-from analyzer.statistics.model import topic_label
+from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.model import topic_label
 
 if TYPE_CHECKING:
-    from analyzer.statistics.cluster import Cluster
-    from analyzer.statistics.delivery import Belongs, Delivery, Planned
-    from analyzer.statistics.group_model import Story
-    from analyzer.statistics.groups import Groups
-    from analyzer.statistics.model import Line
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.statistics.cluster import Cluster
+    from kafkascope.analyzer.statistics.delivery import Belongs, Delivery, Planned
+    from kafkascope.analyzer.statistics.group_model import Story
+    from kafkascope.analyzer.statistics.groups import Groups
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.analyzer.topics import TopicNames
 
 MS: Final = 1_000_000
 

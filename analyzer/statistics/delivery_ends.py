@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from analyzer.statistics.mergeable import Measures, Rule, measured
-from analyzer.statistics.model import topic_key
-from analyzer.statistics.moved import moved
+from kafkascope.analyzer.statistics.mergeable import Measures, Rule, measured
+from kafkascope.analyzer.statistics.model import topic_key
+from kafkascope.analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange
 
 FINEST: Final = 28
 """The narrowest slot of time is 2^28 ns, about a quarter of a second."""

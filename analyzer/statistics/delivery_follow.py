@@ -5,11 +5,11 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from analyzer.statistics.delivery_model import Happening, Kind, Partition, Stall
-from analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.delivery_model import Happening, Kind, Partition, Stall
+from kafkascope.analyzer.statistics.limits import limit
 
 if TYPE_CHECKING:
-    from analyzer.statistics.mergeable import Event
+    from kafkascope.analyzer.statistics.mergeable import Event
 
 
 class Follow:

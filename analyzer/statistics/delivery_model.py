@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from analyzer.statistics.model import Column
+from kafkascope.analyzer.statistics.model import Column
 
 Kind: TypeAlias = Literal["beyond", "back", "again", "skipped", "pause", "twice", "none", "plan"]
 

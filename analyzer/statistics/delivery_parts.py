@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, Final, Self
 
-from analyzer.statistics.model import topic_key
+from kafkascope.analyzer.statistics.model import topic_key
 
 JOIN_GROUP: Final = 11
 APART: Final = 2_000_000_000
@@ -211,7 +211,7 @@ def plan_of(key: int, asked: dict[str, Any], answer: dict[str, Any]) -> dict[str
 def _body(message: str, field: str, data: bytes, fields: dict[str, Any]) -> dict[str, Any] | None:
     if not data:
         return {"assigned_partitions": ()} if field == "assignment" else None
-    from dissectors.embedded import Around, decode
+    from kafkascope.dissectors.embedded import Around, decode
 
     found = decode(message, field, data, Around(fields))
     return found.body if found is not None and isinstance(found.body, dict) else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from analyzer.statistics.delivery_model import Happening
+from kafkascope.analyzer.statistics.delivery_model import Happening
 
 if TYPE_CHECKING:
-    from analyzer.statistics.delivery import Belongs
-    from analyzer.statistics.delivery_parts import Periods
+    from kafkascope.analyzer.statistics.delivery import Belongs
+    from kafkascope.analyzer.statistics.delivery_parts import Periods
 
 SECOND: Final = 1_000_000_000
 MS: Final = 1_000_000

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dissectors.errors import DissectError
-from dissectors.values import read_uvarint
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.values import read_uvarint
 
 if TYPE_CHECKING:
-    from dissectors.batches import Batch
+    from kafkascope.dissectors.batches import Batch
 
 HEADER: Final = 61
 """Bytes of a batch before its records."""

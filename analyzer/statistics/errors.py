@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import OTHERS, Measures, least, measured, most, total
-from analyzer.statistics.model import Column, Line, topic_key
-from analyzer.statistics.simple import ByKey
-from dissectors.codes import ERRORS, error_name
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import OTHERS, Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.model import Column, Line, topic_key
+from kafkascope.analyzer.statistics.simple import ByKey
+from kafkascope.dissectors.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 
 @measured

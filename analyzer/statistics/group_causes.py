@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from analyzer.statistics.group_known import Known
-from analyzer.statistics.group_members import fenced_text, left_text
-from analyzer.statistics.group_model import Cause, Mark, Member, Presence
+from kafkascope.analyzer.statistics.group_known import Known
+from kafkascope.analyzer.statistics.group_members import fenced_text, left_text
+from kafkascope.analyzer.statistics.group_model import Cause, Mark, Member, Presence
 
 if TYPE_CHECKING:
-    from analyzer.statistics.mergeable import Event
+    from kafkascope.analyzer.statistics.mergeable import Event
 
 SECOND: Final = 1_000_000_000
 NEARLY: Final = 950_000

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Event
-from analyzer.statistics.model import topic_key
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.model import topic_key
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
 
 OFFSET_COMMIT: Final = 8
 JOIN_GROUP: Final = 11
@@ -125,7 +125,7 @@ def _topics(asked: dict[str, Any]) -> list[str]:
     """What the member subscribes to."""
     for each in asked["protocols"]:
         fields = {"protocol_type": asked["protocol_type"], "name": each["name"]}
-        from dissectors.embedded import Around, decode
+        from kafkascope.dissectors.embedded import Around, decode
 
         found = decode("JoinGroupRequest", "metadata", each["metadata"], Around(fields))
         if found is not None and isinstance(found.body, dict) and "topics" in found.body:
@@ -152,7 +152,7 @@ def _assigned(asked: dict[str, Any], answer: dict[str, Any]) -> list[list[Any]] 
         name: answer.get(name) or asked.get(name) or ""
         for name in ("protocol_type", "protocol_name")
     }
-    from dissectors.embedded import Around, decode
+    from kafkascope.dissectors.embedded import Around, decode
 
     found = decode("SyncGroupResponse", "assignment", answer["assignment"], Around(fields))
     if found is None:

@@ -8,10 +8,10 @@ from collections import Counter
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from analyzer.statistics.group_model import FENCING, Member, Presence
+from kafkascope.analyzer.statistics.group_model import FENCING, Member, Presence
 
 if TYPE_CHECKING:
-    from analyzer.statistics.mergeable import Event
+    from kafkascope.analyzer.statistics.mergeable import Event
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from analyzer.statistics.group_known import Members
-from analyzer.statistics.group_model import (
+from kafkascope.analyzer.statistics.group_known import Members
+from kafkascope.analyzer.statistics.group_model import (
     FENCING,
     INSTANCE,
     UNKNOWN_MEMBER,
@@ -16,7 +16,7 @@ from analyzer.statistics.group_model import (
     Member,
     Presence,
 )
-from analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.mergeable import Event
 
 
 def members_of(
@@ -136,7 +136,7 @@ def left_text(about: dict[str, Any]) -> str:
 
 def fenced_text(code: int) -> str:
     """What it was told."""
-    from dissectors.codes import error_name
+    from kafkascope.dissectors.codes import error_name
 
     return f"told {error_name(code)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from analyzer.statistics.mergeable import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
 
 Cause: TypeAlias = Literal[
     "formed",

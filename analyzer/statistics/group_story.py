@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analyzer.statistics.group_causes import Causes, pace_ns
-from analyzer.statistics.group_known import Timed
-from analyzer.statistics.group_members import fill_silences, members_of, tell_fates
-from analyzer.statistics.group_model import Cause, Member, Presence, Rebalance, Story, span_of
-from analyzer.statistics.limits import limit
-from analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.group_causes import Causes, pace_ns
+from kafkascope.analyzer.statistics.group_known import Timed
+from kafkascope.analyzer.statistics.group_members import fill_silences, members_of, tell_fates
+from kafkascope.analyzer.statistics.group_model import (
+    Cause,
+    Member,
+    Presence,
+    Rebalance,
+    Story,
+    span_of,
+)
+from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.mergeable import Event
 
 __all__ = ["Presence", "Story", "story_of"]
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.identity import host_of
-from analyzer.statistics.group_events import OFFSET_COMMIT, TXN_OFFSET_COMMIT, Alive, told
-from analyzer.statistics.group_story import Presence, Story, story_of
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.group_events import (
+    OFFSET_COMMIT,
+    TXN_OFFSET_COMMIT,
+    Alive,
+    told,
+)
+from kafkascope.analyzer.statistics.group_story import Presence, Story, story_of
+from kafkascope.analyzer.statistics.mergeable import (
     EVENTS,
     MAX_EVENTS,
     NAMES,
@@ -27,12 +32,12 @@ from analyzer.statistics.mergeable import (
     most,
     total,
 )
-from analyzer.statistics.model import Column, Line, checked, middle, stated, topic_label
+from kafkascope.analyzer.statistics.model import Column, Line, checked, middle, stated, topic_label
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 MAX_GROUPS: Final = 1_000
 MOST_EVENTS: Final = 256_000

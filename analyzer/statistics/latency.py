@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.identity import host_of
-from analyzer.render_cells import duration
-from analyzer.statistics.histogram import Histogram
-from analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most, total
-from analyzer.statistics.model import Column, Line, share
-from analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most, total
+from kafkascope.analyzer.statistics.model import Column, Line, share
+from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 LONG_POLL: Final = 400_000_000
 """A latency (ns) that is taken for trouble."""

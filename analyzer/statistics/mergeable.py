@@ -13,7 +13,7 @@ from hashlib import blake2b
 from heapq import heapify, heappop, heappush, heappushpop
 from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
-from analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.statistics.histogram import Histogram
 
 MAX_KEYS: Final = 10_000
 """Of one statistic. More are summed up as others."""

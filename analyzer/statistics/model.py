@@ -15,12 +15,12 @@ from typing import (
     TypeAlias,
 )
 
-from analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.mergeable import OTHERS
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 Kind: TypeAlias = Literal[
     "text", "count", "size", "duration", "time", "share", "rate", "flag", "list"

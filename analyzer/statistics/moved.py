@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from analyzer.contents import Walk, walk_of
-from analyzer.statistics.model import topic_key
+from kafkascope.analyzer.contents import Walk, walk_of
+from kafkascope.analyzer.statistics.model import topic_key
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from dissectors.records import Batch
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.dissectors.records import Batch
 
 PRODUCE: Final = 0
 FETCH: Final = 1

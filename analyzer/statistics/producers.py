@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.identity import host_of, labels
-from analyzer.statistics.mergeable import (
+from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.statistics.mergeable import (
     EVENTS,
     NAMES,
     OTHERS,
@@ -25,15 +25,27 @@ from analyzer.statistics.mergeable import (
     most,
     total,
 )
-from analyzer.statistics.model import Column, Line, checked, stated, topic_key, topic_label
-from analyzer.statistics.moved import PRODUCE, moved
-from analyzer.statistics.producer_story import Lane, Transaction, lanes_of, transactions_of
-from dissectors.codes import error_name
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Line,
+    checked,
+    stated,
+    topic_key,
+    topic_label,
+)
+from kafkascope.analyzer.statistics.moved import PRODUCE, moved
+from kafkascope.analyzer.statistics.producer_story import (
+    Lane,
+    Transaction,
+    lanes_of,
+    transactions_of,
+)
+from kafkascope.dissectors.codes import error_name
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 INIT: Final = 22
 ADD_PARTITIONS: Final = 24

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.statistics.mergeable import Measures, measured, total
-from analyzer.statistics.model import Column, Line, checked, stated
+from kafkascope.analyzer.statistics.mergeable import Measures, measured, total
+from kafkascope.analyzer.statistics.model import Column, Line, checked, stated
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 SECOND: Final = 1_000_000_000
 MAX_SLICES: Final = 3_600

@@ -7,18 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-from analyzer.identity import host_of
-from analyzer.statistics.addresses import Given, plain
-from analyzer.statistics.mergeable import Keyed
-from analyzer.statistics.moved import PRODUCE, moved
-from analyzer.statistics.reach_judged import Client, Judged, NodeKey
-from analyzer.statistics.reach_model import Attempts, Contact, Resolution, Served, Told
-from captures.model import Closed, Opened
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.addresses import Given, plain
+from kafkascope.analyzer.statistics.mergeable import Keyed
+from kafkascope.analyzer.statistics.moved import PRODUCE, moved
+from kafkascope.analyzer.statistics.reach_judged import Client, Judged, NodeKey
+from kafkascope.analyzer.statistics.reach_model import Attempts, Contact, Resolution, Served, Told
+from kafkascope.captures.model import Closed, Opened
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from captures.model import Resolved
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.captures.model import Resolved
 
 LOOKS: Final = frozenset(
     {

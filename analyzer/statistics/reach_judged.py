@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from analyzer.statistics.addresses import is_address, is_loopback, plain
-from analyzer.statistics.limits import limit
-from analyzer.statistics.reach_model import Attempts, Contact, Told
+from kafkascope.analyzer.statistics.addresses import is_address, is_loopback, plain
+from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.reach_model import Attempts, Contact, Told
 
 Word: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]
 """Whether an address was reached. failed: connections were refused, or not answered; unanswered:

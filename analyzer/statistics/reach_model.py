@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from analyzer.statistics.limits import limit
-from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
+from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.mergeable import (
+    NAMES,
+    Measures,
+    Names,
+    least,
+    measured,
+    most,
+    total,
+)
 
 
 @measured

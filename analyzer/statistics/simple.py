@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from analyzer.identity import labels
-from analyzer.statistics.mergeable import MAX_KEYS, OTHERS, Key, Keyed, Measures
-from analyzer.statistics.model import Column, checked, stated, topic_label
+from kafkascope.analyzer.identity import labels
+from kafkascope.analyzer.statistics.mergeable import MAX_KEYS, OTHERS, Key, Keyed, Measures
+from kafkascope.analyzer.statistics.model import Column, checked, stated, topic_label
 
 if TYPE_CHECKING:
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.topics import TopicNames
 
 M = TypeVar("M", bound=Measures)
 

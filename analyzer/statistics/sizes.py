@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.identity import host_of
-from analyzer.statistics.histogram import Histogram
-from analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most
-from analyzer.statistics.model import Column, Line
-from analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
-from analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
+from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 
 @measured

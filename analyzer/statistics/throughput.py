@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analyzer.identity import host_of
-from analyzer.statistics.mergeable import Measures, least, measured, most, total
-from analyzer.statistics.model import Column, Line, per_second, share
-from analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.model import Column, Line, per_second, share
+from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 
 @measured

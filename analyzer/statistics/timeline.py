@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from analyzer.render_cells import duration
-from analyzer.statistics.group_model import Member, Story
-from analyzer.statistics.model import middle
-from analyzer.text import columns_taken, cut, padded, safe
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.statistics.group_model import Member, Story
+from kafkascope.analyzer.statistics.model import middle
+from kafkascope.analyzer.text import columns_taken, cut, padded, safe
 
 MAX_LABEL: Final = 24
 MAX_LANES: Final = 60

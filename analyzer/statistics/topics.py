@@ -6,16 +6,24 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analyzer.identity import host_of, labels
-from analyzer.statistics.mergeable import NAMES, Measures, Names, least, measured, most, total
-from analyzer.statistics.model import Column, Line, share, topic_key
-from analyzer.statistics.moved import moved, replica_id
-from analyzer.statistics.simple import ByKey
+from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.statistics.mergeable import (
+    NAMES,
+    Measures,
+    Names,
+    least,
+    measured,
+    most,
+    total,
+)
+from kafkascope.analyzer.statistics.model import Column, Line, share, topic_key
+from kafkascope.analyzer.statistics.moved import moved, replica_id
+from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.rows import Row
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.topics import TopicNames
 
 FETCHING: Final = frozenset({1, 78})
 MOVING: Final = FETCHING | {0}

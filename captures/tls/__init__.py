@@ -5,6 +5,6 @@ handshake.feed(event)               # each Chunk, Gap and Closed of the connecti
 handshake.result                    # how it went; None as long as that is not known
 """
 
-from captures.tls.handshake import ALERTS, Handshake
+from kafkascope.captures.tls.handshake import ALERTS, Handshake
 
 __all__ = ["ALERTS", "Handshake"]

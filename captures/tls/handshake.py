@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from captures.model import (
+from kafkascope.captures.model import (
     Chunk,
     Closed,
     Connection,

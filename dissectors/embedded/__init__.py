@@ -7,8 +7,8 @@ masked here.
 
 from __future__ import annotations
 
-from dissectors.embedded.model import Around, Embedded
-from dissectors.embedded.sasl import decode as sasl_token
-from dissectors.embedded.table import decode, embedded_in
+from kafkascope.dissectors.embedded.model import Around, Embedded
+from kafkascope.dissectors.embedded.sasl import decode as sasl_token
+from kafkascope.dissectors.embedded.table import decode, embedded_in
 
 __all__ = ["Around", "Embedded", "decode", "embedded_in", "sasl_token"]

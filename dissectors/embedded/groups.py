@@ -13,14 +13,14 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from dissectors.embedded import streams
-from dissectors.embedded.model import Embedded
-from dissectors.embedded.values import describe
-from dissectors.errors import DissectError, Malformed, Truncated
-from dissectors.layout import resolve
-from dissectors.reader import Body
-from dissectors.registry import message, read_layout
-from dissectors.schema import Array, Bytes, Int16, Int32, Int64, Message, String, data
+from kafkascope.dissectors.embedded import streams
+from kafkascope.dissectors.embedded.model import Embedded
+from kafkascope.dissectors.embedded.values import describe
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
+from kafkascope.dissectors.layout import resolve
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import message, read_layout
+from kafkascope.dissectors.schema import Array, Bytes, Int16, Int32, Int64, Message, String, data
 
 STICKY_USER_DATA = data("StickyAssignorUserData", versions="0-1").of(
     Array("previous_assignment", "0+").of(

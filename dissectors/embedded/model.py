@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dissectors.layout import Layout
+from kafkascope.dissectors.layout import Layout
 
 
 class Embedded(NamedTuple):

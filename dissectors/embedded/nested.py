@@ -5,11 +5,17 @@ from __future__ import annotations
 import ipaddress
 import struct
 
-from dissectors.embedded.model import Embedded
-from dissectors.errors import Truncated
-from dissectors.layout import Layout, resolve
-from dissectors.masking import masked
-from dissectors.registry import Decoded, decode_request, decode_response, message, read_layout
+from kafkascope.dissectors.embedded.model import Embedded
+from kafkascope.dissectors.errors import Truncated
+from kafkascope.dissectors.layout import Layout, resolve
+from kafkascope.dissectors.masking import masked
+from kafkascope.dissectors.registry import (
+    Decoded,
+    decode_request,
+    decode_response,
+    message,
+    read_layout,
+)
 
 
 def request(value: bytes) -> Embedded:

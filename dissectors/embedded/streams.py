@@ -13,9 +13,9 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from dissectors.errors import Malformed, Truncated
-from dissectors.reader import Body
-from dissectors.registry import decode_body, message
+from kafkascope.dissectors.errors import Malformed, Truncated
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import decode_body, message
 
 ASSIGNOR: Final = "stream"
 """What Streams members call their assignor."""

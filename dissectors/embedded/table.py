@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
-from dissectors.embedded import groups, nested, sasl, telemetry
-from dissectors.embedded.model import Around, Embedded
-from dissectors.errors import DissectError
-from dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
+from kafkascope.dissectors.embedded import groups, nested, sasl, telemetry
+from kafkascope.dissectors.embedded.model import Around, Embedded
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, StructWire, Wire
 
 Format: TypeAlias = Literal[
     "subscription",

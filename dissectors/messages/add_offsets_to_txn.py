@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (api key 25)."""
 
-from dissectors.schema import Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Int16, Int32, Int64, String, request, response
 
 ADD_OFFSETS_TO_TXN_REQUEST = request("AddOffsetsToTxn", key=25, versions="0-4", flexible="3+").of(
     String("transactional_id", "0+", entity="transactionalId"),

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn (api key 24)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
 ADD_PARTITIONS_TO_TXN_TOPIC = (
     String("name", "0+", entity="topicName", map_key=True),

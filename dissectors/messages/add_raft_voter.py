@@ -1,6 +1,16 @@
 """AddRaftVoter (api key 80)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, Uint16, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    String,
+    Uint16,
+    Uuid,
+    request,
+    response,
+)
 
 ADD_RAFT_VOTER_REQUEST = request("AddRaftVoter", key=80, versions="0-1", flexible="0+").of(
     String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),

@@ -1,6 +1,6 @@
 """AllocateProducerIds (api key 67)."""
 
-from dissectors.schema import Int16, Int32, Int64, request, response
+from kafkascope.dissectors.schema import Int16, Int32, Int64, request, response
 
 ALLOCATE_PRODUCER_IDS_REQUEST = request(
     "AllocateProducerIds", key=67, versions="0", flexible="0+"

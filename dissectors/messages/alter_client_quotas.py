@@ -1,6 +1,15 @@
 """AlterClientQuotas (api key 49)."""
 
-from dissectors.schema import Array, Bool, Float64, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Float64,
+    Int16,
+    Int32,
+    String,
+    request,
+    response,
+)
 
 ALTER_CLIENT_QUOTAS_REQUEST = request(
     "AlterClientQuotas", key=49, versions="0-1", flexible="1+"

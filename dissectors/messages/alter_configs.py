@@ -1,6 +1,6 @@
 """AlterConfigs (api key 33)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
 ALTER_CONFIGS_REQUEST = request("AlterConfigs", key=33, versions="0-2", flexible="2+").of(
     Array("resources", "0+").of(

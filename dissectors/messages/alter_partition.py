@@ -1,6 +1,16 @@
 """AlterPartition (api key 56)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    request,
+    response,
+)
 
 ALTER_PARTITION_REQUEST = request("AlterPartition", key=56, versions="0-3", flexible="0+").of(
     Int32("broker_id", "0+", entity="brokerId"),

@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (api key 45)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, request, response
 
 ALTER_PARTITION_REASSIGNMENTS_REQUEST = request(
     "AlterPartitionReassignments", key=45, versions="0-1", flexible="0+"

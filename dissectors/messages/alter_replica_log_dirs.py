@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (api key 34)."""
 
-from dissectors.schema import Array, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
 ALTER_REPLICA_LOG_DIRS_REQUEST = request(
     "AlterReplicaLogDirs", key=34, versions="0-2", flexible="2+"

@@ -1,6 +1,6 @@
 """AlterShareGroupOffsets (api key 91)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
 ALTER_SHARE_GROUP_OFFSETS_REQUEST = request(
     "AlterShareGroupOffsets", key=91, versions="0", flexible="0+"

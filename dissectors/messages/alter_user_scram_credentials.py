@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (api key 51)."""
 
-from dissectors.schema import Array, Bytes, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bytes, Int8, Int16, Int32, String, request, response
 
 ALTER_USER_SCRAM_CREDENTIALS_REQUEST = request(
     "AlterUserScramCredentials", key=51, versions="0", flexible="0+"

@@ -1,6 +1,6 @@
 """ApiVersions (api key 18)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
 API_VERSIONS_REQUEST = request("ApiVersions", key=18, versions="0-5", flexible="3+").of(
     String("client_software_name", "3+", word="ClientSoftware"),

@@ -1,6 +1,6 @@
 """AssignReplicasToDirs (api key 73)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, Uuid, request, response
 
 ASSIGN_REPLICAS_TO_DIRS_REQUEST = request(
     "AssignReplicasToDirs", key=73, versions="0", flexible="0+"

@@ -1,6 +1,15 @@
 """BeginQuorumEpoch (api key 53)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Uint16, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int16,
+    Int32,
+    String,
+    Uint16,
+    Uuid,
+    request,
+    response,
+)
 
 BEGIN_QUORUM_EPOCH_REQUEST = request("BeginQuorumEpoch", key=53, versions="0-1", flexible="1+").of(
     String("cluster_id", "0+", nullable="0+", default=None, volatile=True, subject="clusterId"),

@@ -1,6 +1,6 @@
 """BrokerHeartbeat (api key 63)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, Int64, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, Uuid, request, response
 
 BROKER_HEARTBEAT_REQUEST = request("BrokerHeartbeat", key=63, versions="0-2", flexible="0+").of(
     Int32("broker_id", "0+", entity="brokerId"),

@@ -1,6 +1,6 @@
 """BrokerRegistration (api key 62)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int16,

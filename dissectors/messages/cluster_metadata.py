@@ -1,6 +1,6 @@
 """Records of `__cluster_metadata` (KRaft)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Bytes,

@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (api key 69)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Bytes,

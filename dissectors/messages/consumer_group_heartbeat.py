@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat (api key 68)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Bytes,

@@ -1,6 +1,6 @@
 """Records of `__consumer_offsets`: offset commits and classic groups."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bytes,
     Int32,

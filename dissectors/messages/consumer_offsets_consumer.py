@@ -1,6 +1,6 @@
 """Records of `__consumer_offsets`: consumer groups (KIP-848)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bytes,
     Int8,

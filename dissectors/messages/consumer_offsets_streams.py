@@ -1,6 +1,6 @@
 """Records of `__consumer_offsets`: streams groups (KIP-1071)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int8,
     Int16,

@@ -1,6 +1,6 @@
 """What members of a classic consumer group tell each other inside JoinGroup and SyncGroup."""
 
-from dissectors.schema import Array, Bytes, Int32, String, data
+from kafkascope.dissectors.schema import Array, Bytes, Int32, String, data
 
 CONSUMER_PROTOCOL_ASSIGNMENT = data("ConsumerProtocolAssignment", versions="0-3").of(
     Array("assigned_partitions", "0+").of(

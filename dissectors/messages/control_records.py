@@ -1,6 +1,6 @@
 """Keys and values of control records."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int16,
     Int32,

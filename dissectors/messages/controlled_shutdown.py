@@ -1,6 +1,6 @@
 """ControlledShutdown (api key 7)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
 CONTROLLED_SHUTDOWN_REQUEST = request(
     "ControlledShutdown", key=7, versions="0-3", flexible="3+"

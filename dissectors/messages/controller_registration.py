@@ -1,6 +1,16 @@
 """ControllerRegistration (api key 70)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, Uint16, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    String,
+    Uint16,
+    Uuid,
+    request,
+    response,
+)
 
 CONTROLLER_REGISTRATION_REQUEST = request(
     "ControllerRegistration", key=70, versions="0", flexible="0+"

@@ -1,6 +1,6 @@
 """CreateAcls (api key 30)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 CREATE_ACLS_REQUEST = request("CreateAcls", key=30, versions="0-3", flexible="2+").of(
     Array("creations", "0+").of(

@@ -1,6 +1,15 @@
 """CreateDelegationToken (api key 38)."""
 
-from dissectors.schema import Array, Bytes, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bytes,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    request,
+    response,
+)
 
 CREATE_DELEGATION_TOKEN_REQUEST = request(
     "CreateDelegationToken", key=38, versions="0-3", flexible="2+"

@@ -1,6 +1,6 @@
 """CreatePartitions (api key 37)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, request, response
 
 CREATE_PARTITIONS_REQUEST = request("CreatePartitions", key=37, versions="0-3", flexible="2+").of(
     Array("topics", "0+").of(

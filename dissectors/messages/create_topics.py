@@ -1,6 +1,16 @@
 """CreateTopics (api key 19)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    String,
+    Uuid,
+    request,
+    response,
+)
 
 CREATE_TOPICS_REQUEST = request("CreateTopics", key=19, versions="0-7", flexible="5+").of(
     Array("topics", "0+").of(

@@ -1,6 +1,6 @@
 """DeleteAcls (api key 31)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 DELETE_ACLS_REQUEST = request("DeleteAcls", key=31, versions="0-3", flexible="2+").of(
     Array("filters", "0+").of(

@@ -1,6 +1,6 @@
 """DeleteGroups (api key 42)."""
 
-from dissectors.schema import Array, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
 DELETE_GROUPS_REQUEST = request("DeleteGroups", key=42, versions="0-3", flexible="2+").of(
     Array("groups_names", "0+", entity="groupId").of(String),

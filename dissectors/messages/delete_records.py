@@ -1,6 +1,6 @@
 """DeleteRecords (api key 21)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
 DELETE_RECORDS_REQUEST = request("DeleteRecords", key=21, versions="0-2", flexible="2+").of(
     Array("topics", "0+").of(

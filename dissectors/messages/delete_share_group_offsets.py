@@ -1,6 +1,6 @@
 """DeleteShareGroupOffsets (api key 92)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
 
 DELETE_SHARE_GROUP_OFFSETS_REQUEST = request(
     "DeleteShareGroupOffsets", key=92, versions="0", flexible="0+"

@@ -1,6 +1,6 @@
 """DeleteShareGroupState (api key 86)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
 
 DELETE_SHARE_GROUP_STATE_REQUEST = request(
     "DeleteShareGroupState", key=86, versions="0", flexible="0+"

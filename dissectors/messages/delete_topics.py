@@ -1,6 +1,6 @@
 """DeleteTopics (api key 20)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, Uuid, request, response
 
 DELETE_TOPICS_REQUEST = request("DeleteTopics", key=20, versions="0-6", flexible="4+").of(
     Array("topics", "6+").of(

@@ -1,6 +1,6 @@
 """DescribeAcls (api key 29)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 DESCRIBE_ACLS_REQUEST = request("DescribeAcls", key=29, versions="0-3", flexible="2+").of(
     Int8("resource_type_filter", "0+", enum="AclResourceType"),

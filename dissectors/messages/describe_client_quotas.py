@@ -1,6 +1,16 @@
 """DescribeClientQuotas (api key 48)."""
 
-from dissectors.schema import Array, Bool, Float64, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    String,
+    request,
+    response,
+)
 
 DESCRIBE_CLIENT_QUOTAS_REQUEST = request(
     "DescribeClientQuotas", key=48, versions="0-1", flexible="1+"

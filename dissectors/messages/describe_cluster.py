@@ -1,6 +1,6 @@
 """DescribeCluster (api key 60)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
 DESCRIBE_CLUSTER_REQUEST = request("DescribeCluster", key=60, versions="0-2", flexible="0+").of(
     Bool("include_cluster_authorized_operations", "0+"),

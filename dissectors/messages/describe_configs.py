@@ -1,6 +1,6 @@
 """DescribeConfigs (api key 32)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
 DESCRIBE_CONFIGS_REQUEST = request("DescribeConfigs", key=32, versions="0-4", flexible="4+").of(
     Array("resources", "0+").of(

@@ -1,6 +1,15 @@
 """DescribeDelegationToken (api key 41)."""
 
-from dissectors.schema import Array, Bytes, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bytes,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    request,
+    response,
+)
 
 DESCRIBE_DELEGATION_TOKEN_REQUEST = request(
     "DescribeDelegationToken", key=41, versions="0-3", flexible="2+"

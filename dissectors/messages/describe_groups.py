@@ -1,6 +1,6 @@
 """DescribeGroups (api key 15)."""
 
-from dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
 
 DESCRIBE_GROUPS_REQUEST = request("DescribeGroups", key=15, versions="0-6", flexible="5+").of(
     Array("groups", "0+", entity="groupId").of(String),

@@ -1,6 +1,6 @@
 """DescribeLogDirs (api key 35)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
 DESCRIBE_LOG_DIRS_REQUEST = request("DescribeLogDirs", key=35, versions="0-5", flexible="2+").of(
     Array("topics", "0+", nullable="0+").of(

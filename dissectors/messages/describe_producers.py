@@ -1,6 +1,6 @@
 """DescribeProducers (api key 61)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
 DESCRIBE_PRODUCERS_REQUEST = request("DescribeProducers", key=61, versions="0", flexible="0+").of(
     Array("topics", "0+").of(

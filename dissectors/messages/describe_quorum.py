@@ -1,6 +1,16 @@
 """DescribeQuorum (api key 55)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uint16, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uint16,
+    Uuid,
+    request,
+    response,
+)
 
 DESCRIBE_QUORUM_REQUEST = request("DescribeQuorum", key=55, versions="0-2", flexible="0+").of(
     Array("topics", "0+").of(

@@ -1,6 +1,6 @@
 """DescribeShareGroupOffsets (api key 90)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
 DESCRIBE_SHARE_GROUP_OFFSETS_REQUEST = request(
     "DescribeShareGroupOffsets", key=90, versions="0-1", flexible="0+"

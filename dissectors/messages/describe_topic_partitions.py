@@ -1,6 +1,16 @@
 """DescribeTopicPartitions (api key 75)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, Struct, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    String,
+    Struct,
+    Uuid,
+    request,
+    response,
+)
 
 DESCRIBE_TOPIC_PARTITIONS_REQUEST = request(
     "DescribeTopicPartitions", key=75, versions="0", flexible="0+"

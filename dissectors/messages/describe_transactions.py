@@ -1,6 +1,6 @@
 """DescribeTransactions (api key 65)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
 DESCRIBE_TRANSACTIONS_REQUEST = request(
     "DescribeTransactions", key=65, versions="0", flexible="0+"

@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (api key 50)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 DESCRIBE_USER_SCRAM_CREDENTIALS_REQUEST = request(
     "DescribeUserScramCredentials", key=50, versions="0", flexible="0+"

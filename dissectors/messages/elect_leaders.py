@@ -1,6 +1,6 @@
 """ElectLeaders (api key 43)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 ELECT_LEADERS_REQUEST = request("ElectLeaders", key=43, versions="0-2", flexible="2+").of(
     Int8("election_type", "1+", enum="ElectionType"),

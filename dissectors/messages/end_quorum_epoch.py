@@ -1,6 +1,16 @@
 """EndQuorumEpoch (api key 54)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Uint16, Uuid, request, response, variant
+from kafkascope.dissectors.schema import (
+    Array,
+    Int16,
+    Int32,
+    String,
+    Uint16,
+    Uuid,
+    request,
+    response,
+    variant,
+)
 
 END_QUORUM_EPOCH_REQUEST = (
     request("EndQuorumEpoch", key=54, versions="0-1", flexible="1+")

@@ -1,6 +1,6 @@
 """EndTxn (api key 26)."""
 
-from dissectors.schema import Bool, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Bool, Int16, Int32, Int64, String, request, response
 
 END_TXN_REQUEST = request("EndTxn", key=26, versions="0-5", flexible="3+").of(
     String("transactional_id", "0+", entity="transactionalId"),

@@ -1,6 +1,6 @@
 """Envelope (api key 58)."""
 
-from dissectors.schema import Bytes, Int16, request, response
+from kafkascope.dissectors.schema import Bytes, Int16, request, response
 
 ENVELOPE_REQUEST = request("Envelope", key=58, versions="0", flexible="0+").of(
     Bytes("request_data", "0+", secret=True, doc="header and body; may hold the secrets of both"),

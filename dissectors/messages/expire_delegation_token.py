@@ -1,6 +1,6 @@
 """ExpireDelegationToken (api key 40)."""
 
-from dissectors.schema import Bytes, Int16, Int32, Int64, request, response
+from kafkascope.dissectors.schema import Bytes, Int16, Int32, Int64, request, response
 
 EXPIRE_DELEGATION_TOKEN_REQUEST = request(
     "ExpireDelegationToken", key=40, versions="0-2", flexible="2+"

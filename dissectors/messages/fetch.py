@@ -1,6 +1,6 @@
 """Fetch (api key 1)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int8,
     Int16,

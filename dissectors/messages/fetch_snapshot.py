@@ -1,6 +1,6 @@
 """FetchSnapshot (api key 59)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int16,
     Int32,

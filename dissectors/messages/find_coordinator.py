@@ -1,6 +1,6 @@
 """FindCoordinator (api key 10)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 FIND_COORDINATOR_REQUEST = request("FindCoordinator", key=10, versions="0-6", flexible="3+").of(
     String("key", "0-3", subject="coordinatorKey"),

@@ -1,6 +1,16 @@
 """GetTelemetrySubscriptions (api key 71)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    String,
+    Uuid,
+    request,
+    response,
+)
 
 GET_TELEMETRY_SUBSCRIPTIONS_REQUEST = request(
     "GetTelemetrySubscriptions", key=71, versions="0", flexible="0+"

@@ -1,6 +1,6 @@
 """Headers of requests and responses."""
 
-from dissectors.schema import Int16, Int32, String, header
+from kafkascope.dissectors.schema import Int16, Int32, String, header
 
 REQUEST_HEADER = header("RequestHeader", versions="0-2", flexible="2+").of(
     Int16("request_api_key", "0+", enum="ApiKey"),

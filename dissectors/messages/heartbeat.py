@@ -1,6 +1,6 @@
 """Heartbeat (api key 12)."""
 
-from dissectors.schema import Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Int16, Int32, String, request, response
 
 HEARTBEAT_REQUEST = request("Heartbeat", key=12, versions="0-4", flexible="4+").of(
     String("group_id", "0+", entity="groupId"),

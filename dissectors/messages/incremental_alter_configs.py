@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (api key 44)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
 INCREMENTAL_ALTER_CONFIGS_REQUEST = request(
     "IncrementalAlterConfigs", key=44, versions="0-1", flexible="1+"

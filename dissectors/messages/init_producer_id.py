@@ -1,6 +1,6 @@
 """InitProducerId (api key 22)."""
 
-from dissectors.schema import Bool, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Bool, Int16, Int32, Int64, String, request, response
 
 INIT_PRODUCER_ID_REQUEST = request("InitProducerId", key=22, versions="0-6", flexible="2+").of(
     String("transactional_id", "0+", nullable="0+", entity="transactionalId"),

@@ -1,6 +1,6 @@
 """InitializeShareGroupState (api key 83)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
 INITIALIZE_SHARE_GROUP_STATE_REQUEST = request(
     "InitializeShareGroupState", key=83, versions="0", flexible="0+"

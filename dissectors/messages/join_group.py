@@ -1,6 +1,6 @@
 """JoinGroup (api key 11)."""
 
-from dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Bytes, Int16, Int32, String, request, response
 
 JOIN_GROUP_REQUEST = request("JoinGroup", key=11, versions="0-9", flexible="6+").of(
     String("group_id", "0+", entity="groupId"),

@@ -1,6 +1,6 @@
 """LeaderAndIsr (api key 4)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,

@@ -1,6 +1,6 @@
 """LeaveGroup (api key 13)."""
 
-from dissectors.schema import Array, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
 LEAVE_GROUP_REQUEST = request("LeaveGroup", key=13, versions="0-5", flexible="4+").of(
     String("group_id", "0+", entity="groupId"),

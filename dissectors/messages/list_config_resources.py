@@ -1,6 +1,6 @@
 """ListConfigResources (api key 74)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, String, request, response
 
 LIST_CONFIG_RESOURCES_REQUEST = request(
     "ListConfigResources", key=74, versions="0-1", flexible="0+"

@@ -1,6 +1,6 @@
 """ListGroups (api key 16)."""
 
-from dissectors.schema import Array, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
 LIST_GROUPS_REQUEST = request("ListGroups", key=16, versions="0-5", flexible="3+").of(
     Array("states_filter", "4+", enum="GroupState").of(String),

@@ -1,6 +1,6 @@
 """ListOffsets (api key 2)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int8, Int16, Int32, Int64, String, request, response
 
 LIST_OFFSETS_REQUEST = request("ListOffsets", key=2, versions="0-11", flexible="6+").of(
     Int32("replica_id", "0+", entity="brokerId", enum="ReplicaId"),

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (api key 46)."""
 
-from dissectors.schema import Array, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
 LIST_PARTITION_REASSIGNMENTS_REQUEST = request(
     "ListPartitionReassignments", key=46, versions="0", flexible="0+"

@@ -1,6 +1,6 @@
 """ListTransactions (api key 66)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
 LIST_TRANSACTIONS_REQUEST = request("ListTransactions", key=66, versions="0-2", flexible="0+").of(
     Array("state_filters", "0+", enum="TransactionStateName").of(String),

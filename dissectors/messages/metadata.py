@@ -1,6 +1,6 @@
 """Metadata (api key 3)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, String, Uuid, request, response
 
 METADATA_REQUEST = request("Metadata", key=3, versions="0-13", flexible="9+").of(
     Array("topics", "0+", nullable="1+").of(

@@ -1,6 +1,6 @@
 """OffsetCommit (api key 8)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
 OFFSET_COMMIT_REQUEST = request("OffsetCommit", key=8, versions="0-10", flexible="8+").of(
     String("group_id", "0+", entity="groupId"),

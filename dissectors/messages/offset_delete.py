@@ -1,6 +1,6 @@
 """OffsetDelete (api key 47)."""
 
-from dissectors.schema import Array, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, String, request, response
 
 OFFSET_DELETE_REQUEST = request("OffsetDelete", key=47, versions="0").of(
     String("group_id", "0+", entity="groupId"),

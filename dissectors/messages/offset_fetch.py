@@ -1,6 +1,16 @@
 """OffsetFetch (api key 9)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    request,
+    response,
+)
 
 OFFSET_FETCH_REQUEST = request("OffsetFetch", key=9, versions="0-10", flexible="6+").of(
     String("group_id", "0-7", entity="groupId"),

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (api key 23)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, request, response
 
 OFFSET_FOR_LEADER_EPOCH_REQUEST = request(
     "OffsetForLeaderEpoch", key=23, versions="0-4", flexible="4+"

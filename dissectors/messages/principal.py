@@ -1,6 +1,6 @@
 """The principal inside Envelope requests."""
 
-from dissectors.schema import Bool, String, data
+from kafkascope.dissectors.schema import Bool, String, data
 
 DEFAULT_PRINCIPAL_DATA = data("DefaultPrincipalData", versions="0", flexible="0+").of(
     String("type", "0+", word="PrincipalType"),

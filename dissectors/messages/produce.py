@@ -1,6 +1,6 @@
 """Produce (api key 0)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int16,
     Int32,

@@ -1,6 +1,6 @@
 """PushTelemetry (api key 72)."""
 
-from dissectors.schema import Bool, Bytes, Int8, Int16, Int32, Uuid, request, response
+from kafkascope.dissectors.schema import Bool, Bytes, Int8, Int16, Int32, Uuid, request, response
 
 PUSH_TELEMETRY_REQUEST = request("PushTelemetry", key=72, versions="0", flexible="0+").of(
     Uuid("client_instance_id", "0+", volatile=True),

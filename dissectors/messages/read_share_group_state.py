@@ -1,6 +1,16 @@
 """ReadShareGroupState (api key 84)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    request,
+    response,
+)
 
 READ_SHARE_GROUP_STATE_REQUEST = request(
     "ReadShareGroupState", key=84, versions="0", flexible="0+"

@@ -1,6 +1,16 @@
 """ReadShareGroupStateSummary (api key 87)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response, variant
+from kafkascope.dissectors.schema import (
+    Array,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    request,
+    response,
+    variant,
+)
 
 READ_SHARE_GROUP_STATE_SUMMARY_REQUEST = request(
     "ReadShareGroupStateSummary", key=87, versions="0-1", flexible="0+"

@@ -4,7 +4,7 @@ Not on the list of messages: nothing on the wire has these as a body. `batches` 
 trees and documents read this. The records of magic 2 consist of varints: see `record_reader`.
 """
 
-from dissectors.schema import Bytes, Int8, Int16, Int32, Int64, Uint32, data
+from kafkascope.dissectors.schema import Bytes, Int8, Int16, Int32, Int64, Uint32, data
 
 RECORD_BATCH = data("RecordBatch", versions="2").of(
     Int64("base_offset", "2"),

@@ -1,6 +1,6 @@
 """Records of `__remote_log_metadata` (tiered storage, KIP-405)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Bytes,

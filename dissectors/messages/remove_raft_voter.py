@@ -1,6 +1,6 @@
 """RemoveRaftVoter (api key 81)."""
 
-from dissectors.schema import Int16, Int32, String, Uuid, request, response
+from kafkascope.dissectors.schema import Int16, Int32, String, Uuid, request, response
 
 REMOVE_RAFT_VOTER_REQUEST = request("RemoveRaftVoter", key=81, versions="0", flexible="0+").of(
     String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),

@@ -1,6 +1,6 @@
 """RenewDelegationToken (api key 39)."""
 
-from dissectors.schema import Bytes, Int16, Int32, Int64, request, response
+from kafkascope.dissectors.schema import Bytes, Int16, Int32, Int64, request, response
 
 RENEW_DELEGATION_TOKEN_REQUEST = request(
     "RenewDelegationToken", key=39, versions="0-2", flexible="2+"

@@ -1,6 +1,6 @@
 """SaslAuthenticate (api key 36)."""
 
-from dissectors.schema import Bytes, Int16, Int64, String, request, response
+from kafkascope.dissectors.schema import Bytes, Int16, Int64, String, request, response
 
 SASL_AUTHENTICATE_REQUEST = request("SaslAuthenticate", key=36, versions="0-2", flexible="2+").of(
     Bytes("auth_bytes", "0+", secret=True, volatile=True),

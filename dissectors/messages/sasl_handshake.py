@@ -1,6 +1,6 @@
 """SaslHandshake (api key 17)."""
 
-from dissectors.schema import Array, Int16, String, request, response
+from kafkascope.dissectors.schema import Array, Int16, String, request, response
 
 SASL_HANDSHAKE_REQUEST = request("SaslHandshake", key=17, versions="0-1").of(
     String("mechanism", "0+", enum="SaslMechanism"),

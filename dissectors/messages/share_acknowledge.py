@@ -1,6 +1,6 @@
 """ShareAcknowledge (api key 79)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,

@@ -1,6 +1,6 @@
 """ShareFetch (api key 78)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,

@@ -1,6 +1,16 @@
 """ShareGroupDescribe (api key 77)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, String, Struct, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int16,
+    Int32,
+    String,
+    Struct,
+    Uuid,
+    request,
+    response,
+)
 
 SHARE_GROUP_DESCRIBE_REQUEST = request(
     "ShareGroupDescribe", key=77, versions="0-1", flexible="0+"

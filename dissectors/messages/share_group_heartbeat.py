@@ -1,6 +1,15 @@
 """ShareGroupHeartbeat (api key 76)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Struct, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int16,
+    Int32,
+    String,
+    Struct,
+    Uuid,
+    request,
+    response,
+)
 
 SHARE_GROUP_HEARTBEAT_REQUEST = request(
     "ShareGroupHeartbeat", key=76, versions="0-1", flexible="0+"

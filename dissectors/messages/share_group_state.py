@@ -1,6 +1,6 @@
 """Records of `__share_group_state` (KIP-932)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int8,
     Int16,

@@ -1,6 +1,6 @@
 """StopReplica (api key 5)."""
 
-from dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int16, Int32, Int64, String, request, response
 
 STOP_REPLICA_REQUEST = request("StopReplica", key=5, versions="0-4", flexible="2+").of(
     Int32("controller_id", "0+", entity="brokerId"),

@@ -1,6 +1,6 @@
 """Structures of a broker's own files."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uint32, Uuid, data
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uint32, Uuid, data
 
 ABORTED_TXN = data("AbortedTxn", versions="0").of(
     Int64("producer_id", "0+", enum="ProducerId", volatile=True),

@@ -1,6 +1,6 @@
 """StreamsGroupDescribe (api key 89)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,

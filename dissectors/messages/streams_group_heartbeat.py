@@ -1,6 +1,6 @@
 """StreamsGroupHeartbeat (api key 88)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,

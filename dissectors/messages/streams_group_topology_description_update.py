@@ -1,6 +1,15 @@
 """StreamsGroupTopologyDescriptionUpdate (api key 93)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, String, Struct, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    String,
+    Struct,
+    request,
+    response,
+)
 
 TOPOLOGY_DESCRIPTION_NODE = (
     String("name", "0+", subject="nodeName"),

@@ -1,6 +1,6 @@
 """User data in the subscription of a Kafka Streams member."""
 
-from dissectors.schema import Array, Bytes, Int8, Int32, Int64, String, Uuid, data
+from kafkascope.dissectors.schema import Array, Bytes, Int8, Int32, Int64, String, Uuid, data
 
 CLIENT_TAG = (
     Bytes("key", "11+", subject="freeText"),

@@ -1,6 +1,6 @@
 """SyncGroup (api key 14)."""
 
-from dissectors.schema import Array, Bytes, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bytes, Int16, Int32, String, request, response
 
 SYNC_GROUP_REQUEST = request("SyncGroup", key=14, versions="0-5", flexible="4+").of(
     String("group_id", "0+", entity="groupId"),

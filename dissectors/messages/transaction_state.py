@@ -1,6 +1,6 @@
 """Records of `__transaction_state`."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Int8,
     Int16,

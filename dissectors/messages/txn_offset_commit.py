@@ -1,6 +1,6 @@
 """TxnOffsetCommit (api key 28)."""
 
-from dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import Array, Int16, Int32, Int64, String, Uuid, request, response
 
 TXN_OFFSET_COMMIT_REQUEST = request("TxnOffsetCommit", key=28, versions="0-6", flexible="3+").of(
     String("transactional_id", "0+", entity="transactionalId"),

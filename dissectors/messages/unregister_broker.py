@@ -1,6 +1,6 @@
 """UnregisterBroker (api key 64)."""
 
-from dissectors.schema import Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Int16, Int32, String, request, response
 
 UNREGISTER_BROKER_REQUEST = request("UnregisterBroker", key=64, versions="0", flexible="0+").of(
     Int32("broker_id", "0+", entity="brokerId"),

@@ -1,6 +1,6 @@
 """UnregisterController (api key 94)."""
 
-from dissectors.schema import Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Int16, Int32, String, request, response
 
 UNREGISTER_CONTROLLER_REQUEST = request(
     "UnregisterController", key=94, versions="0", flexible="0+"

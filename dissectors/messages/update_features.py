@@ -1,6 +1,6 @@
 """UpdateFeatures (api key 57)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
+from kafkascope.dissectors.schema import Array, Bool, Int8, Int16, Int32, String, request, response
 
 UPDATE_FEATURES_REQUEST = request("UpdateFeatures", key=57, versions="0-2", flexible="0+").of(
     Int32("timeout_ms", "0+", default=60000),

@@ -1,6 +1,6 @@
 """UpdateMetadata (api key 6)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int8,

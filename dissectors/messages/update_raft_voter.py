@@ -1,6 +1,16 @@
 """UpdateRaftVoter (api key 82)."""
 
-from dissectors.schema import Array, Int16, Int32, String, Struct, Uint16, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int16,
+    Int32,
+    String,
+    Struct,
+    Uint16,
+    Uuid,
+    request,
+    response,
+)
 
 UPDATE_RAFT_VOTER_REQUEST = request("UpdateRaftVoter", key=82, versions="0", flexible="0+").of(
     String("cluster_id", "0+", nullable="0+", volatile=True, subject="clusterId"),

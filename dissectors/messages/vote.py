@@ -1,6 +1,6 @@
 """Vote (api key 52)."""
 
-from dissectors.schema import (
+from kafkascope.dissectors.schema import (
     Array,
     Bool,
     Int16,

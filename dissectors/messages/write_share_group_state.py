@@ -1,6 +1,16 @@
 """WriteShareGroupState (api key 85)."""
 
-from dissectors.schema import Array, Int8, Int16, Int32, Int64, String, Uuid, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Uuid,
+    request,
+    response,
+)
 
 WRITE_SHARE_GROUP_STATE_REQUEST = request(
     "WriteShareGroupState", key=85, versions="0-1", flexible="0+"

@@ -1,6 +1,16 @@
 """WriteTxnMarkers (api key 27)."""
 
-from dissectors.schema import Array, Bool, Int8, Int16, Int32, Int64, String, request, response
+from kafkascope.dissectors.schema import (
+    Array,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    request,
+    response,
+)
 
 WRITE_TXN_MARKERS_REQUEST = request("WriteTxnMarkers", key=27, versions="0-2", flexible="1+").of(
     Array("markers", "0+").of(

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.filter import FilterError
-from proxy.actions import BROKER, CLIENT
-from proxy.faults.corrupt import CorruptAction
-from proxy.faults.drop import BlackHoleAction, DropAction, HoldAction
-from proxy.faults.error_code import ErrorAction, StampAction
-from proxy.faults.fault import SIDES, Action, Fault, FaultError
-from proxy.faults.latency import DelayAction
-from proxy.faults.stale import StaleAction
-from proxy.faults.throttle import ThrottleAction
-from proxy.faults.truncate import CloseAction, HalfCloseAction, ResetAction, TruncateAction
-from proxy.matching import Matcher
-from proxy.triggers import take_trigger
+from kafkascope.analyzer.filter import FilterError
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.faults.corrupt import CorruptAction
+from kafkascope.proxy.faults.drop import BlackHoleAction, DropAction, HoldAction
+from kafkascope.proxy.faults.error_code import ErrorAction, StampAction
+from kafkascope.proxy.faults.fault import SIDES, Action, Fault, FaultError
+from kafkascope.proxy.faults.latency import DelayAction
+from kafkascope.proxy.faults.stale import StaleAction
+from kafkascope.proxy.faults.throttle import ThrottleAction
+from kafkascope.proxy.faults.truncate import (
+    CloseAction,
+    HalfCloseAction,
+    ResetAction,
+    TruncateAction,
+)
+from kafkascope.proxy.matching import Matcher
+from kafkascope.proxy.triggers import take_trigger
 
 FAULTS: Final[dict[str, type[Action]]] = {
     action.word: action

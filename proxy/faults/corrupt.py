@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.facts import attributes
-from dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
-from dissectors.registry import APIS, layout_of, write_layout
-from proxy.actions import BROKER, CLIENT
-from proxy.faults.fault import Action
-from proxy.verdicts import Replace, Verdict
+from kafkascope.analyzer.facts import attributes
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
+from kafkascope.dissectors.registry import APIS, layout_of, write_layout
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.faults.fault import Action
+from kafkascope.proxy.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 MAGIC_AT: Final = 16
 CRC_AT: Final = {0: 12, 1: 12, 2: 17}

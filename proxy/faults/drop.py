@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.actions import BROKER, CLIENT
-from proxy.faults.fault import Action
-from proxy.verdicts import Drop, Hold
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.faults.fault import Action
+from kafkascope.proxy.verdicts import Drop, Hold
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 
 class DropAction(Action):

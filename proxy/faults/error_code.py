@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from analyzer.tampering import FAULT
-from dissectors.codes import ERRORS, error_name
-from dissectors.errors import DissectError
-from dissectors.registry import (
+from kafkascope.analyzer.tampering import FAULT
+from kafkascope.dissectors.codes import ERRORS, error_name
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import (
     APIS,
     encode_body,
     example,
@@ -16,13 +16,13 @@ from dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from proxy.actions import BROKER, CLIENT
-from proxy.answers import LEVELS, TOP_ERRORS, answer, levels, stamp
-from proxy.faults.fault import Action, FaultError
-from proxy.verdicts import Answer, Replace, Verdict
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.answers import LEVELS, TOP_ERRORS, answer, levels, stamp
+from kafkascope.proxy.faults.fault import Action, FaultError
+from kafkascope.proxy.verdicts import Answer, Replace, Verdict
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 FETCH, METADATA = 1, 3
 FETCH_SESSION_ID_NOT_FOUND = 70
@@ -116,7 +116,7 @@ def _full_fetch(message: Message) -> Verdict | None:
 
 def _with_brokers(message: Message, payload: bytes) -> bytes:
     """Metadata without brokers would be a fault of its own."""
-    from dissectors.registry import decode_response
+    from kafkascope.dissectors.registry import decode_response
 
     rewriter = message.relay.hub.rewriter
     if rewriter is None:

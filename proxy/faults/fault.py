@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from analyzer.tampering import BETWEEN, FAULT
-from proxy.actions import BROKER, CLIENT
-from proxy.matching import Matcher
-from proxy.triggers import Trigger
+from kafkascope.analyzer.tampering import BETWEEN, FAULT
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.matching import Matcher
+from kafkascope.proxy.triggers import Trigger
 
 if TYPE_CHECKING:
-    from proxy.message import Message
-    from proxy.metrics import Metrics
-    from proxy.rules import Look
-    from proxy.verdicts import Verdict
+    from kafkascope.proxy.message import Message
+    from kafkascope.proxy.metrics import Metrics
+    from kafkascope.proxy.rules import Look
+    from kafkascope.proxy.verdicts import Verdict
 
 SIDES: Final = {"request": CLIENT, "response": BROKER}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Self
 
-from analyzer.filter_values import duration
-from proxy.faults.fault import Action, FaultError
-from proxy.verdicts import Delay
+from kafkascope.analyzer.filter_values import duration
+from kafkascope.proxy.faults.fault import Action, FaultError
+from kafkascope.proxy.verdicts import Delay
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 
 class DelayAction(Action):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.actions import BROKER
-from proxy.faults.fault import Action
-from proxy.verdicts import Replace, Verdict
+from kafkascope.proxy.actions import BROKER
+from kafkascope.proxy.faults.fault import Action
+from kafkascope.proxy.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 METADATA = 3
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from analyzer.filter_values import size
-from proxy.faults.fault import Action, FaultError
-from proxy.verdicts import Throttle
+from kafkascope.analyzer.filter_values import size
+from kafkascope.proxy.faults.fault import Action, FaultError
+from kafkascope.proxy.verdicts import Throttle
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 
 class ThrottleAction(Action):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from analyzer.filter_values import size
-from proxy.actions import BROKER, CLIENT
-from proxy.faults.fault import Action, FaultError
-from proxy.verdicts import Close
+from kafkascope.analyzer.filter_values import size
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.faults.fault import Action, FaultError
+from kafkascope.proxy.verdicts import Close
 
 if TYPE_CHECKING:
-    from proxy.message import Message
+    from kafkascope.proxy.message import Message
 
 
 class ResetAction(Action):

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.commands.output import Output
-from analyzer.terminal import say
-from analyzer.text import safe
-from proxy.directory import Address, whole_address
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.terminal import say
+from kafkascope.analyzer.text import safe
+from kafkascope.proxy.directory import Address, whole_address
 
 if TYPE_CHECKING:
     import ssl
 
-    from analyzer.commands.reading import Reading
-    from analyzer.session import Session
-    from proxy.replay.outcome import Outcome
-    from proxy.replay.peer import Reach
-    from proxy.replay.plan import Plan
+    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.session import Session
+    from kafkascope.proxy.replay.outcome import Outcome
+    from kafkascope.proxy.replay.peer import Reach
+    from kafkascope.proxy.replay.plan import Plan
 
 DIFFERENT: Final = 1
 UNREACHABLE: Final = 3
@@ -147,8 +147,8 @@ def _tls(cafile: str | None) -> ssl.SSLContext:
 
 
 def _reach(options: Options) -> Reach:
-    from proxy.replay.peer import Reach
-    from proxy.replay.sasl import MECHANISMS, Credentials
+    from kafkascope.proxy.replay.peer import Reach
+    from kafkascope.proxy.replay.sasl import MECHANISMS, Credentials
 
     credentials = None
     if options.user is not None:
@@ -163,11 +163,11 @@ def _reach(options: Options) -> Reach:
 
 
 def _replay(wish: Wish, options: Options) -> int:
-    from analyzer.commands.reading import Reading
-    from analyzer.session import Session
-    from proxy.replay.peer import PeerError
-    from proxy.replay.plan import Plan
-    from proxy.replay.policy import Permit
+    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.session import Session
+    from kafkascope.proxy.replay.peer import PeerError
+    from kafkascope.proxy.replay.plan import Plan
+    from kafkascope.proxy.replay.policy import Permit
 
     reach = _reach(options)
     permit = Permit(options.writes, bool(options.prefix) or options.same_groups)
@@ -203,9 +203,9 @@ async def _run(
     wish: Wish,
     output: Output,
 ) -> Outcome:
-    from proxy.replay.cluster import Cluster, known_versions
-    from proxy.replay.remap import Remap
-    from proxy.replay.run import Replay
+    from kafkascope.proxy.replay.cluster import Cluster, known_versions
+    from kafkascope.proxy.replay.remap import Remap
+    from kafkascope.proxy.replay.run import Replay
 
     context = reading.capture.context
     cluster = Cluster(options.to, reach)
@@ -266,7 +266,7 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Opti
 
 def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
-    from proxy.replay.told import lines_of, not_answered
+    from kafkascope.proxy.replay.told import lines_of, not_answered
 
     findings = list(outcome.comparison.all())
     skipped = sorted(plan.skipped.items())
@@ -314,7 +314,7 @@ def _at(values: list[int], share: float) -> int:
 
 
 def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], output: Output) -> None:
-    from dissectors.jsonform import dumps
+    from kafkascope.dissectors.jsonform import dumps
 
     for each in findings:
         output.json_line(dumps({"schema": "replay-difference/1", **each._asdict()}))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from dissectors.reader import Body
-from dissectors.registry import APIS, api_named, example
-from proxy.replay.peer import Peer, PeerError, Reach, Unreadable
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import APIS, api_named, example
+from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 
 NOT_AVAILABLE: Final = frozenset({14, 15, 16})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: asked again."""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from analyzer.diff import Difference, differences
-from dissectors.codes import error_name
-from dissectors.layout import Layout
-from dissectors.reader import Body
-from dissectors.registry import APIS
-from proxy.replay.explain import explanation
-from proxy.replay.streams import Streams
+from kafkascope.analyzer.diff import Difference, differences
+from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import APIS
+from kafkascope.proxy.replay.explain import explanation
+from kafkascope.proxy.replay.streams import Streams
 
 MASKED: Final[dict[str, str]] = {
     "high_watermark": "the log's end moves with whoever else writes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proxy.replay.compare import Comparison
+from kafkascope.proxy.replay.compare import Comparison
 
 
 class Latency(NamedTuple):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dissectors.reader import Body
-from dissectors.registry import Decoded
-from proxy.replay import split
-from proxy.replay.compare import HEARTBEATS, Comparison
-from proxy.replay.policy import READS
-from proxy.replay.remap import Remap
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import Decoded
+from kafkascope.proxy.replay import split
+from kafkascope.proxy.replay.compare import HEARTBEATS, Comparison
+from kafkascope.proxy.replay.policy import READS
+from kafkascope.proxy.replay.remap import Remap
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
+    from kafkascope.analyzer.model import Exchange
 
 TRANSIENT: Final = frozenset({3, 5, 6, 14, 15, 16, 19, 20, 45, 51, 72, 75})
 """Errors that pass: a topic, leader or coordinator that is not there yet, a transaction that is

@@ -8,17 +8,17 @@ import struct
 from collections import deque
 from typing import Final, NamedTuple, cast
 
-from analyzer.text import cut
-from dissectors.errors import DissectError
-from dissectors.reader import Body
-from dissectors.registry import (
+from kafkascope.analyzer.text import cut
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import (
     api_named,
     decode_response,
     layout_of,
     request_header_version,
     write_layout,
 )
-from proxy.replay.sasl import Credentials, Refused, tokens
+from kafkascope.proxy.replay.sasl import Credentials, Refused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
 MAX_RESPONSE: Final = 256 << 20

@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.replay.policy import Permit, refusal
+from kafkascope.proxy.replay.policy import Permit, refusal
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.session import Session
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.topics import TopicNames
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from dissectors.registry import APIS
+from kafkascope.dissectors.registry import APIS
 
 
 def _names(text: str) -> frozenset[str]:

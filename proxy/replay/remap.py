@@ -11,12 +11,12 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from dissectors.errors import DissectError
-from dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
-from dissectors.reader import Body
-from dissectors.records import Partial, batches, crc_of
-from dissectors.values import Uuid
-from proxy.replay.picks import Picks
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.records import Partial, batches, crc_of
+from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.replay.picks import Picks
 
 GENERATIONS: Final = frozenset({"generation_id", "generation_id_or_member_epoch", "member_epoch"})
 """Of a group: what JoinGroup or ConsumerGroupHeartbeat told."""

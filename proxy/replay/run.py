@@ -8,26 +8,33 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from analyzer.fetch_sessions import FETCH
-from dissectors.errors import DissectError
-from dissectors.layout import Layout
-from dissectors.reader import Body
-from dissectors.registry import Decoded, decode_response, write_layout
-from proxy.replay import split
-from proxy.replay.cluster import Cluster
-from proxy.replay.compare import Comparison
-from proxy.replay.outcome import Latency, Outcome
-from proxy.replay.patience import MOVES_GROUPS, PAUSE, REPEATABLE, TRANSIENT, TRIES, may_pass
-from proxy.replay.peer import Peer, PeerError, Reach
-from proxy.replay.plan import Plan, Step
-from proxy.replay.remap import Remap
-from proxy.replay.roles import Role, role_of
-from proxy.replay.sessions import Sessions
+from kafkascope.analyzer.fetch_sessions import FETCH
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import Decoded, decode_response, write_layout
+from kafkascope.proxy.replay import split
+from kafkascope.proxy.replay.cluster import Cluster
+from kafkascope.proxy.replay.compare import Comparison
+from kafkascope.proxy.replay.outcome import Latency, Outcome
+from kafkascope.proxy.replay.patience import (
+    MOVES_GROUPS,
+    PAUSE,
+    REPEATABLE,
+    TRANSIENT,
+    TRIES,
+    may_pass,
+)
+from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
+from kafkascope.proxy.replay.plan import Plan, Step
+from kafkascope.proxy.replay.remap import Remap
+from kafkascope.proxy.replay.roles import Role, role_of
+from kafkascope.proxy.replay.sessions import Sessions
 
 if TYPE_CHECKING:
-    from analyzer.context import Context
-    from analyzer.model import Exchange
-    from analyzer.session import Session
+    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.session import Session
 
 MEMBER_ID_REQUIRED: Final = 79
 """No failure: how the first JoinGroup of a member is answered (KIP-394)."""

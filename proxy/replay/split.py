@@ -11,9 +11,9 @@ from copy import copy
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire
-from dissectors.reader import Body
-from proxy.replay.picks import Picks
+from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.replay.picks import Picks
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from proxy.replay.compare import Finding
-from proxy.replay.explain import CLOSED, NOT_SERVED
+from kafkascope.proxy.replay.compare import Finding
+from kafkascope.proxy.replay.explain import CLOSED, NOT_SERVED
 
 VERSIONS: Final = "versions of "
 NOTHING: Final = "-"

@@ -6,22 +6,22 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
-from dissectors.layout import Slot
-from dissectors.reader import Body
-from dissectors.registry import APIS, Decoded, layout_of
-from dissectors.walk import changed
-from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
-from proxy.serve.cluster import Cluster
-from proxy.serve.consumers import ConsumerGroups
-from proxy.serve.fitting import fitted
-from proxy.serve.groups import Groups
-from proxy.serve.library import NEAR, Library, Match, kind_of, told
-from proxy.serve.model import Model
-from proxy.serve.offsets import Offsets
-from proxy.serve.partitions import Partitions
-from proxy.serve.producers import Producers
-from proxy.serve.room import STATE_LIMIT, Room
-from proxy.serve.shares import ShareGroups
+from kafkascope.dissectors.layout import Slot
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import APIS, Decoded, layout_of
+from kafkascope.dissectors.walk import changed
+from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
+from kafkascope.proxy.serve.cluster import Cluster
+from kafkascope.proxy.serve.consumers import ConsumerGroups
+from kafkascope.proxy.serve.fitting import fitted
+from kafkascope.proxy.serve.groups import Groups
+from kafkascope.proxy.serve.library import NEAR, Library, Match, kind_of, told
+from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.offsets import Offsets
+from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.producers import Producers
+from kafkascope.proxy.serve.room import STATE_LIMIT, Room
+from kafkascope.proxy.serve.shares import ShareGroups
 
 PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.terminal import out, say
-from proxy.directory import whole_address
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.terminal import out, say
+from kafkascope.proxy.directory import whole_address
 
 if TYPE_CHECKING:
     import ssl
 
-    from proxy.serve.library import Library
-    from proxy.serve.model import Model
+    from kafkascope.proxy.serve.library import Library
+    from kafkascope.proxy.serve.model import Model
 
 BUSY: Final = 3
 PASSWORD: Final = "KAFKASCOPE_PASSWORD"
@@ -137,7 +137,7 @@ def _users(told: tuple[str, ...], file: Path | None) -> dict[str, str]:
 def _tls(
     host: str, certificate: Path | None, key: Path | None, folder: Path | None
 ) -> ssl.SSLContext:
-    from proxy.serve import tls
+    from kafkascope.proxy.serve import tls
 
     try:
         if certificate is not None:
@@ -150,10 +150,10 @@ def _tls(
 
 
 def _read_and_serve(wish: Wish, options: Options) -> int:
-    from analyzer.commands.reading import Reading
-    from analyzer.session import Session
-    from proxy.serve.library import Library
-    from proxy.serve.model import Model
+    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.session import Session
+    from kafkascope.proxy.serve.library import Library
+    from kafkascope.proxy.serve.model import Model
 
     with Reading(wish, spool=True) as reading:
         context = reading.capture.context
@@ -173,9 +173,9 @@ def _read_and_serve(wish: Wish, options: Options) -> int:
 
 
 async def _serve(model: Model, library: Library, wish: Wish, options: Options) -> int:
-    from proxy.serve.broker import Broker
-    from proxy.serve.logins import Accounts
-    from proxy.serve.server import Server
+    from kafkascope.proxy.serve.broker import Broker
+    from kafkascope.proxy.serve.logins import Accounts
+    from kafkascope.proxy.serve.server import Server
 
     def told(text: str) -> None:
         if not wish.quiet:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dissectors.reader import Body
-from proxy.serve.asked import Asked, Code, Handler, naming
-from proxy.serve.model import Model, Partition, Topic, uuid_of
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler, naming
+from kafkascope.proxy.serve.model import Model, Partition, Topic, uuid_of
 
 MOST_PARTITIONS: Final = 10_000
 """In all topics that clients make."""

@@ -8,11 +8,11 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from analyzer.filter_regex import Regex, RegexError
-from dissectors.reader import Body
-from proxy.serve.asked import Asked, Code, Handler
-from proxy.serve.model import Model
-from proxy.serve.room import ENTRY, Room, size_of, size_of_names
+from kafkascope.analyzer.filter_regex import Regex, RegexError
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler
+from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.room import ENTRY, Room, size_of, size_of_names
 
 HEARTBEAT_MS: Final = 1_000
 SESSION_S: Final = 45.0

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dissectors.reader import Body
-from proxy.serve.asked import Code
-from proxy.serve.log import Log
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import Code
+from kafkascope.proxy.serve.log import Log
 
 LOCK_S: Final = 30.0
 """So long a record is a member's; then it is for others again."""

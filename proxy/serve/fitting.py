@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dissectors.layout import (
+from kafkascope.dissectors.layout import (
     ArrayWire,
     Layout,
     StructWire,
@@ -14,8 +14,8 @@ from dissectors.layout import (
     default_of,
     implied_default,
 )
-from dissectors.reader import Body
-from dissectors.values import Uuid
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.values import Uuid
 
 
 def fitted(layout: Layout, body: Body) -> Body:

@@ -9,9 +9,9 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissectors.reader import Body
-from proxy.serve.asked import Asked, Code, Handler
-from proxy.serve.room import Room, size_of, size_of_names, size_of_protocols
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler
+from kafkascope.proxy.serve.room import Room, size_of, size_of_names, size_of_protocols
 
 FORMING: Final = 0.15
 """Seconds that the first members of a group have to come together."""

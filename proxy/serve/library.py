@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from analyzer.model import Exchange
-from analyzer.session import Session
-from dissectors.layout import Layout, Slot
-from dissectors.masking import masked
-from dissectors.reader import Body
-from dissectors.walk import leaves
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session import Session
+from kafkascope.dissectors.layout import Layout, Slot
+from kafkascope.dissectors.masking import masked
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.walk import leaves
 
 MOST: Final = 256
 """Exchanges of an API that are kept: the similarity of each is computed for each request."""

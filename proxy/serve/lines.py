@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from analyzer.text import safe
+from kafkascope.analyzer.text import safe
 
 MOST_LINES: Final = 1_000
 """Different lines that are counted."""

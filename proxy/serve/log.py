@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dissectors.errors import DissectError
-from dissectors.record_writer import encode_batch, encode_message_set
-from dissectors.records import (
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
+from kafkascope.dissectors.records import (
     CONTROL,
     TRANSACTIONAL,
     Batch,

@@ -12,9 +12,9 @@ import secrets
 from collections.abc import Generator, Mapping
 from typing import Final
 
-from dissectors.reader import Body
-from proxy.replay.sasl import SCRAM
-from proxy.serve.asked import Code
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.replay.sasl import SCRAM
+from kafkascope.proxy.serve.asked import Code
 
 ITERATIONS: Final = 4096
 SALT: Final = 16

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from dissectors.reader import Body
-from dissectors.registry import APIS
-from dissectors.values import Uuid
-from proxy.serve.log import Log
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.serve.log import Log
 
 if TYPE_CHECKING:
-    from analyzer.model import Exchange
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
 
 DEFAULT_NODE: Final = 1
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from dissectors.reader import Body
-from proxy.serve.asked import Asked, Code, Handler, each_partition, naming
-from proxy.serve.consumers import ConsumerGroups
-from proxy.serve.groups import Groups
-from proxy.serve.model import Model, uuid_of
-from proxy.serve.room import ENTRY, Room, size_of
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler, each_partition, naming
+from kafkascope.proxy.serve.consumers import ConsumerGroups
+from kafkascope.proxy.serve.groups import Groups
+from kafkascope.proxy.serve.model import Model, uuid_of
+from kafkascope.proxy.serve.room import ENTRY, Room, size_of
 
 Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
 """(topic, partition) -> offset, metadata."""

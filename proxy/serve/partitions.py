@@ -7,10 +7,10 @@ import asyncio
 import time
 from typing import Final
 
-from dissectors.reader import Body
-from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler, naming
-from proxy.serve.log import Log
-from proxy.serve.model import Model, Partition
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler, naming
+from kafkascope.proxy.serve.log import Log
+from kafkascope.proxy.serve.model import Model, Partition
 
 LATEST: Final = -1
 EARLIEST: Final = -2

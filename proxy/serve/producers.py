@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from dissectors.reader import Body
-from proxy.serve.asked import Asked, Code, Handler
-from proxy.serve.offsets import Offsets
-from proxy.serve.partitions import Partitions
-from proxy.serve.room import Room, size_of
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler
+from kafkascope.proxy.serve.offsets import Offsets
+from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.room import Room, size_of
 
 FIRST_ID: Final = 1 << 40
 """Beyond all ids that a captured cluster gave away."""

@@ -12,9 +12,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from dissectors.errors import DissectError, UnknownApi, UnknownVersion
-from dissectors.reader import Body
-from dissectors.registry import (
+from kafkascope.dissectors.errors import DissectError, UnknownApi, UnknownVersion
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import (
     API_VERSIONS,
     APIS,
     Decoded,
@@ -25,10 +25,10 @@ from dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from proxy.serve.asked import Code
-from proxy.serve.broker import Answer, Broker, Refused
-from proxy.serve.lines import Lines
-from proxy.serve.logins import Accounts, Denied, Login
+from kafkascope.proxy.serve.asked import Code
+from kafkascope.proxy.serve.broker import Answer, Broker, Refused
+from kafkascope.proxy.serve.lines import Lines
+from kafkascope.proxy.serve.logins import Accounts, Denied, Login
 
 MAX_REQUEST: Final = 100 << 20
 MAX_CONNECTIONS: Final = 800

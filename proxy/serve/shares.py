@@ -7,13 +7,20 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
-from dissectors.reader import Body
-from proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
-from proxy.serve.consumers import HEARTBEAT_MS, MAX_MEMBERS, SESSION_S, Place, by_topic, has_place
-from proxy.serve.deliveries import LOCK_S, MOST_LOCKS, Delivery
-from proxy.serve.model import Model
-from proxy.serve.partitions import Partitions
-from proxy.serve.room import ENTRY, Room, size_of, size_of_names
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
+from kafkascope.proxy.serve.consumers import (
+    HEARTBEAT_MS,
+    MAX_MEMBERS,
+    SESSION_S,
+    Place,
+    by_topic,
+    has_place,
+)
+from kafkascope.proxy.serve.deliveries import LOCK_S, MOST_LOCKS, Delivery
+from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.room import ENTRY, Room, size_of, size_of_names
 
 MOST_BYTES: Final = 50 << 20
 MOST_RECORDS: Final = 500

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from captures.build import Composer
-from captures.model import Endpoint
-from captures.write import PcapngWriter
+from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.write import PcapngWriter
 
 __all__ = ["SAMPLES", "broken", "conversation", "heard_from"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from captures.build import Composer
-from captures.write import PcapngWriter
+from kafkascope.captures.build import Composer
+from kafkascope.captures.write import PcapngWriter
 from tests.analyzer.wire import BROKER, CLIENT, MS, START
 
 

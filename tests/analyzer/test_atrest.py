@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analyzer.atrest import AtRest, open_at_rest
-from analyzer.atrest_model import Verdict
-from dissectors import registry
-from dissectors.record_writer import encode_batch
-from dissectors.records import Record
+from kafkascope.analyzer.atrest import AtRest, open_at_rest
+from kafkascope.analyzer.atrest_model import Verdict
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Record
 
 SEGMENT = "00000000000000000000.log"
 TIME = 1_700_000_000_000

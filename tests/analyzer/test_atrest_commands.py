@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from dissectors import registry
-from dissectors.record_writer import encode_batch
-from dissectors.records import Record
-from tui.cli import main
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Record
+from kafkascope.tui.cli import main
 
 TIME = 1_700_000_000_000
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.fixtures.check import check
-from analyzer.fixtures.folder import read
+from kafkascope.analyzer.fixtures.check import check
+from kafkascope.analyzer.fixtures.folder import read
+from kafkascope.tui.cli import main
 from tests.analyzer.broken import HELLO, HUGE, SAMPLES, broken, conversation, heard_from
-from tui.cli import main
 
 
 def run(*arguments: object) -> Result:

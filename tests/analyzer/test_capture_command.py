@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.capture import capture
-from analyzer.offline import open_capture
-from captures.errors import NotAllowed
+from kafkascope.analyzer.commands.capture import capture
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.captures.errors import NotAllowed
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 
@@ -23,7 +23,7 @@ def program(monkeypatch: pytest.MonkeyPatch, code: str) -> list[tuple[str, str]]
         asked.append((interface, capture_filter))
         return [sys.executable, "-c", code]
 
-    monkeypatch.setattr("captures.live.capture_command", command)
+    monkeypatch.setattr("kafkascope.captures.live.capture_command", command)
     return asked
 
 

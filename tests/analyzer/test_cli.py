@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"
 DEMO = str(SAMPLES / "kafka-python.pcap")
 SASL = str(SAMPLES / "sasl.pcap")
-RUN = [sys.executable, "-c", "from tui.cli import main; main(prog_name='kafkascope')"]
+RUN = [sys.executable, "-c", "from kafkascope.tui.cli import main; main(prog_name='kafkascope')"]
 ENV = {**os.environ, "TZ": "UTC", "TERM": "xterm"}
 ENV.pop("COLUMNS", None)  # it would stand for the terminal's width
 ENV.pop("NO_COLOR", None)
@@ -187,8 +187,9 @@ def test_a_forbidden_input_is_exit_code_3(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     code = drop + RUN[2]
     # Modules that the command needs are to be read before the rights are dropped.
-    modules = "import tui.cli, analyzer.commands.ls, analyzer.commands.failures, encodings.idna; "
-    modules += "import analyzer.atrest; "
+    modules = "import kafkascope.tui.cli, kafkascope.analyzer.commands.ls, encodings.idna; "
+    modules += "import kafkascope.analyzer.commands.failures; "
+    modules += "import kafkascope.analyzer.atrest; "
     done = subprocess.run(
         [sys.executable, "-c", modules + code, "ls", str(file)],
         capture_output=True,

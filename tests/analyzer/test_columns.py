@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.columns import CUTS, Frames, Heap, grown
-from analyzer.model import Frame, Part
-from captures import Spool
+from kafkascope.analyzer.columns import CUTS, Frames, Heap, grown
+from kafkascope.analyzer.model import Frame, Part
+from kafkascope.captures import Spool
 
 NUMBERS = st.one_of(
     st.integers(-200, 200), st.integers(-(2**33), 2**33), st.integers(-(2**63), 2**63 - 1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tui.cli import main
+from kafkascope.tui.cli import main
 
 HERE = Path(__file__).parent / "captures"
 REFUSED = str(HERE / "wrong-address.pcap")
@@ -110,7 +110,7 @@ def test_tables_and_fields_have_connects() -> None:
 
 def test_a_flood_of_connects_is_counted_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     every = objects("ls", "--connects", DOWN)
-    monkeypatch.setattr("analyzer.connects.MOST_WAITING", 10)
+    monkeypatch.setattr("kafkascope.analyzer.connects.MOST_WAITING", 10)
     done = run("ls", "--connects", DOWN, "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     missing = len(every) - len(lines)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import pending
-from analyzer.model import Exchange
+from kafkascope.analyzer import pending
+from kafkascope.analyzer.model import Exchange
 from tests.analyzer.wire import (
     MS,
     Wire,

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import pending
-from analyzer.context import MAX_REASONS, Context
-from analyzer.conversations import Conversations
-from analyzer.detect import GIVEN_UP
-from analyzer.model import Exchange
-from captures.model import StreamEvent
+from kafkascope.analyzer import pending
+from kafkascope.analyzer.context import MAX_REASONS, Context
+from kafkascope.analyzer.conversations import Conversations
+from kafkascope.analyzer.detect import GIVEN_UP
+from kafkascope.analyzer.model import Exchange
+from kafkascope.captures.model import StreamEvent
 from tests.analyzer.test_conversation import CONVERSATION
 from tests.analyzer.wire import Wire, beat, framed, heartbeat, produce, request, response, told
 

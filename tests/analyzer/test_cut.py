@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.cut import cut
-from analyzer.commands.ls import ls
-from analyzer.cut import Cutting
-from analyzer.cut_rewrites import Anonymous
-from analyzer.detect import is_other
-from analyzer.offline import open_capture
-from analyzer.rows import Row, row_of
-from captures.spool import Spool
-from dissectors.records import crc_ok
+from kafkascope.analyzer.commands.cut import cut
+from kafkascope.analyzer.commands.ls import ls
+from kafkascope.analyzer.cut import Cutting
+from kafkascope.analyzer.cut_rewrites import Anonymous
+from kafkascope.analyzer.detect import is_other
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.captures.spool import Spool
+from kafkascope.dissectors.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))

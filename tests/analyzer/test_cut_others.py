@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.cut import cut
-from analyzer.cut import Cutting
-from analyzer.findings import Finding, Findings
-from analyzer.offline import open_capture
-from analyzer.rows import Row, row_of
-from analyzer.statistics.connections import Connections
-from captures.model import Connection, Endpoint, Opened
-from captures.spool import Spool
+from kafkascope.analyzer.commands.cut import cut
+from kafkascope.analyzer.cut import Cutting
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.captures.model import Connection, Endpoint, Opened
+from kafkascope.captures.spool import Spool
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import beat, heartbeat
 

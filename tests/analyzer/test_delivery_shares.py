@@ -7,15 +7,15 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from analyzer.offline import open_capture
-from analyzer.render_times import Times
-from analyzer.rows import row_of
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.delivery import Delivery
-from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.groups import Groups
-from tui.cli import main
-from tui.screens.audit import audited
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery_audit import Audit
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.tui.cli import main
+from kafkascope.tui.screens.audit import audited
 
 SHARES = str(Path(__file__).parent / "captures" / "share-group.pcap.gz")
 CLASSIC = str(Path(__file__).parents[2] / "captures" / "samples" / "rebalance.pcap")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.diff import differences
-from dissectors.record_writer import encode_batch
-from dissectors.records import Record
-from dissectors.registry import APIS, example, layout_of
-from dissectors.walk import changed, leaves
+from kafkascope.analyzer.diff import differences
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.registry import APIS, example, layout_of
+from kafkascope.dissectors.walk import changed, leaves
 from tests.strategies import bodies
 
 

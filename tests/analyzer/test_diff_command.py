@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from analyzer.commands.diff import diff
+from kafkascope.analyzer.commands.diff import diff
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 LEFT, RIGHT = str(SAMPLES / "librdkafka.pcap"), str(SAMPLES / "kafka-python.pcap")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer import fetch_sessions
-from analyzer.export.full import full_line
-from analyzer.fetch_sessions import (
+from kafkascope.analyzer import fetch_sessions
+from kafkascope.analyzer.export.full import full_line
+from kafkascope.analyzer.fetch_sessions import (
     FETCH,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
@@ -19,10 +19,10 @@ from analyzer.fetch_sessions import (
     FetchSessions,
     by_topic,
 )
-from analyzer.model import Exchange
-from analyzer.rows import row_of, to_json
-from analyzer.topics import TopicNames
-from dissectors.registry import api_of, layout_of
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import row_of, to_json
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.registry import api_of, layout_of
 from tests.analyzer.wire import Wire, request, response, told
 from tests.strategies import bodies
 

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import filter_values
-from analyzer.filter import FilterError, Known, compile_filter
-from analyzer.filter_bind import cost, resolve
-from analyzer.filter_fields import FIELDS
-from analyzer.filter_getters import GETTERS
-from analyzer.filter_known import FIELDS as KNOWN_FIELDS
-from analyzer.filter_message import READERS
-from analyzer.filter_syntax import parse
-from analyzer.model import Undecoded
-from analyzer.rows import Row, RowError
-from dissectors.values import Uuid
+from kafkascope.analyzer import filter_values
+from kafkascope.analyzer.filter import FilterError, Known, compile_filter
+from kafkascope.analyzer.filter_bind import cost, resolve
+from kafkascope.analyzer.filter_fields import FIELDS
+from kafkascope.analyzer.filter_getters import GETTERS
+from kafkascope.analyzer.filter_known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter_message import READERS
+from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.model import Undecoded
+from kafkascope.analyzer.rows import Row, RowError
+from kafkascope.dissectors.values import Uuid
 
 MS = 1_000_000
 NOON = 1_795_176_187_114_000_000
@@ -239,7 +239,7 @@ def test_the_time_since_the_exchange_before_needs_one() -> None:
 
 class _Side:
     def __init__(self, body: dict[str, Any]) -> None:
-        from dissectors.registry import layout_of
+        from kafkascope.dissectors.registry import layout_of
 
         self.decoded = self
         self.body = body
@@ -248,7 +248,7 @@ class _Side:
 
 class _Exchange:
     def __init__(self, request: dict[str, Any]) -> None:
-        from dissectors.registry import example
+        from kafkascope.dissectors.registry import example
 
         self.request = _Side({**example("FetchRequest", 12), **request})
         self.response = None
@@ -380,7 +380,7 @@ def test_the_cost_is_that_of_the_most_expensive_field() -> None:
 
 
 def compile_filter_bound(text: str) -> Any:
-    from analyzer.filter_bind import bind
+    from kafkascope.analyzer.filter_bind import bind
 
     return bind(text)
 

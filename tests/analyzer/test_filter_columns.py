@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer import open_capture
-from analyzer.context import Context
-from analyzer.filter import Known, compile_filter, compile_query
-from analyzer.filter_fields import FIELDS, STATES, Field, Type
-from analyzer.filter_known import FIELDS as KNOWN_FIELDS
-from analyzer.filter_sources import LISTS, NUMBERS
-from analyzer.model import Exchange
-from analyzer.rows import Row, RowError, is_flexible, renamed, row_of
-from analyzer.session import Session
-from captures import Spool
-from captures.model import Connection, Endpoint
-from captures.spool import NotKept
-from dissectors.codes import error_name
-from dissectors.values import Uuid
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.filter import Known, compile_filter, compile_query
+from kafkascope.analyzer.filter_fields import FIELDS, STATES, Field, Type
+from kafkascope.analyzer.filter_known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter_sources import LISTS, NUMBERS
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import Row, RowError, is_flexible, renamed, row_of
+from kafkascope.analyzer.session import Session
+from kafkascope.captures import Spool
+from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.captures.spool import NotKept
+from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.values import Uuid
 
 SAMPLES = sorted(Path(__file__).parents[2].joinpath("captures", "samples").glob("*.pcap*"))
 KNOWN: Final = Known({1, 3, 500}, {2: "slow one", 3: "x"}, {3: ("rebalance",), 4: ("a", "b")})

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import open_capture
-from analyzer.filter import bind, complete, seen_in
-from analyzer.filter_bind import resolve
-from analyzer.filter_errors import FilterError, distance, nearest
-from analyzer.filter_fields import FIELDS, WIRESHARK, all_names
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.filter import bind, complete, seen_in
+from kafkascope.analyzer.filter_bind import resolve
+from kafkascope.analyzer.filter_errors import FilterError, distance, nearest
+from kafkascope.analyzer.filter_fields import FIELDS, WIRESHARK, all_names
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.filter import FilterError, compile_filter
-from analyzer.filter_message import READERS, anywhere
-from analyzer.model import Exchange
-from analyzer.render_list import raw_values
-from analyzer.rows import row_of
-from dissectors.record_writer import encode_batch
-from dissectors.records import Record
-from dissectors.registry import example
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.filter import FilterError, compile_filter
+from kafkascope.analyzer.filter_message import READERS, anywhere
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.render_list import raw_values
+from kafkascope.analyzer.rows import row_of
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.registry import example
 from tests.analyzer.wire import Wire, request, response, told
 
 TIME = 1_700_000_000_000
@@ -141,7 +141,7 @@ def test_bytes_with_possible_passwords_are_not_printed(name: str) -> None:
 
 
 def test_no_reader_fails_on_any_sample() -> None:
-    from analyzer import open_capture
+    from kafkascope.analyzer import open_capture
 
     samples = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))
     for path in samples[:4]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.filter_regex import MAX_PATTERN, Regex, RegexError
+from kafkascope.analyzer.filter_regex import MAX_PATTERN, Regex, RegexError
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from analyzer.filter import bind
-from analyzer.filter_errors import FilterError
-from analyzer.filter_names import names_at, spelled_out, wants_keeping, without_names
-from analyzer.filter_saved import read_saved, spelled, write_saved
-from proxy.faults import FaultError, parse_fault
-from tui.cli import main
+from kafkascope.analyzer.filter import bind
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_names import names_at, spelled_out, wants_keeping, without_names
+from kafkascope.analyzer.filter_saved import read_saved, spelled, write_saved
+from kafkascope.proxy.faults import FaultError, parse_fault
+from kafkascope.tui.cli import main
 
 SAVED = {"slow": "latency > 1s or wait", "a.b": "@slow and api == Fetch", "me": "@me"}
 

@@ -6,7 +6,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
-from tui.cli import main
+from kafkascope.tui.cli import main
 
 
 def run(*arguments: str) -> Result:

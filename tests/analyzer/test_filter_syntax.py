@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.filter_errors import FilterError
-from analyzer.filter_syntax import (
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_syntax import (
     And,
     Compare,
     Has,

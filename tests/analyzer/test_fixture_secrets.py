@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.fixture import fixture
-from analyzer.fixtures.folder import read
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
-from dissectors.errors import DissectError
-from dissectors.registry import decode_request, decode_response
+from kafkascope.analyzer.commands.fixture import fixture
+from kafkascope.analyzer.fixtures.folder import read
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import decode_request, decode_response
 from tests.analyzer.packed import told_of, unpacked
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))

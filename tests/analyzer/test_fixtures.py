@@ -9,16 +9,16 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from analyzer.commands.fixture import fixture
-from analyzer.fixtures.check import check
-from analyzer.fixtures.folder import read, write_folder
-from analyzer.fixtures.make import Making
-from analyzer.fixtures.new import fixture_with, matrix
-from analyzer.offline import open_capture
-from analyzer.pseudonyms import Pseudonyms
-from analyzer.redaction import Level, Redaction
-from dissectors.errors import Malformed
-from dissectors.registry import APIS, api_named
+from kafkascope.analyzer.commands.fixture import fixture
+from kafkascope.analyzer.fixtures.check import check
+from kafkascope.analyzer.fixtures.folder import read, write_folder
+from kafkascope.analyzer.fixtures.make import Making
+from kafkascope.analyzer.fixtures.new import fixture_with, matrix
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.pseudonyms import Pseudonyms
+from kafkascope.analyzer.redaction import Level, Redaction
+from kafkascope.dissectors.errors import Malformed
+from kafkascope.dissectors.registry import APIS, api_named
 
 DOCS = Path(__file__).parents[2] / "docs"
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import framing
-from analyzer.framing import FrameBuffer, Skipped, Unit
-from analyzer.model import Frame
-from analyzer.resync import RequestSense
-from captures.model import Chunk, Gap
+from kafkascope.analyzer import framing
+from kafkascope.analyzer.framing import FrameBuffer, Skipped, Unit
+from kafkascope.analyzer.model import Frame
+from kafkascope.analyzer.resync import RequestSense
+from kafkascope.captures.model import Chunk, Gap
 from tests.analyzer.wire import CLIENT, Wire, framed, heartbeat, produce
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyzer.commands.grid import fitted, json_line, raw
-from analyzer.statistics.model import Column
-from analyzer.text import columns_taken
+from kafkascope.analyzer.commands.grid import fitted, json_line, raw
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.text import columns_taken
 
 COLUMNS = [
     Column("client", "Client"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.identity import Identity, absorbed, host_of, labels
+from kafkascope.analyzer.identity import Identity, absorbed, host_of, labels
 
 
 def test_traffic_before_the_library_was_told_is_of_the_same_client() -> None:

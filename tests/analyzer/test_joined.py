@@ -14,10 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analyzer.conversations import MAX_UNDECIDED_EVENTS
-from analyzer.model import Exchange
-from analyzer.pipeline.runs import Runs
-from captures.model import Chunk, StreamEvent
+from kafkascope.analyzer.conversations import MAX_UNDECIDED_EVENTS
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.pipeline.runs import Runs
+from kafkascope.captures.model import Chunk, StreamEvent
 from tests.analyzer.wire import (
     Wire,
     beat,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from analyzer import log_ends
-from analyzer.context import Context
-from analyzer.log_ends import LogEnds
-from analyzer.rows import Row, row_of
-from dissectors.values import Uuid
+from kafkascope.analyzer import log_ends
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.log_ends import LogEnds
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import batch
 from tests.analyzer.wire import MS, Wire, request, response, told
 
@@ -227,8 +227,8 @@ def test_damaged_batches_prove_nothing() -> None:
 
 
 def test_message_sets_are_counted_as_batches_are() -> None:
-    from dissectors.record_reader import Record
-    from dissectors.record_writer import encode_message
+    from kafkascope.dissectors.record_reader import Record
+    from kafkascope.dissectors.record_writer import encode_message
 
     old = encode_message(1, Record(3, 0, None, b"v", []))
     for end, expected in ((4, 0), (3, 500)):
@@ -284,7 +284,7 @@ def test_a_share_consumer_that_is_denied_did_not_wait() -> None:
 
 
 def test_what_is_known_is_carried_to_the_next_batch() -> None:
-    from analyzer.pipeline import state
+    from kafkascope.analyzer.pipeline import state
 
     context = Context()
     ends = LogEnds()

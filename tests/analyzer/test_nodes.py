@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer import nodes
-from analyzer.context import Context
-from analyzer.conversations import Conversations
-from analyzer.labels import PLAIN, Labels
-from analyzer.nodes import NodeAddresses, teaches
-from analyzer.topics import TopicNames
-from dissectors import schema
-from dissectors.registry import APIS, example, layout_of, message
-from dissectors.values import Uuid
+from kafkascope.analyzer import nodes
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversations import Conversations
+from kafkascope.analyzer.labels import PLAIN, Labels
+from kafkascope.analyzer.nodes import NodeAddresses, teaches
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors import schema
+from kafkascope.dissectors.registry import APIS, example, layout_of, message
+from kafkascope.dissectors.values import Uuid
 from tests.analyzer.wire import Wire, request, response
 from tests.strategies import bodies
 

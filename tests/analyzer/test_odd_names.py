@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from analyzer.filter_lexer import quoted
-from analyzer.filter_syntax import parse
-from analyzer.render_records import octets
-from analyzer.render_tree import shown
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.render_records import octets
+from kafkascope.analyzer.render_tree import shown
+from kafkascope.tui.cli import main
 from tests.analyzer.batches import batch
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import request, response
-from tui.cli import main
 
 OBEYED = "\x1b]0;mine\x07\x9b31m\r"
 """A title, a colour, and back to the start of the line."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import open_capture
-from analyzer.offline import fingerprint
-from captures import NotACapture
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.offline import fingerprint
+from kafkascope.captures import NotACapture
 
 SAMPLES = sorted(Path(__file__).parents[2].joinpath("captures", "samples").glob("*.pcap*"))
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.detect import describe, look
-from analyzer.plausible import (
+from kafkascope.analyzer.detect import describe, look
+from kafkascope.analyzer.plausible import (
     Verdict,
     find_request,
     judge_request,
@@ -17,7 +17,7 @@ from analyzer.plausible import (
     response_finder,
     same_client,
 )
-from dissectors.registry import APIS, CONTROLLED_SHUTDOWN
+from kafkascope.dissectors.registry import APIS, CONTROLLED_SHUTDOWN
 from tests.analyzer.wire import beat, heartbeat, request
 
 

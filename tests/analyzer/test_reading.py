@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.commands.remarks import unread
-from analyzer.context import Context
-from captures.model import Connection, Endpoint, HandshakeResult
-from dissectors.values import Uuid
+from kafkascope.analyzer.commands.remarks import unread
+from kafkascope.analyzer.context import Context
+from kafkascope.captures.model import Connection, Endpoint, HandshakeResult
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.test_rows import example_partition
 from tests.analyzer.wire import beat, heartbeat, request, response
-from tui.cli import main
 
 ID = Uuid(range(1, 17))
 CAPTURES = Path(__file__).parent / "captures"

@@ -12,15 +12,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.context import Context
-from analyzer.export import FORMATS, format_of, open_writer
-from analyzer.model import Exchange
-from analyzer.records import Problem, record_lines
-from analyzer.rows import row_of
-from dissectors.record_writer import encode_batch
-from dissectors.records import Record
-from dissectors.registry import encode_body
-from dissectors.values import Uuid
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.export import FORMATS, format_of, open_writer
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.records import Problem, record_lines
+from kafkascope.analyzer.rows import row_of
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.registry import encode_body
+from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import Pair, batch
 from tests.analyzer.test_rows import produced
 from tests.analyzer.wire import Wire, produce, request, response, told

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.labels import Labels
-from analyzer.model import Exchange
-from analyzer.nodes import NodeAddresses
-from analyzer.render_exchange import exchange_lines
-from analyzer.render_values import LIST_SHOWN, ValueLines, embedded_lines, internal_lines
-from analyzer.rows import row_of
-from dissectors.embedded import Around, Embedded, decode
-from dissectors.internal import decode as decode_internal
-from dissectors.registry import encode_body, example, layout_of
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.labels import Labels
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.nodes import NodeAddresses
+from kafkascope.analyzer.render_exchange import exchange_lines
+from kafkascope.analyzer.render_values import LIST_SHOWN, ValueLines, embedded_lines, internal_lines
+from kafkascope.analyzer.rows import row_of
+from kafkascope.dissectors.embedded import Around, Embedded, decode
+from kafkascope.dissectors.internal import decode as decode_internal
+from kafkascope.dissectors.registry import encode_body, example, layout_of
 from tests.analyzer.wire import Wire, framed, request, response, told
 
 

@@ -14,22 +14,22 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.options import Wish, reading_options
-from analyzer.commands.reading import Reading
-from analyzer.commands.report import report
-from analyzer.filter import compile_filter
-from analyzer.findings.view import api_is
-from analyzer.offline import open_capture
-from analyzer.pending import SASL_TOKEN
-from analyzer.report import Facts, charts, collect, sections
-from analyzer.report.disguise import Disguise
-from analyzer.report.markdown import _code, _text
-from analyzer.statistics import Latency
-from analyzer.statistics.mergeable import OTHERS
-from captures.write import PcapngWriter
+from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.reading import Reading
+from kafkascope.analyzer.commands.report import report
+from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.findings.view import api_is
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.pending import SASL_TOKEN
+from kafkascope.analyzer.report import Facts, charts, collect, sections
+from kafkascope.analyzer.report.disguise import Disguise
+from kafkascope.analyzer.report.markdown import _code, _text
+from kafkascope.analyzer.statistics import Latency
+from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.captures.write import PcapngWriter
+from kafkascope.tui.cli import main
 from tests.hostile import hostile as hostile_names
 from tests.interop.needs import need
-from tui.cli import main
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SHOP = Path(__file__).parent / "captures" / "shop.pcap.zst"
@@ -97,7 +97,7 @@ def test_the_three_questions_are_answered(page: str) -> None:
 def test_numbers_are_those_of_the_commands(page: str) -> None:
     latency = Latency()
     with open_capture([SHOP]) as capture:
-        from analyzer.rows import row_of
+        from kafkascope.analyzer.rows import row_of
 
         for exchange in capture.exchanges():
             latency.add(row_of(exchange, capture.context.names), exchange)
@@ -417,7 +417,7 @@ def outside_code(text: str) -> str:
 @pytest.mark.parametrize("name", LINKS)
 @pytest.mark.parametrize("around", ["{}", "client {} (user {}), {}: x", "({}), `ours`.", '"{}"'])
 def test_no_renderer_links_what_was_captured(name: str, around: str) -> None:
-    from analyzer.report.markdown import _cell
+    from kafkascope.analyzer.report.markdown import _cell
 
     text = around.replace("{}", name)
     assert name.strip("[]()<>!`\\") not in outside_code(_text(text)) or not name.strip("\\")

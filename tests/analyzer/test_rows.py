@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.context import Context
-from analyzer.facts import Facts, collector
-from analyzer.rows import Row, renamed, result, row_of, to_json, unnamed
-from dissectors.jsonform import dumps
-from dissectors.registry import APIS, encode_body, layout_of
-from dissectors.values import Uuid
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.facts import Facts, collector
+from kafkascope.analyzer.rows import Row, renamed, result, row_of, to_json, unnamed
+from kafkascope.dissectors.jsonform import dumps
+from kafkascope.dissectors.registry import APIS, encode_body, layout_of
+from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import batch
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, request, response, told
 from tests.strategies import bodies

@@ -9,12 +9,12 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.offline import open_capture
-from analyzer.sasl import is_token, user_of
-from dissectors.registry import APIS
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.sasl import is_token, user_of
+from kafkascope.dissectors.registry import APIS
+from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import framed, request, response
-from tui.cli import main
 
 
 @pytest.mark.parametrize(

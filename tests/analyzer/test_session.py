@@ -7,16 +7,16 @@ from random import Random
 
 import pytest
 
-from analyzer import open_capture
-from analyzer.columns import Table
-from analyzer.context import Context
-from analyzer.model import Exchange
-from analyzer.rows import row_of, to_json
-from analyzer.session import Session
-from analyzer.session_deltas import Growth, apply
-from analyzer.session_packing import ROW_COLUMNS, TABLE_COLUMNS
-from analyzer.session_rows import ColumnRow
-from captures import Spool
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.columns import Table
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import row_of, to_json
+from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.session_deltas import Growth, apply
+from kafkascope.analyzer.session_packing import ROW_COLUMNS, TABLE_COLUMNS
+from kafkascope.analyzer.session_rows import ColumnRow
+from kafkascope.captures import Spool
 from tests.analyzer.test_conversation import CONVERSATION
 from tests.analyzer.wire import told
 

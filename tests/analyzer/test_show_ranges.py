@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.show import show
+from kafkascope.analyzer.commands.show import show
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.export import open_writer
-from analyzer.spreadsheet import csv_line
-from analyzer.topics import TopicNames, short_id
+from kafkascope.analyzer.export import open_writer
+from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.topics import TopicNames, short_id
+from kafkascope.tui.cli import main
 from tests.hostile import hostile
-from tui.cli import main
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SIGNS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tui.cli import main
+from kafkascope.tui.cli import main
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "captures" / "samples"

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from analyzer.commands.targets import refuse_inputs
-from tui.cli import main
+from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.tui.cli import main
 
 CAPTURE = Path(__file__).parents[2] / "captures" / "samples" / "kafka-python.pcap"
 SEGMENT = "00000000000000000000.log"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from analyzer.text import (
+from kafkascope.analyzer.text import (
     CHUNK,
     columns_taken,
     cut,
@@ -23,7 +23,7 @@ from analyzer.text import (
     spelled,
     wrapped,
 )
-from dissectors.jsonform import dumps
+from kafkascope.dissectors.jsonform import dumps
 
 HOSTILE = [
     *map(chr, range(0x20)),
@@ -91,7 +91,7 @@ def test_json_of_many_megabytes_is_looked_through_in_pieces() -> None:
 
 
 def test_spellings_of_all_characters_there_are_take_no_memory() -> None:
-    from analyzer.text import _ESCAPES, _HIDING, _JSON, REMEMBERED
+    from kafkascope.analyzer.text import _ESCAPES, _HIDING, _JSON, REMEMBERED
 
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     assert safe(every).isprintable()

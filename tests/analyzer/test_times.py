@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.times import FIRST_SECOND, LAST_SECOND, iso_ms, iso_ns
+from kafkascope.analyzer.times import FIRST_SECOND, LAST_SECOND, iso_ms, iso_ns
 
 
 @given(st.integers(FIRST_SECOND * 1000, LAST_SECOND * 1000 + 999).filter(lambda ms: ms != -1))

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from analyzer.offline import open_capture
-from dissectors.layout import ArrayWire, StructWire, Wire
-from dissectors.registry import Decoded
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.registry import Decoded
 
 pytestmark = pytest.mark.tshark
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.redaction import Redaction
-from dissectors.registry import APIS, decode_request, decode_response
+from kafkascope.analyzer.redaction import Redaction
+from kafkascope.dissectors.registry import APIS, decode_request, decode_response
+from kafkascope.tui.cli import main
 from tests.analyzer.unique_words import (
     FORMS,
     Filler,
@@ -19,7 +20,6 @@ from tests.analyzer.unique_words import (
     leaks_of_records,
     write_capture,
 )
-from tui.cli import main
 
 KEYS = sorted(APIS)
 PARTS = 8

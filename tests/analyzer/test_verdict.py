@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from analyzer.identity import Identity
-from analyzer.statistics.clients import Usage
-from analyzer.verdict import breaks_at, verdict_of
+from kafkascope.analyzer.identity import Identity
+from kafkascope.analyzer.statistics.clients import Usage
+from kafkascope.analyzer.verdict import breaks_at, verdict_of
 
 
 def usage(software: str = "", **versions: list[int]) -> Usage:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analyzer.context import Context
-from analyzer.offline import open_capture
-from analyzer.rows import Row, row_of
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import Row, row_of
 from tests.analyzer.test_log_ends import partition
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response, told
 

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from analyzer.wholes import read_whole, write_body, write_frame
-from dissectors.errors import DissectError
+from kafkascope.analyzer.wholes import read_whole, write_body, write_frame
+from kafkascope.dissectors.errors import DissectError
 
 BODY = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 ALONE = write_body("HeartbeatRequest", 0, BODY)

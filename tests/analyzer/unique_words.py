@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from analyzer.offline import open_capture
-from captures.build import Composer
-from captures.model import Endpoint
-from captures.write import PcapngWriter
-from dissectors.embedded import groups
-from dissectors.layout import (
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.captures.build import Composer
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.write import PcapngWriter
+from kafkascope.dissectors.embedded import groups
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -28,9 +28,9 @@ from dissectors.layout import (
     Wire,
     resolve,
 )
-from dissectors.record_writer import encode_batch, encode_message_set
-from dissectors.records import Partial, Record, batches, open_batch
-from dissectors.registry import (
+from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
+from kafkascope.dissectors.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.registry import (
     APIS,
     layout_of,
     message,
@@ -38,8 +38,8 @@ from dissectors.registry import (
     response_header_version,
     write_layout,
 )
-from dissectors.values import Uuid
-from dissectors.walk import UNKNOWN_TAGS
+from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.walk import UNKNOWN_TAGS
 
 WORD = re.compile(rb"qz\d{6}k")
 """What a word looks like."""

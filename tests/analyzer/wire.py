@@ -6,11 +6,20 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from analyzer.context import Context
-from analyzer.conversations import Conversations
-from analyzer.model import Exchange
-from captures.model import Chunk, Closed, Connection, Endpoint, Gap, Opened, Piece, StreamEvent
-from dissectors.registry import (
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversations import Conversations
+from kafkascope.analyzer.model import Exchange
+from kafkascope.captures.model import (
+    Chunk,
+    Closed,
+    Connection,
+    Endpoint,
+    Gap,
+    Opened,
+    Piece,
+    StreamEvent,
+)
+from kafkascope.dissectors.registry import (
     API_VERSIONS,
     api_named,
     encode_body,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures.build import BULK, checksum
+from kafkascope.captures.build import BULK, checksum
 
 
 def by_words(data: bytes) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures.build import Composer
-from captures.copies import SPAN_NS, WINDOW, Copies
+from kafkascope.captures.build import Composer
+from kafkascope.captures.copies import SPAN_NS, WINDOW, Copies
 from tests.captures.wires import A, B, Tape, bytes_of, conversation, read
 
 

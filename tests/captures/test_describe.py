@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from captures.build import Composer
-from captures.describe import describe
+from kafkascope.captures.build import Composer
+from kafkascope.captures.describe import describe
 from tests.captures.wires import A, B, packet
 
 FRAME = Composer(A, B).send(0, b"secret")[0]

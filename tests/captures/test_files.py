@@ -21,7 +21,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captures import (
+from kafkascope.captures import (
     CaptureError,
     Chunk,
     CutShort,
@@ -33,7 +33,7 @@ from captures import (
     open_inputs,
     streams,
 )
-from captures.files import BLOCK_BYTES
+from kafkascope.captures.files import BLOCK_BYTES
 from tests.captures.wires import START_NS, Tape, Trickle, bytes_of, conversation, read
 
 WHOLE = conversation(30)
@@ -241,7 +241,8 @@ def test_a_pipe_delivers_each_packet_as_it_comes(tmp_path: Path) -> None:
 
 
 def test_reads_standard_input(tmp_path: Path) -> None:
-    program = "import captures\nprint(sum(1 for _ in captures.open_inputs(['-']).packets()))"
+    program = "from kafkascope import captures\n"
+    program += "print(sum(1 for _ in captures.open_inputs(['-']).packets()))"
     run = subprocess.run(
         [sys.executable, "-c", program],
         input=gzip.compress(WHOLE.pcapng()),

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures import Closed, Reassembler, Segment
-from captures.fragments import LIFE_NS, MAX_BYTES, MAX_KNOWN, MAX_WAITING, Fragments
-from captures.ip import FRAGMENT, NOT_TCP
-from captures.tcp import FIN, MASK, SYN
+from kafkascope.captures import Closed, Reassembler, Segment
+from kafkascope.captures.fragments import LIFE_NS, MAX_BYTES, MAX_KNOWN, MAX_WAITING, Fragments
+from kafkascope.captures.ip import FRAGMENT, NOT_TCP
+from kafkascope.captures.tcp import FIN, MASK, SYN
 from tests.captures.wires import START_NS, Tape, conversation, packet, read
 from tests.captures.wires import bytes_of as streams_of
 

@@ -6,8 +6,8 @@ import threading
 import time
 from pathlib import Path
 
-from captures import Source
-from captures.growing import Pace, being_written
+from kafkascope.captures import Source
+from kafkascope.captures.growing import Pace, being_written
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 

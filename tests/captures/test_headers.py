@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures import Packet, Segment, segment_of
-from captures.link_types import LINK_TYPES
-from captures.tcp import MASK, distance, endpoints, reverse
+from kafkascope.captures import Packet, Segment, segment_of
+from kafkascope.captures.link_types import LINK_TYPES
+from kafkascope.captures.tcp import MASK, distance, endpoints, reverse
 from tests.captures.wires import FLOW, packet
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import captures
+from kafkascope import captures
 
 
 def test_every_public_name_is_there() -> None:
@@ -15,7 +15,8 @@ def test_every_public_name_is_there() -> None:
 
 
 def test_importing_loads_neither_scapy_nor_numpy() -> None:
-    program = "import captures, sys; print(sorted({'scapy', 'numpy'} & set(sys.modules)))"
+    program = "import kafkascope.captures, sys\n"
+    program += "print(sorted({'scapy', 'numpy'} & set(sys.modules)))"
     root = Path(__file__).parents[2]
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from captures import CaptureError, NotAllowed, Source
-from captures.live import _Program, capture_command, refusal
+from kafkascope.captures import CaptureError, NotAllowed, Source
+from kafkascope.captures.live import _Program, capture_command, refusal
 from tests.captures.wires import conversation
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import CutShort, open_inputs
+from kafkascope.captures import CutShort, open_inputs
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 ONE = (SAMPLES / "kafka-python.pcap").read_bytes()

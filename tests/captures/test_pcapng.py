@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from captures import Packet, Source
-from captures.write import PcapngWriter
+from kafkascope.captures import Packet, Source
+from kafkascope.captures.write import PcapngWriter
 from tests.captures.wires import START_NS, Trickle, conversation, read
 
 FRAME = bytes(range(60))

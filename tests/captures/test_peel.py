@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captures import scan
-from captures.columns import columns_of
-from captures.files import Source
+from kafkascope.captures import scan
+from kafkascope.captures.columns import columns_of
+from kafkascope.captures.files import Source
 from tests.captures.test_scan import messy, outcome, steps
 from tests.captures.wires import Tape, Trickle, conversation
 

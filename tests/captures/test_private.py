@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from captures.private import PrivateFile, is_special
+from kafkascope.captures.private import PrivateFile, is_special
 
 
 def mode(path: Path) -> int:
@@ -110,7 +110,7 @@ def test_devices_are_written_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["pipe", "file", "socket"])
 def test_stdout_is_the_open_file(tmp_path: Path, name: str, kind: str) -> None:
     code = (
-        "import os; from pathlib import Path; from captures.private import PrivateFile\n"
+        "import os; from pathlib import Path; from kafkascope.captures.private import PrivateFile\n"
         "os.write(1, b'a')\n"
         f"with PrivateFile(Path({name!r})) as file: file.write(b'b')\n"
         "os.write(1, b'c')\n"

@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures import Chunk, Closed, Connection, Gap, Opened, Reassembler, Segment, reassembly
-from captures.half import Half
-from captures.tcp import ACK, FIN, PSH, RST, SYN
+from kafkascope.captures import (
+    Chunk,
+    Closed,
+    Connection,
+    Gap,
+    Opened,
+    Reassembler,
+    Segment,
+    reassembly,
+)
+from kafkascope.captures.half import Half
+from kafkascope.captures.tcp import ACK, FIN, PSH, RST, SYN
 from tests.captures.wires import BACK, FLOW, bytes_of, fed, segment, told
 
 OPEN = "open 10.0.0.1:40000 10.0.0.2:9092"

@@ -14,9 +14,9 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
-from captures import open_inputs, streams
-from captures.model import Resolved
-from captures.resolved import in_hosts_file, in_message, in_stream, server_name
+from kafkascope.captures import open_inputs, streams
+from kafkascope.captures.model import Resolved
+from kafkascope.captures.resolved import in_hosts_file, in_message, in_stream, server_name
 
 NAME = "kafka-1.prod.internal"
 

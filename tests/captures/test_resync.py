@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from captures import Packet
-from captures.pcap import Pcap
-from captures.resync import LINKS
+from kafkascope.captures import Packet
+from kafkascope.captures.pcap import Pcap
+from kafkascope.captures.resync import LINKS
 from tests.captures.test_pcapng import enhanced, interface, section
 from tests.captures.test_split import check, whole
 from tests.captures.test_stretches import check as check_stretches

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captures import Endpoint, scan
-from captures.build import Composer
-from captures.files import Source
+from kafkascope.captures import Endpoint, scan
+from kafkascope.captures.build import Composer
+from kafkascope.captures.files import Source
 from tests.captures.wires import A, B, Tape, Trickle, conversation, joined, read
 
 A6, B6 = Endpoint("fd00::1", 40001), Endpoint("fd00::2", 9092)
@@ -134,7 +134,7 @@ def test_numpy_is_used_when_it_pays() -> None:
     with patch.object(scan, "scan", wraps=scan.scan) as used:
         read(data)
         first = used.call_count
-        with patch("captures.streams.NUMPY_PACKETS", 0):
+        with patch("kafkascope.captures.streams.NUMPY_PACKETS", 0):
             read(data)
     assert used.call_count > first or first > 0
 
@@ -182,7 +182,8 @@ def test_numpy_is_loaded_for_many_packets_not_for_many_bytes(tmp_path: Path) -> 
         record = struct.pack("<IIII", 1, 0, size, size) + bytes(size)
         path.write_bytes(head + record * count)
     code = (
-        "import sys; from captures import open_inputs; from captures.streams import streams\n"
+        "import sys; from kafkascope.captures import open_inputs\n"
+        "from kafkascope.captures.streams import streams\n"
         "list(streams(open_inputs(sys.argv[1:]))); print('numpy' in sys.modules)"
     )
     root = Path(__file__).parents[2]

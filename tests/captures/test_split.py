@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures import CutShort, NotACapture, Packet, Source
-from captures.gaps import Gap, add
-from captures.split import Index, Split, index, open_local, read_split
+from kafkascope.captures import CutShort, NotACapture, Packet, Source
+from kafkascope.captures.gaps import Gap, add
+from kafkascope.captures.split import Index, Split, index, open_local, read_split
 from tests.captures.test_pcapng import block, enhanced, interface, section
 from tests.captures.wires import Trickle, conversation
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from captures import CutShort, Packet
-from captures.pcap import Pcap
-from captures.split import Index, index, read_split
-from captures.stretches import Stretch, bounds, head_of, joined, walked
+from kafkascope.captures import CutShort, Packet
+from kafkascope.captures.pcap import Pcap
+from kafkascope.captures.split import Index, index, read_split
+from kafkascope.captures.stretches import Stretch, bounds, head_of, joined, walked
 from tests.captures.test_split import opener, whole
 from tests.captures.wires import START_NS, Tape, conversation
 

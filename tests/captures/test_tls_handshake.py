@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures.model import Chunk, Closed, Connection, Endpoint, Gap, HandshakeResult, Piece
-from captures.tls import Handshake
+from kafkascope.captures.model import (
+    Chunk,
+    Closed,
+    Connection,
+    Endpoint,
+    Gap,
+    HandshakeResult,
+    Piece,
+)
+from kafkascope.captures.tls import Handshake
 from tests.authority import Authority
 
 CLIENT, BROKER = 0, 1

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captures import Segment, segment_of
-from captures.ip import NOT_TCP
-from captures.tcp import endpoints
-from captures.tunnels import CARRIERS, inner_ip
+from kafkascope.captures import Segment, segment_of
+from kafkascope.captures.ip import NOT_TCP
+from kafkascope.captures.tcp import endpoints
+from kafkascope.captures.tunnels import CARRIERS, inner_ip
 from tests.captures.wires import packet
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)

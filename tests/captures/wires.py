@@ -8,7 +8,7 @@ from io import BytesIO
 from struct import pack
 from typing import Any
 
-from captures import (
+from kafkascope.captures import (
     Chunk,
     Closed,
     CutShort,
@@ -23,9 +23,9 @@ from captures import (
     segment_of,
     streams,
 )
-from captures.build import Composer
-from captures.tcp import ACK, fingerprint
-from captures.write import PcapngWriter
+from kafkascope.captures.build import Composer
+from kafkascope.captures.tcp import ACK, fingerprint
+from kafkascope.captures.write import PcapngWriter
 
 A = Endpoint("10.0.0.1", 40000)
 B = Endpoint("10.0.0.2", 9092)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dissectors import registry
-from dissectors.columns import Column, ListOf, Scalar, StructOf, columns, ddl, misfits
-from dissectors.errors import SchemaError
-from dissectors.layout import Layout, resolve
-from dissectors.reader import Body, reader
-from dissectors.schema import Array, Int8, Int32, String, Struct, Uint16, Uuid, request
-from dissectors.writer import writer
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.columns import Column, ListOf, Scalar, StructOf, columns, ddl, misfits
+from kafkascope.dissectors.errors import SchemaError
+from kafkascope.dissectors.layout import Layout, resolve
+from kafkascope.dissectors.reader import Body, reader
+from kafkascope.dissectors.schema import Array, Int8, Int32, String, Struct, Uint16, Uuid, request
+from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 SAMPLE = request("Sample", key=1, versions="0-3", flexible="2+").of(

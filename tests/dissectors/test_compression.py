@@ -13,8 +13,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.compression import _XERIAL, NAMES, compress, decompress, xxh32
-from dissectors.errors import DissectError, Malformed, TooLarge
+from kafkascope.dissectors.compression import _XERIAL, NAMES, compress, decompress, xxh32
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge
 
 real = pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=NAMES.get)
 
@@ -121,8 +121,8 @@ def test_several_members_and_frames_are_read_to_the_end() -> None:
 
 BOMB = """
 import resource, sys, zlib
-from dissectors.compression import compress, decompress
-from dissectors.errors import DissectError
+from kafkascope.dissectors.compression import compress, decompress
+from kafkascope.dissectors.errors import DissectError
 codec, data = int(sys.argv[1]), open(sys.argv[2], "rb").read()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors import registry
 from docs.print_coverage import TARGET, document, load
+from kafkascope.dissectors import registry
 
 
 def test_the_committed_document_is_the_printed_one() -> None:

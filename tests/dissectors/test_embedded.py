@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors import registry
-from dissectors.compression import compress
-from dissectors.embedded import Around, Embedded, decode, embedded_in
-from dissectors.embedded.groups import (
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.embedded import Around, Embedded, decode, embedded_in
+from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
     CONNECT_SUBSCRIPTION,
     COOPERATIVE_USER_DATA,
     STICKY_USER_DATA,
 )
-from dissectors.embedded.table import FORMATS
-from dissectors.embedded.telemetry import LIMIT
-from dissectors.embedded.values import describe
-from dissectors.layout import resolve
-from dissectors.masking import masked
-from dissectors.schema import Message
+from kafkascope.dissectors.embedded.table import FORMATS
+from kafkascope.dissectors.embedded.telemetry import LIMIT
+from kafkascope.dissectors.embedded.values import describe
+from kafkascope.dissectors.layout import resolve
+from kafkascope.dissectors.masking import masked
+from kafkascope.dissectors.schema import Message
 from tests.strategies import bodies
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dissectors.codes import ERRORS
-from dissectors.error_help import HELP, help_of
+from kafkascope.dissectors.codes import ERRORS
+from kafkascope.dissectors.error_help import HELP, help_of
 
 
 def test_every_code_has_its_meaning_and_all_but_none_a_cause() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dissectors import registry, schema
-from dissectors.layout import (
+from kafkascope.dissectors import registry, schema
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -19,7 +19,7 @@ from dissectors.layout import (
     Wire,
     resolve,
 )
-from dissectors.values import Uuid
+from kafkascope.dissectors.values import Uuid
 
 FACTS = Path(__file__).parents[1] / "facts" / "layouts.txt"
 

@@ -6,12 +6,12 @@ import difflib
 
 import pytest
 
-from dissectors import registry
-from dissectors.grammar import call_grammar, grammar
-from dissectors.history import changes, differences, history
-from dissectors.layout import resolve
-from dissectors.schema import Array, Int8, Int32, String, Struct, request
 from docs.print_grammar import TARGET, document
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.grammar import call_grammar, grammar
+from kafkascope.dissectors.history import changes, differences, history
+from kafkascope.dissectors.layout import resolve
+from kafkascope.dissectors.schema import Array, Int8, Int32, String, Struct, request
 
 HEARTBEAT = """\
 # Heartbeat, api key 12, version 4 of 0-4: Kafka 2.4.0 and later

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dissectors import internal
-from dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
-from dissectors.internal import (
+from kafkascope.dissectors import internal
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
+from kafkascope.dissectors.internal import (
     CLUSTER_METADATA_ID,
     COORDINATOR_TOPICS,
     FRAMED_TOPICS,
@@ -19,11 +19,11 @@ from dissectors.internal import (
     decode,
     is_internal,
 )
-from dissectors.layout import Layout
-from dissectors.messages import DATA
-from dissectors.registry import example, layout_of, message, variants_of, write_layout
-from dissectors.schema import Message
-from dissectors.values import write_uvarint
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.messages import DATA
+from kafkascope.dissectors.registry import example, layout_of, message, variants_of, write_layout
+from kafkascope.dissectors.schema import Message
+from kafkascope.dissectors.values import write_uvarint
 from tests.strategies import bodies
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dissectors import jsonform, registry
-from dissectors.errors import Malformed
-from dissectors.values import Uuid, finite
+from kafkascope.dissectors import jsonform, registry
+from kafkascope.dissectors.errors import Malformed
+from kafkascope.dissectors.values import Uuid, finite
 
 
 def there_and_back(name: str, version: int, body: dict[str, Any]) -> dict[str, Any]:

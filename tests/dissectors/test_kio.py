@@ -22,11 +22,19 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from dissectors import registry
-from dissectors.layout import ArrayWire, Layout, Slot, StructWire, UuidWire, Wire, default_of
-from dissectors.reader import Body, reader
-from dissectors.values import Uuid
-from dissectors.writer import writer
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    Layout,
+    Slot,
+    StructWire,
+    UuidWire,
+    Wire,
+    default_of,
+)
+from kafkascope.dissectors.reader import Body, reader
+from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 PAIRS = 625

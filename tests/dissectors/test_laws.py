@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dissectors import jsonform, registry, structs, tree
-from dissectors.errors import DissectError
-from dissectors.layout import Layout, resolve
-from dissectors.reader import REFUSALS, reader
-from dissectors.writer import writer
+from kafkascope.dissectors import jsonform, registry, structs, tree
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout, resolve
+from kafkascope.dissectors.reader import REFUSALS, reader
+from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 EXAMPLES = int(os.environ.get("LAW_EXAMPLES", settings().max_examples // 20))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.errors import SchemaError, UnknownVersion
-from dissectors.layout import (
+from kafkascope.dissectors.errors import SchemaError, UnknownVersion
+from kafkascope.dissectors.layout import (
     ArrayWire,
     NumberWire,
     StringWire,
@@ -14,7 +14,7 @@ from dissectors.layout import (
     minimum_size,
     resolve,
 )
-from dissectors.schema import Array, Bool, Float64, Int32, String, Struct, Uuid, request
+from kafkascope.dissectors.schema import Array, Bool, Float64, Int32, String, Struct, Uuid, request
 
 MESSAGE = request("Sample", key=1, versions="0-3", flexible="2+").of(
     String("old", "0"),

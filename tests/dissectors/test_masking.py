@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors import registry
-from dissectors.config_names import CONFIG_NAMES
-from dissectors.internal import decode, without_secrets
-from dissectors.layout import ArrayWire, StructWire, Wire
-from dissectors.masking import has_secrets, is_sensitive, masked, secrets_of
-from dissectors.schema import Array, Field, Message
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.config_names import CONFIG_NAMES
+from kafkascope.dissectors.internal import decode, without_secrets
+from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.masking import has_secrets, is_sensitive, masked, secrets_of
+from kafkascope.dissectors.schema import Array, Field, Message
 
 
 def test_a_sasl_token_is_masked_at_its_length() -> None:

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from analyzer.pseudonyms import NOUNS
-from analyzer.redaction_formats import WRITERS, writer_of
-from dissectors import registry, schema
-from dissectors.codes import ENUMS
-from dissectors.embedded import groups
-from dissectors.embedded.table import FORMATS
-from dissectors.names import feature_level, name_of, operations, time_text
-from dissectors.values import Uuid
-from dissectors.words import WORDS, words_of
+from kafkascope.analyzer.pseudonyms import NOUNS
+from kafkascope.analyzer.redaction_formats import WRITERS, writer_of
+from kafkascope.dissectors import registry, schema
+from kafkascope.dissectors.codes import ENUMS
+from kafkascope.dissectors.embedded import groups
+from kafkascope.dissectors.embedded.table import FORMATS
+from kafkascope.dissectors.names import feature_level, name_of, operations, time_text
+from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.words import WORDS, words_of
 
 
 def every_field() -> Iterator[tuple[str, schema.Field]]:

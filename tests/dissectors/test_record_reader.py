@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dissectors.errors import DissectError, Malformed, Truncated
-from dissectors.record_reader import Opened, Record, read_records
-from dissectors.record_writer import encode_record, varint
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
+from kafkascope.dissectors.record_reader import Opened, Record, read_records
+from kafkascope.dissectors.record_writer import encode_record, varint
 
 sizes = st.sampled_from([0, 1, 62, 63, 64, 65, 8190, 8191, 8192, 8193, 1 << 20, (1 << 20) + 1])
 int32 = st.integers(-(2**31), 2**31 - 1)

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors import batches
-from dissectors.compression import compress
-from dissectors.layout import NumberWire, resolve
-from dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
-from dissectors.record_tree import NODE_LIMIT, record_nodes
-from dissectors.record_writer import encode_batch, encode_message, encode_message_set
-from dissectors.records import Record
-from dissectors.registry import read_layout
-from dissectors.tree import Node
+from kafkascope.dissectors import batches
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.layout import NumberWire, resolve
+from kafkascope.dissectors.messages.record_batch import MESSAGE_SET_ENTRY, RECORD_BATCH
+from kafkascope.dissectors.record_tree import NODE_LIMIT, record_nodes
+from kafkascope.dissectors.record_writer import encode_batch, encode_message, encode_message_set
+from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.registry import read_layout
+from kafkascope.dissectors.tree import Node
 
 
 def tiled(nodes: list[Node], start: int, end: int) -> None:

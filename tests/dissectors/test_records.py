@@ -7,16 +7,16 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.compression import compress
-from dissectors.errors import DissectError, Malformed, TooLarge, Truncated
-from dissectors.record_writer import (
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.record_writer import (
     encode_batch,
     encode_message,
     encode_message_set,
     varint,
     with_right_crc,
 )
-from dissectors.records import (
+from kafkascope.dissectors.records import (
     LOG_APPEND_TIME,
     Batch,
     Opened,

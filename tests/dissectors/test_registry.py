@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, assume, given, settings
 
-from dissectors import registry, structs
-from dissectors.errors import DissectError, Malformed, Truncated, UnknownApi, UnknownVersion
-from dissectors.layout import resolve
-from dissectors.reader import reader
-from dissectors.writer import writer
+from kafkascope.dissectors import registry, structs
+from kafkascope.dissectors.errors import (
+    DissectError,
+    Malformed,
+    Truncated,
+    UnknownApi,
+    UnknownVersion,
+)
+from kafkascope.dissectors.layout import resolve
+from kafkascope.dissectors.reader import reader
+from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 # A metadata answer of Kafka 0.8 as somebody printed it byte by byte while learning the protocol:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors import registry, releases
-from dissectors.errors import UnknownApi, UnknownVersion
-from dissectors.release_facts import APIS, LATE_TAGS, MESSAGES
-from dissectors.releases import RELEASES, Span, has, release_key, since, span, versions_in
+from kafkascope.dissectors import registry, releases
+from kafkascope.dissectors.errors import UnknownApi, UnknownVersion
+from kafkascope.dissectors.release_facts import APIS, LATE_TAGS, MESSAGES
+from kafkascope.dissectors.releases import (
+    RELEASES,
+    Span,
+    has,
+    release_key,
+    since,
+    span,
+    versions_in,
+)
 
 
 def test_every_version_of_every_message_has_a_release() -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.schema import UNSET, Array, Int32, String, Versions, request, response, variant
+from kafkascope.dissectors.schema import (
+    UNSET,
+    Array,
+    Int32,
+    String,
+    Versions,
+    request,
+    response,
+    variant,
+)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dissectors.errors import DissectError
-from dissectors.registry import decode_body, encode_body, example
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import decode_body, encode_body, example
 
 
 @pytest.mark.parametrize("section", [b"", b"\x05\x00", b"\x01\x05\x09aa", b"\x02\x05\x00\x03\x00"])

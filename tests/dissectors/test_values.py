@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissectors.errors import Malformed, Truncated
-from dissectors.values import ZERO_UUID, NonFinite, Uuid, finite, read_uvarint, write_uvarint
+from kafkascope.dissectors.errors import Malformed, Truncated
+from kafkascope.dissectors.values import (
+    ZERO_UUID,
+    NonFinite,
+    Uuid,
+    finite,
+    read_uvarint,
+    write_uvarint,
+)
 
 
 @given(st.integers(0, 2**32 - 1), st.binary(max_size=3))

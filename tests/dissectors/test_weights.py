@@ -7,14 +7,20 @@ import struct
 
 import pytest
 
-from dissectors import tree
-from dissectors.errors import TooLarge
-from dissectors.layout import ArrayWire, StructWire
-from dissectors.registry import decode_body, encode_body, example, layout_of, read_request_header
-from dissectors.structs import parse
-from dissectors.tree import REST, annotate
-from dissectors.values import write_uvarint
-from dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, weight
+from kafkascope.dissectors import tree
+from kafkascope.dissectors.errors import TooLarge
+from kafkascope.dissectors.layout import ArrayWire, StructWire
+from kafkascope.dissectors.registry import (
+    decode_body,
+    encode_body,
+    example,
+    layout_of,
+    read_request_header,
+)
+from kafkascope.dissectors.structs import parse
+from kafkascope.dissectors.tree import REST, annotate
+from kafkascope.dissectors.values import write_uvarint
+from kafkascope.dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, weight
 
 MILLION = 1 << 20
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dissectors.record_writer import encode_batch
-from dissectors.records import Record
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Record
 from tests.analyzer.wire import framed, request, response
 from tests.explosion.turns import Turn, exchange, produce
 

@@ -8,11 +8,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from captures.build import Composer, checksum
-from captures.model import Endpoint
-from captures.pcapng import COMMENT, INTERFACE
-from captures.remarks import OURS
-from captures.write import PcapngWriter
+from kafkascope.captures.build import Composer, checksum
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.pcapng import COMMENT, INTERFACE
+from kafkascope.captures.remarks import OURS
+from kafkascope.captures.write import PcapngWriter
 from tests.analyzer.wire import request, response
 from tests.explosion.turns import TIME, produce
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from dissectors.compression import compress
-from dissectors.record_writer import encode_batch, encode_message, encode_message_set, varint
-from dissectors.records import Record
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.record_writer import (
+    encode_batch,
+    encode_message,
+    encode_message_set,
+    varint,
+)
+from kafkascope.dissectors.records import Record
 from tests.explosion.turns import Turn, batch_of, fetch, produce, record
 
 
@@ -103,7 +108,7 @@ def control_batches(n: int) -> list[Turn]:
 
 def scram_records(n: int) -> list[Turn]:
     """Credentials in the cluster's own log: a secret in each record."""
-    from dissectors.registry import encode_body, example
+    from kafkascope.dissectors.registry import encode_body, example
 
     records = []
     for index in range(n):

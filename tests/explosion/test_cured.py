@@ -11,24 +11,25 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer import pending, records
-from analyzer.export import full
-from analyzer.fetch_sessions import LISTED
-from analyzer.offline import open_capture
-from analyzer.records import fields_of, shareable
-from analyzer.render_records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
-from analyzer.rows import row_of
-from analyzer.statistics import STATISTICS
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.connections import Connections
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.reach import MAX_RESOLVED
-from captures.model import Resolved
-from dissectors.jsonform import loads
-from dissectors.record_redaction import redacted_records
-from dissectors.record_writer import encode_batch, varint
-from dissectors.records import Batch, Header, Record, batches
-from dissectors.tree import Node
+from kafkascope.analyzer import pending, records
+from kafkascope.analyzer.export import full
+from kafkascope.analyzer.fetch_sessions import LISTED
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.records import fields_of, shareable
+from kafkascope.analyzer.render_records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.reach import MAX_RESOLVED
+from kafkascope.captures.model import Resolved
+from kafkascope.dissectors.jsonform import loads
+from kafkascope.dissectors.record_redaction import redacted_records
+from kafkascope.dissectors.record_writer import encode_batch, varint
+from kafkascope.dissectors.records import Batch, Header, Record, batches
+from kafkascope.dissectors.tree import Node
+from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics
 from tests.explosion.many import rejoins, returns, sessions, tokens
@@ -36,7 +37,6 @@ from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.packets import hellos, write_packets
 from tests.explosion.records import bomb, scram_records
 from tests.explosion.turns import Turn, batch_of, fetch, produce, record, write_capture
-from tui.cli import main
 
 
 @pytest.mark.timeout(60)

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from analyzer.export import parquet
-from analyzer.pipeline import arrow, collect
+from kafkascope.analyzer.export import parquet
+from kafkascope.analyzer.pipeline import arrow, collect
+from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
 from tests.explosion.measuring import MEMORY_MB, measured
 from tests.explosion.records import fetched_records, large_record
 from tests.explosion.turns import write_capture
-from tui.cli import main
 
 
 def test_records_that_are_too_many_for_a_column_are_left_out(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from captures.build import MAX_MSS, Composer
-from captures.model import Endpoint
-from captures.write import PcapngWriter
-from dissectors.compression import compress
-from dissectors.record_writer import encode_batch, varint, with_right_crc
-from dissectors.records import Batch, Record, batches
+from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.model import Endpoint
+from kafkascope.captures.write import PcapngWriter
+from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.record_writer import encode_batch, varint, with_right_crc
+from kafkascope.dissectors.records import Batch, Record, batches
 from tests.analyzer.wire import request, response
 
 __all__ = [

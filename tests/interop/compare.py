@@ -28,7 +28,7 @@ Object = dict[str, Any]
 
 def kafkascope(*arguments: str | Path) -> list[Object]:
     """Lines of JSON that the command prints."""
-    command = [sys.executable, "-m", "tui.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "kafkascope.tui.cli", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise RuntimeError(f"{arguments} ended with {done.returncode}: {done.stderr[-2000:]}")

@@ -47,7 +47,7 @@ def scenario(*ports: int) -> Callable[[Scenario], Scenario]:
 @contextmanager
 def proxied(*faults: str) -> Iterator[str]:
     """Our proxy with faults before the broker; where clients connect."""
-    command = [sys.executable, "-m", "tui.cli", "proxy", "--upstream", BROKER]
+    command = [sys.executable, "-m", "kafkascope.tui.cli", "proxy", "--upstream", BROKER]
     command += ["--listen", f"127.0.0.1:{PROXY}", "--port-base", str(PROXY)]
     for fault in faults:
         command += ["--fault", fault]

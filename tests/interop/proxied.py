@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proxy import KafkaProxy, Recorder, watch
+from kafkascope.proxy import KafkaProxy, Recorder, watch
 from tests.authority import Authority
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, kafkascope

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dissectors.registry import APIS
+from kafkascope.dissectors.registry import APIS
 from tests.interop import scenarios
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, differences

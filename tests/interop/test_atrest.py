@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.atrest import AtRest, open_at_rest
+from kafkascope.analyzer.atrest import AtRest, open_at_rest
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.zookeeper import ZooKeeperCluster
 
@@ -165,7 +165,7 @@ def written(request: pytest.FixtureRequest) -> Written:
 
 
 def test_records_are_those_that_were_produced(written: Written) -> None:
-    from analyzer.times import iso_ms
+    from kafkascope.analyzer.times import iso_ms
 
     for topic, rows in written.rows.items():
         read = list(written.read(topic).records())

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
-from analyzer.commands.fixture import fixture
+from kafkascope.analyzer.commands.fixture import fixture
 from tests.interop.needs import need
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader
 
-from analyzer.fixtures import Fixture
-from analyzer.fixtures.make import Making
-from analyzer.fixtures.new import matrix
-from analyzer.offline import open_capture
-from analyzer.pseudonyms import Pseudonyms
-from analyzer.redaction import Redaction
-from dissectors.layout import ArrayWire, Layout, StructWire, Wire
-from dissectors.reader import Body
+from kafkascope.analyzer.fixtures import Fixture
+from kafkascope.analyzer.fixtures.make import Making
+from kafkascope.analyzer.fixtures.new import matrix
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.pseudonyms import Pseudonyms
+from kafkascope.analyzer.redaction import Redaction
+from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
+from kafkascope.dissectors.reader import Body
 from tests.dissectors.test_kio import CLASSES, _from_kio
 from tests.interop.oracle import Oracle
 from tests.interop.test_oracle import RENAMED, compare

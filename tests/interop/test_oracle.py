@@ -12,8 +12,8 @@ from typing import Any, assert_never
 import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 
-from dissectors import registry
-from dissectors.layout import (
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -25,9 +25,9 @@ from dissectors.layout import (
     Wire,
     default_of,
 )
-from dissectors.reader import reader
-from dissectors.values import Uuid
-from dissectors.writer import writer
+from kafkascope.dissectors.reader import reader
+from kafkascope.dissectors.values import Uuid
+from kafkascope.dissectors.writer import writer
 from tests.interop.oracle import Oracle
 from tests.strategies import bodies
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy import ClientTls, UpstreamTls
+from kafkascope.proxy import ClientTls, UpstreamTls
 from tests.authority import Authority
 from tests.interop.brokers import USERS
 from tests.interop.compare import differences

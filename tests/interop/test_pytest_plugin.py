@@ -248,7 +248,7 @@ def test_its_wheel_and_pytest_are_enough(tmp_path: Path) -> None:
     python = str(tmp_path / "bare" / "bin" / "python")
     install = ["--python", python, "install", str(built)]
     subprocess.run([*pip, *install], check=True, timeout=300)
-    probe = "import importlib.util as u; print([u.find_spec(n) for n in ('analyzer', 'proxy')])"
+    probe = "import importlib.util as u; print([u.find_spec(n) for n in ('kafkascope', 'proxy')])"
     seen = subprocess.run([python, "-I", "-c", probe], cwd=tmp_path, capture_output=True, text=True)
     assert seen.stdout.strip() == "[None, None]"
     done = run(written(tmp_path), "--kafkascope", str(KAFKASCOPE), python=python)

@@ -28,7 +28,7 @@ def fresh(java: None, request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 def replay(name: str, cluster: Cluster, *options: str) -> tuple[int, list[dict], str]:
     """Exit code, lines and remarks."""
-    command = [sys.executable, "-m", "tui.cli", "replay", str(SAMPLES / name)]
+    command = [sys.executable, "-m", "kafkascope.tui.cli", "replay", str(SAMPLES / name)]
     command += ["--to", cluster.bootstrap(), "--json", *options]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     return run.returncode, [json.loads(line) for line in run.stdout.splitlines()], run.stderr

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from dissectors.registry import example
-from proxy.replay.peer import Peer, Reach
+from kafkascope.dissectors.registry import example
+from kafkascope.proxy.replay.peer import Peer, Reach
 from tests.authority import Authority
 from tests.interop.compare import Recording
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
@@ -75,7 +75,7 @@ class Served:
 def served(path: Path, *arguments: str) -> Iterator[Served]:
     """A capture as a broker."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tui.cli", "serve", str(path), *arguments],
+        [sys.executable, "-m", "kafkascope.tui.cli", "serve", str(path), *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dissectors.errors import DissectError
-from dissectors.reader import Body
-from dissectors.registry import (
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.registry import (
     APIS,
     decode_request,
     example,

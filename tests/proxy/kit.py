@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from captures.model import Endpoint
-from dissectors.registry import (
+from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.registry import (
     APIS,
     decode_request,
     encode_body,
@@ -19,11 +19,11 @@ from dissectors.registry import (
     request_header_version,
     response_header_version,
 )
-from proxy.actions import Action, Send
-from proxy.addresses import Rewriter
-from proxy.directory import Address, Listener, Nodes
-from proxy.hub import Hub
-from proxy.relay import Relay
+from kafkascope.proxy.actions import Action, Send
+from kafkascope.proxy.addresses import Rewriter
+from kafkascope.proxy.directory import Address, Listener, Nodes
+from kafkascope.proxy.hub import Hub
+from kafkascope.proxy.relay import Relay
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
 TOPIC_ID = bytes(range(16))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from analyzer.offline import open_capture
-from dissectors.errors import DissectError
-from dissectors.layout import (
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
     BytesWire,
@@ -21,9 +21,14 @@ from dissectors.layout import (
     UuidWire,
     Wire,
 )
-from dissectors.registry import decode_request, decode_response, read_request_header, write_layout
-from dissectors.values import Uuid
-from proxy.serve.logins import Accounts, Denied, Login
+from kafkascope.dissectors.registry import (
+    decode_request,
+    decode_response,
+    read_request_header,
+    write_layout,
+)
+from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.serve.logins import Accounts, Denied, Login
 from tests.analyzer.broken import SAMPLES
 from tests.proxy.dummy import blank
 

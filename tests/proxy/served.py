@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from analyzer.offline import open_capture
-from analyzer.session import Session
-from captures.spool import Spool
-from dissectors.record_writer import encode_batch
-from dissectors.records import Partial, Record, batches, open_batch
-from proxy.replay.peer import Peer, Reach
-from proxy.serve.broker import Broker
-from proxy.serve.library import Library
-from proxy.serve.logins import Accounts
-from proxy.serve.model import Model
-from proxy.serve.server import Server
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.session import Session
+from kafkascope.captures.spool import Spool
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Partial, Record, batches, open_batch
+from kafkascope.proxy.replay.peer import Peer, Reach
+from kafkascope.proxy.serve.broker import Broker
+from kafkascope.proxy.serve.library import Library
+from kafkascope.proxy.serve.logins import Accounts
+from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.server import Server
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 PRODUCER = 7

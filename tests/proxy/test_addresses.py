@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dissectors.layout import ArrayWire, StructWire, Wire
-from dissectors.registry import APIS, decode_response, layout_of, message
-from proxy.actions import BROKER, CLIENT
-from proxy.addresses import ENDPOINTS, LEFT_ALONE
+from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.registry import APIS, decode_response, layout_of, message
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.addresses import ENDPOINTS, LEFT_ALONE
 from tests.proxy.kit import (
     API_VERSIONS,
     FETCH,

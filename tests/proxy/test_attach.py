@@ -19,11 +19,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from proxy import KafkaProxy, Recorder
-from proxy.attach import Attached, NoProxy, Refused, find
-from proxy.cli import OPEN_HOOK, proxy
-from proxy.control import Control
-from proxy.directory import parse_address
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.attach import Attached, NoProxy, Refused, find
+from kafkascope.proxy.cli import OPEN_HOOK, proxy
+from kafkascope.proxy.control import Control
+from kafkascope.proxy.directory import parse_address
 from tests.proxy.kit import (
     HEARTBEAT,
     PATIENCE_S,
@@ -188,7 +188,7 @@ def test_a_capture_starts_in_the_middle_of_open_connections(
 
 def _ids(path: Path) -> list[int]:
     done = subprocess.run(
-        [sys.executable, "-m", "tui.cli", "ls", str(path), "--json"],
+        [sys.executable, "-m", "kafkascope.tui.cli", "ls", str(path), "--json"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -296,7 +296,15 @@ def test_proxies_are_found_by_pid_path_or_because_there_is_one(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(NoProxy, match="no proxy of yours"):
         find()
-    command = [sys.executable, "-m", "proxy.cli", "--upstream", "127.0.0.1:1", "-q", "--until-eof"]
+    command = [
+        sys.executable,
+        "-m",
+        "kafkascope.proxy.cli",
+        "--upstream",
+        "127.0.0.1:1",
+        "-q",
+        "--until-eof",
+    ]
     command += ["--listen", "127.0.0.1:0", "--ready-file"]
     children = [
         subprocess.Popen(
@@ -337,7 +345,7 @@ def test_a_second_signal_ends_it_whatever_hangs(tmp_path: Path) -> None:
         ready, path = tmp_path / "ready", tmp_path / "s"
         async with broker(lambda *asked: None) as up:  # a broker that never answers
             child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "proxy.cli", "--upstream", str(up), "-q"),
+                *(sys.executable, "-m", "kafkascope.proxy.cli", "--upstream", str(up), "-q"),
                 *("--listen", "127.0.0.1:0", "--grace", "600s"),
                 *("--control", str(path), "--ready-file", str(ready)),
             )
@@ -364,7 +372,14 @@ def test_a_second_signal_ends_it_while_nobody_reads_the_lines(tmp_path: Path) ->
     async def main() -> int:
         ready = tmp_path / "ready"
         async with broker(echo) as up:
-            command = [sys.executable, "-m", "proxy.cli", "--upstream", str(up), "--json"]
+            command = [
+                sys.executable,
+                "-m",
+                "kafkascope.proxy.cli",
+                "--upstream",
+                str(up),
+                "--json",
+            ]
             command += ["--listen", "127.0.0.1:0", "--control", "none", "--ready-file", str(ready)]
             child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             await until(lambda: ready.exists() and ready.read_text() != "")
@@ -420,7 +435,7 @@ def test_only_lines_that_a_filter_wants_are_printed() -> None:
     async def main() -> bytes:
         async with broker(echo) as up:
             child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "proxy.cli", "--upstream", str(up), "--json"),
+                *(sys.executable, "-m", "kafkascope.proxy.cli", "--upstream", str(up), "--json"),
                 *("--listen", "127.0.0.1:0", "--control", "none", "--until-eof"),
                 *("-Y", "correlation_id == 2", "--ready-file", "/dev/stderr"),
                 stdin=subprocess.PIPE,

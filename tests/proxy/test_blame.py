@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from analyzer.findings import Findings
-from analyzer.findings.model import Finding
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
-from analyzer.tampering import deeds_of
-from captures import remarks
-from captures.pcapng import Pcapng
-from proxy import KafkaProxy, Recorder
-from proxy.actions import BROKER, CLIENT, End, Send, WakeUp
-from proxy.faults import parse_fault
-from proxy.held import Held
-from proxy.packing import CLOSE, OPEN, Event, Packing, preamble
-from proxy.rules import Chain
-from proxy.verdicts import Drop, Forward
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.model import Finding
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.tampering import deeds_of
+from kafkascope.captures import remarks
+from kafkascope.captures.pcapng import Pcapng
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.actions import BROKER, CLIENT, End, Send, WakeUp
+from kafkascope.proxy.faults import parse_fault
+from kafkascope.proxy.held import Held
+from kafkascope.proxy.packing import CLOSE, OPEN, Event, Packing, preamble
+from kafkascope.proxy.rules import Chain
+from kafkascope.proxy.verdicts import Drop, Forward
+from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
 from tests.proxy.kit import HEARTBEAT, Bench, broker, connect, echo, read_frame, request, response
-from tui.cli import main
 
 SECOND = 1_000_000_000
 EXCHANGES = 8

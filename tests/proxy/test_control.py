@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from proxy import KafkaProxy
-from proxy.cli import faults, proxy
-from proxy.control import Control, runtime_folder
-from proxy.directory import Address, parse_address
-from proxy.exposition import Exposition
-from proxy.faults import FAULTS
+from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy.cli import faults, proxy
+from kafkascope.proxy.control import Control, runtime_folder
+from kafkascope.proxy.directory import Address, parse_address
+from kafkascope.proxy.exposition import Exposition
+from kafkascope.proxy.faults import FAULTS
+from kafkascope.tui.cli import main
 from tests.hosts import BENT, LOOPBACK
 from tests.proxy.kit import (
     HEARTBEAT,
@@ -33,7 +34,6 @@ from tests.proxy.kit import (
     response,
     until,
 )
-from tui.cli import main
 
 SAMPLE = str(Path(__file__).parents[2] / "captures" / "samples" / "sasl-old.pcap")
 
@@ -326,7 +326,7 @@ def test_what_is_no_name_of_a_host_is_wrong_usage(words: tuple[str, ...]) -> Non
 
 def test_help_loads_no_engine() -> None:
     code = (
-        "import sys; from tui.cli import main\n"
+        "import sys; from kafkascope.tui.cli import main\n"
         "try: main(['proxy', '--help'])\n"
         "except SystemExit: pass\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('mitmproxy', 'scapy', 'OpenSSL')])"
@@ -337,7 +337,7 @@ def test_help_loads_no_engine() -> None:
 
 TRANSPARENT = """
 import asyncio, sys
-from proxy import KafkaProxy
+from kafkascope.proxy import KafkaProxy
 async def main():
     async with KafkaProxy(mode="transparent", listen="127.0.0.1:19092") as p:
         print("ready", flush=True)

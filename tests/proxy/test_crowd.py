@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy import KafkaProxy, Recorder, descriptors
-from proxy import arena as arena_module
-from proxy.arena import MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
-from proxy.faults import parse_fault
-from proxy.stream import KEEP_ALIVE
+from kafkascope.proxy import KafkaProxy, Recorder, descriptors
+from kafkascope.proxy import arena as arena_module
+from kafkascope.proxy.arena import MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
+from kafkascope.proxy.faults import parse_fault
+from kafkascope.proxy.stream import KEEP_ALIVE
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -71,7 +71,7 @@ def test_one_connection_too_many_is_told_and_others_may_come_when_some_are_gone(
     lines = ["import resource, sys", "resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))"]
     if loop == "asyncio":
         lines.append("sys.modules['uvloop'] = None")
-    code = "\n".join([*lines, "from proxy.cli import proxy", "proxy.main()"])
+    code = "\n".join([*lines, "from kafkascope.proxy.cli import proxy", "proxy.main()"])
     options = ["--listen", "127.0.0.1:0", "-q", "--control", "none", "--ready-file", str(ready)]
 
     async def ask(bootstrap: str) -> asyncio.StreamWriter | None:

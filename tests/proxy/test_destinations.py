@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dissectors.registry import decode_response
-from proxy import KafkaProxy, directory
-from proxy.actions import BROKER, CLIENT
-from proxy.cli import proxy as command
-from proxy.destinations import Destinations, kind_of, parse_network, reached
-from proxy.directory import GONE_NS, Address
+from kafkascope.dissectors.registry import decode_response
+from kafkascope.proxy import KafkaProxy, directory
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.cli import proxy as command
+from kafkascope.proxy.destinations import Destinations, kind_of, parse_network, reached
+from kafkascope.proxy.directory import GONE_NS, Address
 from tests.proxy.kit import (
     HEARTBEAT,
     METADATA,

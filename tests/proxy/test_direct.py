@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.direct import BLOCK, ROOM, Direct
-from proxy.packing import Batch
-from proxy.sinks import BULK, FileSink, PipeSink
+from kafkascope.proxy.direct import BLOCK, ROOM, Direct
+from kafkascope.proxy.packing import Batch
+from kafkascope.proxy.sinks import BULK, FileSink, PipeSink
 from tests.proxy.kit import until
 
 HEAD = b"head" * 7

@@ -33,7 +33,8 @@ def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(tmp_path: Pat
     if not mountable(folder):
         pytest.skip("needs the right to mount")
     ready, copied = tmp_path / "ready", tmp_path / "copied.pcapng"
-    command = f"{sys.executable} -m proxy.cli --listen 127.0.0.1:0 -q --until-eof --control none"
+    command = f"{sys.executable} -m kafkascope.proxy.cli --listen 127.0.0.1:0 -q --until-eof "
+    command += "--control none"
     script = (
         f"mount -t tmpfs -o size=1m none {folder}; "
         f"{command} --upstream $0 -w {folder}/r.pcapng --ready-file {ready}; "
@@ -60,7 +61,7 @@ def test_a_disk_that_fills_in_the_middle_loses_packets_not_traffic(tmp_path: Pat
     assert "packets were left out" in said
     # What fitted is there and can be read; only its end is cut.
     done = subprocess.run(
-        [sys.executable, "-m", "tui.cli", "ls", str(copied), "--json"],
+        [sys.executable, "-m", "kafkascope.tui.cli", "ls", str(copied), "--json"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from dissectors.errors import DissectError
-from dissectors.record_writer import encode_batch
-from dissectors.records import Batch, Record, batches, crc_ok, open_batch
-from dissectors.registry import decode_request
-from proxy.actions import CLIENT
-from proxy.edits import edited, shown
-from proxy.entries import Entry
-from proxy.message import Message
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.registry import decode_request
+from kafkascope.proxy.actions import CLIENT
+from kafkascope.proxy.edits import edited, shown
+from kafkascope.proxy.entries import Entry
+from kafkascope.proxy.message import Message
 from tests.proxy.kit import PRODUCE, Bench, request
 
 RECORDS = [

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dissectors.codes import ERRORS
-from dissectors.layout import ArrayWire, StructWire, Wire
-from dissectors.registry import (
+from kafkascope.dissectors.codes import ERRORS
+from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.registry import (
     APIS,
     decode_request,
     decode_response,
@@ -16,13 +16,13 @@ from dissectors.registry import (
     layout_of,
     request_header_version,
 )
-from proxy.actions import BROKER, CLIENT, End, Read, WakeUp
-from proxy.answers import answer
-from proxy.faults import FAULTS, Fault, FaultError, parse_fault
-from proxy.rules import Chain
-from proxy.ruleset import load_rules
-from proxy.triggers import Trigger
-from proxy.witness import HEAD_FIELDS, RESPONSE_FIELDS
+from kafkascope.proxy.actions import BROKER, CLIENT, End, Read, WakeUp
+from kafkascope.proxy.answers import answer
+from kafkascope.proxy.faults import FAULTS, Fault, FaultError, parse_fault
+from kafkascope.proxy.rules import Chain
+from kafkascope.proxy.ruleset import load_rules
+from kafkascope.proxy.triggers import Trigger
+from kafkascope.proxy.witness import HEAD_FIELDS, RESPONSE_FIELDS
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -256,10 +256,10 @@ def _entities(wire: Wire, value: Any) -> Any:
         for slot in wire.slots:
             if isinstance(slot.wire, ArrayWire | StructWire):
                 body[slot.name] = _entities(slot.wire, None)
-        from dissectors.layout import implied_default
+        from kafkascope.dissectors.layout import implied_default
 
         return implied_default(wire) | body
-    from dissectors.layout import implied_default
+    from kafkascope.dissectors.layout import implied_default
 
     return implied_default(wire)
 

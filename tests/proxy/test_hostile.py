@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from proxy import KafkaProxy, Recorder
-from proxy.faults import parse_fault
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.faults import parse_fault
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -296,7 +296,14 @@ def test_garbage_of_many_at_once_is_recorded_and_forgotten(tmp_path: Path) -> No
     import subprocess
     import sys
 
-    command = [sys.executable, "-m", "tui.cli", "ls", str(tmp_path / "r.pcapng"), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "kafkascope.tui.cli",
+        "ls",
+        str(tmp_path / "r.pcapng"),
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert '"api":"Heartbeat"' in done.stdout
@@ -335,7 +342,7 @@ def test_socks_clients_reach_the_broker_that_they_name(tmp_path: Path) -> None:
             assert proxy.hub.metrics.get("errors_total") == 0
 
     run(main())
-    from analyzer.offline import open_capture
+    from kafkascope.analyzer.offline import open_capture
 
     with open_capture([tmp_path / "r.pcapng"]) as capture:
         assert [exchange.api for exchange in capture.exchanges()] == ["Metadata"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy import KafkaProxy
-from proxy.faults import parse_fault
-from proxy.memory import LEAST, PATIENCE, QUIET, Memory
+from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy.faults import parse_fault
+from kafkascope.proxy.memory import LEAST, PATIENCE, QUIET, Memory
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, until
 from tests.proxy.test_hostile import leave, run, works
 
@@ -133,7 +133,7 @@ def test_frames_of_many_clients_are_kept_one_after_the_other() -> None:
 
 
 def test_frames_that_are_held_end_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.server.LOOK_S", 0.01)
+    monkeypatch.setattr("kafkascope.proxy.server.LOOK_S", 0.01)
 
     async def main() -> None:
         async with broker(echo) as up, KafkaProxy(str(up), buffer_bytes=LIMIT) as proxy:

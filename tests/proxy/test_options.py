@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dissectors.registry import APIS, decode_response
-from proxy import KafkaProxy
+from kafkascope.dissectors.registry import APIS, decode_response
+from kafkascope.proxy import KafkaProxy
 from tests.interop.brokers import free_ports
 from tests.proxy.kit import (
     API_VERSIONS,

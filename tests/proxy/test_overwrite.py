@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from proxy import KafkaProxy, Recorder, watch
-from proxy.cli import proxy as command
+from kafkascope.proxy import KafkaProxy, Recorder, watch
+from kafkascope.proxy.cli import proxy as command
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, read_frame, request
 
 

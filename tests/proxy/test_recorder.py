@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from analyzer.offline import open_capture
-from proxy import KafkaProxy, Recorder
-from proxy.attach import Attached
-from proxy.faults import parse_fault
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.attach import Attached
+from kafkascope.proxy.faults import parse_fault
 from tests.proxy.kit import (
     HEARTBEAT,
     METADATA,
@@ -257,7 +257,7 @@ def test_frames_that_are_too_large_to_keep_show_no_secret(
 ) -> None:
     """They pass as they come; what is recorded of them is as long, and is paired."""
     for module in ("requests", "responses"):
-        monkeypatch.setattr(f"proxy.{module}.MAX_COLLECT", 1000)
+        monkeypatch.setattr(f"kafkascope.proxy.{module}.MAX_COLLECT", 1000)
     path = tmp_path / "large.pcapng"
     secret = SECRET * 40_000
     seen: list[bytes] = []
@@ -412,7 +412,9 @@ def test_a_full_disk_is_said_and_traffic_goes_on() -> None:
         asyncio.run(main())
 
 
-@pytest.mark.parametrize("broken", ["proxy.packing.Packing.add", "proxy.sinks.FileSink._write"])
+@pytest.mark.parametrize(
+    "broken", ["kafkascope.proxy.packing.Packing.add", "kafkascope.proxy.sinks.FileSink._write"]
+)
 def test_a_recorder_that_fails_says_so_and_keeps_nothing(
     broken: str,
     tmp_path: Path,
@@ -443,7 +445,9 @@ def test_a_recorder_that_fails_says_so_and_keeps_nothing(
 
 
 def run_cli(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "tui.cli", "proxy", *arguments], **more)
+    return subprocess.Popen(
+        [sys.executable, "-m", "kafkascope.tui.cli", "proxy", *arguments], **more
+    )
 
 
 async def through_cli(
@@ -497,7 +501,8 @@ def test_the_command_records_and_a_kill_loses_at_most_the_last_moments(
 
 def test_recording_loads_no_scapy() -> None:
     code = (
-        "import sys, proxy.recorder, proxy.server, proxy.handler, proxy.route\n"
+        "import sys, kafkascope.proxy.recorder, kafkascope.proxy.server\n"
+        "import kafkascope.proxy.handler, kafkascope.proxy.route\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('scapy', 'pyspark', 'textual')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissectors.registry import decode_response
-from proxy.actions import BROKER, CLIENT, End, Read, Send, WakeUp
-from proxy.hub import MAX_NOTICES
-from proxy.rules import Chain
-from proxy.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace, Throttle
+from kafkascope.dissectors.registry import decode_response
+from kafkascope.proxy.actions import BROKER, CLIENT, End, Read, Send, WakeUp
+from kafkascope.proxy.hub import MAX_NOTICES
+from kafkascope.proxy.rules import Chain
+from kafkascope.proxy.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace, Throttle
 from tests.proxy.kit import (
     API_VERSIONS,
     FETCH,

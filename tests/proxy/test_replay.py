@@ -10,20 +10,20 @@ import weakref
 
 import pytest
 
-from dissectors.record_writer import encode_batch
-from dissectors.records import Partial, Record, batches, crc_ok
-from dissectors.registry import APIS, example, layout_of, write_layout
-from dissectors.values import Uuid
-from proxy.replay import policy, split
-from proxy.replay.cli import _tls as tls_context
-from proxy.replay.compare import Comparison
-from proxy.replay.peer import Peer, PeerError, Reach
-from proxy.replay.policy import Permit, refusal
-from proxy.replay.remap import Remap
-from proxy.replay.roles import Role, role_of
-from proxy.replay.sasl import Credentials, Refused, tokens
-from proxy.replay.sessions import Sessions
-from proxy.replay.told import lines_of, not_answered
+from kafkascope.dissectors.record_writer import encode_batch
+from kafkascope.dissectors.records import Partial, Record, batches, crc_ok
+from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
+from kafkascope.dissectors.values import Uuid
+from kafkascope.proxy.replay import policy, split
+from kafkascope.proxy.replay.cli import _tls as tls_context
+from kafkascope.proxy.replay.compare import Comparison
+from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
+from kafkascope.proxy.replay.policy import Permit, refusal
+from kafkascope.proxy.replay.remap import Remap
+from kafkascope.proxy.replay.roles import Role, role_of
+from kafkascope.proxy.replay.sasl import Credentials, Refused, tokens
+from kafkascope.proxy.replay.sessions import Sessions
+from kafkascope.proxy.replay.told import lines_of, not_answered
 from tests.proxy.kit import HEARTBEAT, broker, echo, request
 
 LISTS = (policy.READS, policy.WRITES, policy.GROUPS, policy.OURS, policy.BROKERS)
@@ -366,7 +366,7 @@ def test_a_request_without_ids_stays_the_same_object():
 
 
 def test_batches_that_wait_for_their_like_are_opened_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr("proxy.replay.streams.BYTES_KEPT", 0)
+    monkeypatch.setattr("kafkascope.proxy.replay.streams.BYTES_KEPT", 0)
     comparison = Comparison()
     layout = layout_of("FetchResponse", 12)
     comparison.compare("Fetch", 12, 1, layout, answers(b"x", b"y"), answers())

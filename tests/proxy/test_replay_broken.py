@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.replay import cluster, run
+from kafkascope.proxy.replay import cluster, run
+from kafkascope.tui.cli import main
 from tests.analyzer.broken import SAMPLES, broken, heard_from
 from tests.proxy.dummy import bad_answer, blank, broker
-from tui.cli import main
 
 WRITES = ("--allow-writes", "--group-prefix", "p-")
 PATIENT_SECONDS = 300.0

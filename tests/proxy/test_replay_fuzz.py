@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner
 
-from proxy.replay import cluster, run
-from proxy.replay.sasl import MECHANISMS
+from kafkascope.proxy.replay import cluster, run
+from kafkascope.proxy.replay.sasl import MECHANISMS
+from kafkascope.tui.cli import main
 from tests.analyzer.broken import SAMPLES
 from tests.proxy.dummy import blank, broker
 from tests.proxy.mutations import Gatekeeper, Liar
-from tui.cli import main
 
 SAMPLE_NAMES = (
     "java-old.pcap",
@@ -102,7 +102,7 @@ def test_no_coordinator_at_all() -> None:
     """A FindCoordinator response with an empty array was an IndexError."""
     import struct
 
-    from dissectors.registry import example, layout_of, read_request_header, write_layout
+    from kafkascope.dissectors.registry import example, layout_of, read_request_header, write_layout
 
     def nobody(payload: bytes, port: int) -> bytes | None:
         head = read_request_header(payload)

@@ -9,13 +9,20 @@ import sys
 
 import pytest
 
-from dissectors.codes import ERRORS
-from dissectors.registry import APIS, Decoded, api_named, example, layout_of, write_layout
-from proxy.replay.peer import PeerError
-from proxy.serve.asked import Code
-from proxy.serve.broker import LOGIN, Broker
-from proxy.serve.fitting import fitted
-from proxy.serve.server import Server
+from kafkascope.dissectors.codes import ERRORS
+from kafkascope.dissectors.registry import (
+    APIS,
+    Decoded,
+    api_named,
+    example,
+    layout_of,
+    write_layout,
+)
+from kafkascope.proxy.replay.peer import PeerError
+from kafkascope.proxy.serve.asked import Code
+from kafkascope.proxy.serve.broker import LOGIN, Broker
+from kafkascope.proxy.serve.fitting import fitted
+from kafkascope.proxy.serve.server import Server
 from tests.proxy.kit import PATIENCE_S
 from tests.proxy.served import SAMPLES, batch, library_of, peer_of, problems, read, with_server
 
@@ -218,7 +225,7 @@ def test_the_original_pace_is_that_of_the_capture(monkeypatch):
             await broker.answer(api_named(name).key, 0, "client", decoded)
 
     model, library, capture = library_of("libraries.pcap")
-    monkeypatch.setattr("proxy.serve.broker.asyncio.sleep", sleep)
+    monkeypatch.setattr("kafkascope.proxy.serve.broker.asyncio.sleep", sleep)
     try:
         asyncio.run(ask())
         assert slept == []
@@ -257,7 +264,7 @@ def test_a_client_that_comes_before_all_listeners_are_there_waits_for_its_answer
 
 HASTY = """
 import os, signal, click
-from tui.cli import main
+from kafkascope.tui.cli import main
 
 echo = click.echo
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from proxy.serve import groups
+from kafkascope.proxy.serve import groups
 from tests.proxy.mutations import requests, wrong_request
 from tests.proxy.served import peer_of, with_server
 

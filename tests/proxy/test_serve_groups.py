@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from analyzer.topics import TopicNames
-from dissectors.registry import example
-from proxy.serve.asked import Code
-from proxy.serve.consumers import ConsumerGroups
-from proxy.serve.groups import Groups
-from proxy.serve.model import Model
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.registry import example
+from kafkascope.proxy.serve.asked import Code
+from kafkascope.proxy.serve.consumers import ConsumerGroups
+from kafkascope.proxy.serve.groups import Groups
+from kafkascope.proxy.serve.model import Model
 
 
 def join(group: str, member: str = "", **more: Any) -> dict[str, Any]:

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.context import Context
-from analyzer.session import Session
-from analyzer.topics import TopicNames
-from dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
-from proxy.replay.peer import PeerError
-from proxy.serve import server as limits
-from proxy.serve.broker import Answer, Broker, Refused
-from proxy.serve.library import Library
-from proxy.serve.model import Model
-from proxy.serve.tls import given as tls_of
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
+from kafkascope.proxy.replay.peer import PeerError
+from kafkascope.proxy.serve import server as limits
+from kafkascope.proxy.serve.broker import Answer, Broker, Refused
+from kafkascope.proxy.serve.library import Library
+from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.tls import given as tls_of
 from tests.authority import Authority
 from tests.proxy.kit import PATIENCE_S, until
 from tests.proxy.served import library_of, peer_of, with_server

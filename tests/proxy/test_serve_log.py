@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dissectors.record_writer import encode_batch, encode_message_set
-from dissectors.records import batches
-from proxy.serve.log import MOST, Log
+from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
+from kafkascope.dissectors.records import batches
+from kafkascope.proxy.serve.log import MOST, Log
 from tests.proxy.served import PRODUCER, batch, read, rows
 
 

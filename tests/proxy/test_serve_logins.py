@@ -9,10 +9,10 @@ import struct
 
 import pytest
 
-from dissectors.registry import example
-from proxy.replay.peer import PeerError
-from proxy.replay.sasl import Credentials, tokens
-from proxy.serve.logins import Accounts, Denied, Login
+from kafkascope.dissectors.registry import example
+from kafkascope.proxy.replay.peer import PeerError
+from kafkascope.proxy.replay.sasl import Credentials, tokens
+from kafkascope.proxy.serve.logins import Accounts, Denied, Login
 from tests.proxy.served import peer_of, with_server
 
 USERS = {"alice": "alice-secret", "b=o,b": "pässword"}

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.topics import TopicNames
-from dissectors.registry import api_named, layout_of, write_layout
-from proxy.serve.asked import Asked
-from proxy.serve.broker import Broker
-from proxy.serve.fitting import fitted
-from proxy.serve.library import Library
-from proxy.serve.model import READERS, Model
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.registry import api_named, layout_of, write_layout
+from kafkascope.proxy.serve.asked import Asked
+from kafkascope.proxy.serve.broker import Broker
+from kafkascope.proxy.serve.fitting import fitted
+from kafkascope.proxy.serve.library import Library
+from kafkascope.proxy.serve.model import READERS, Model
 from tests.proxy.served import SAMPLES, library_of
 from tests.strategies import bodies
 

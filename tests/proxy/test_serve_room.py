@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from analyzer.topics import TopicNames
-from dissectors.reader import Body
-from proxy.serve import room as rooms
-from proxy.serve.asked import Asked, Code
-from proxy.serve.consumers import ConsumerGroups
-from proxy.serve.groups import Groups
-from proxy.serve.lines import BURST, Lines
-from proxy.serve.model import Model, Partition
-from proxy.serve.offsets import METADATA_LIMIT, Offsets
-from proxy.serve.room import Room
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.reader import Body
+from kafkascope.proxy.serve import room as rooms
+from kafkascope.proxy.serve.asked import Asked, Code
+from kafkascope.proxy.serve.consumers import ConsumerGroups
+from kafkascope.proxy.serve.groups import Groups
+from kafkascope.proxy.serve.lines import BURST, Lines
+from kafkascope.proxy.serve.model import Model, Partition
+from kafkascope.proxy.serve.offsets import METADATA_LIMIT, Offsets
+from kafkascope.proxy.serve.room import Room
 from tests.proxy.served import peer_of, with_server
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from analyzer.topics import TopicNames
-from dissectors.registry import example
-from proxy.serve.asked import Asked, Code
-from proxy.serve.deliveries import ACCEPT, RELEASE
-from proxy.serve.model import Model
-from proxy.serve.partitions import Partitions
-from proxy.serve.shares import ShareGroups
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.registry import example
+from kafkascope.proxy.serve.asked import Asked, Code
+from kafkascope.proxy.serve.deliveries import ACCEPT, RELEASE
+from kafkascope.proxy.serve.model import Model
+from kafkascope.proxy.serve.partitions import Partitions
+from kafkascope.proxy.serve.shares import ShareGroups
 from tests.proxy.served import batch, read
 
 VALUES = [b"a", b"b", b"c", b"d"]

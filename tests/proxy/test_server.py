@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from dissectors.registry import decode_response
-from proxy import KafkaProxy, Recorder
-from proxy.faults import parse_fault
+from kafkascope.dissectors.registry import decode_response
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.faults import parse_fault
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,
@@ -462,7 +462,7 @@ def test_a_hung_rule_hangs_its_connection_only() -> None:
 
 
 def test_an_asynchronous_rule_decides_when_it_is_ready() -> None:
-    from proxy.verdicts import Answer
+    from kafkascope.proxy.verdicts import Answer
 
     class Slow:
         name, side = "slow", 0
@@ -604,7 +604,7 @@ async def answer_and_leave(reader: asyncio.StreamReader, writer: asyncio.StreamW
 def test_an_answer_that_nobody_waits_for_is_not_kept(
     action: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.stream.GONE_CHECK_S", 0.02)
+    monkeypatch.setattr("kafkascope.proxy.stream.GONE_CHECK_S", 0.02)
 
     async def main() -> None:
         rule = parse_fault(f"api == Heartbeat -> {action} on response")
@@ -626,7 +626,7 @@ def test_an_answer_that_nobody_waits_for_is_not_kept(
 def test_an_answer_that_waits_is_given_though_its_broker_has_left(
     action: str, half: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.stream.GONE_CHECK_S", 0.02)
+    monkeypatch.setattr("kafkascope.proxy.stream.GONE_CHECK_S", 0.02)
 
     async def main() -> None:
         rule = parse_fault(f"api == Heartbeat -> {action} on response")

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from proxy import cli
-from proxy.directory import Address
+from kafkascope.proxy import cli
+from kafkascope.proxy.directory import Address
 
 
 def test_a_name_without_an_address_is_told(

@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from analyzer.filter import bind
-from analyzer.filter_fields import FIELDS, Field
-from analyzer.filter_getters import SOUGHT
-from analyzer.filter_message import READERS
-from analyzer.offline import open_capture
-from captures.model import Endpoint
-from proxy.actions import BROKER, CLIENT
-from proxy.cli import proxy as command
-from proxy.control import Control
-from proxy.faults import FAULTS, FaultError, parse_fault
-from proxy.message import Message
-from proxy.relay import Relay
-from proxy.rules import Chain
-from proxy.ruleset import load_rules
-from proxy.server import KafkaProxy
-from proxy.steering import hold_rules
-from proxy.witness import NEVER, RESPONSE_FIELDS, refusal
+from kafkascope.analyzer.filter import bind
+from kafkascope.analyzer.filter_fields import FIELDS, Field
+from kafkascope.analyzer.filter_getters import SOUGHT
+from kafkascope.analyzer.filter_message import READERS
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.actions import BROKER, CLIENT
+from kafkascope.proxy.cli import proxy as command
+from kafkascope.proxy.control import Control
+from kafkascope.proxy.faults import FAULTS, FaultError, parse_fault
+from kafkascope.proxy.message import Message
+from kafkascope.proxy.relay import Relay
+from kafkascope.proxy.rules import Chain
+from kafkascope.proxy.ruleset import load_rules
+from kafkascope.proxy.server import KafkaProxy
+from kafkascope.proxy.steering import hold_rules
+from kafkascope.proxy.witness import NEVER, RESPONSE_FIELDS, refusal
 from tests.proxy.kit import Bench, request, response
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"

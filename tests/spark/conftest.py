@@ -23,7 +23,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     need("java")
-    from analyzer.spark.session import session
+    from kafkascope.analyzer.spark.session import session
 
     with session(master="local[2]", settings=SETTINGS) as found:
         yield found

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.spark.package import write_package
+from kafkascope.analyzer.spark.package import write_package
 from tests.analyzer.pipeline.kit import made, tables
 from tests.interop.needs import need
 from tests.spark.environments import environment
@@ -32,8 +32,9 @@ OURS = (
 def test_the_package_holds_all_that_a_job_imports(tmp_path: Path) -> None:
     zipped, program = write_package(tmp_path / "dist")
     assert write_package(tmp_path / "again")[0].read_bytes() == zipped.read_bytes()
-    code = f"import sys; sys.path.insert(0, {str(zipped)!r}); import analyzer.spark.job as job; "
-    code += "import analyzer.pipeline.flows; print(job.__file__)"
+    code = f"import sys; sys.path.insert(0, {str(zipped)!r}); "
+    code += "import kafkascope.analyzer.spark.job as job; "
+    code += "import kafkascope.analyzer.pipeline.flows; print(job.__file__)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], capture_output=True, text=True, cwd=tmp_path
     )
@@ -91,7 +92,7 @@ def test_workers_in_processes_of_their_own(tmp_path: Path) -> None:
     need("java")
     expected, _ = made([str(SAMPLES)], tmp_path / "expected")
     out = tmp_path / "out"
-    line = [sys.executable, "-P", "-m", "tui.cli", "spark", str(SAMPLES), "-o", str(out)]
+    line = [sys.executable, "-P", "-m", "kafkascope.tui.cli", "spark", str(SAMPLES), "-o", str(out)]
     line += ["--master", "local-cluster[2,1,600]", "--split-size", "400KB", "--tasks", "4", *SMALL]
     home = str(spark_home(sys.executable))
     run(line, stand(tmp_path / "stand"), PYTHONPATH=str(ROOT), SPARK_HOME=home)
@@ -125,7 +126,16 @@ def test_a_standalone_cluster(tmp_path: Path) -> None:
             run(submit, here, PYSPARK_PYTHON=sys.executable, **local)
             assert tables(out) == expected
             out = tmp_path / "direct"
-            line = [sys.executable, "-P", "-m", "tui.cli", "spark", str(SAMPLES), "-o", str(out)]
+            line = [
+                sys.executable,
+                "-P",
+                "-m",
+                "kafkascope.tui.cli",
+                "spark",
+                str(SAMPLES),
+                "-o",
+                str(out),
+            ]
             line += ["--master", master, "--tasks", "4", *SMALL]
             run(line, here, PYTHONPATH=str(ROOT), **local)
             assert tables(out) == expected

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from analyzer.pipeline.schemas import TABLES
 from docs.print_spark import TARGET, document
+from kafkascope.analyzer.pipeline.schemas import TABLES
 from tests.analyzer.pipeline.kit import made
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"

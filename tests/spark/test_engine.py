@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.spark.engine import Spark
+from kafkascope.analyzer.spark.engine import Spark
 from tests.analyzer.pipeline.kit import check_against_export, made, tables
 from tests.analyzer.pipeline.test_engines import ALL, MORE
 from tests.analyzer.pipeline.test_follow import LAST, NOW, caught, rotated
@@ -49,8 +49,8 @@ def test_many_bad_networks(spark: Any, tmp_path: Path, seed: int) -> None:
 
 
 def test_tasks_index_files_as_one_process_does(spark: Any) -> None:
-    from analyzer.pipeline.job import index_all
-    from analyzer.spark.stages import STRETCHES, index_files
+    from kafkascope.analyzer.pipeline.job import index_all
+    from kafkascope.analyzer.spark.stages import STRETCHES, index_files
 
     names = sorted(map(str, SAMPLES.glob("*.pcap*")))
     part = 30_000

@@ -25,7 +25,7 @@ def command(out: Path, temporary: Path, engine: str) -> list[str]:
     settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
     spark = ["--master", "local[2]", "--temp-dir", str(temporary), *settings]
     return [
-        *(sys.executable, "-P", "-m", "tui.cli", "spark", str(SAMPLES), "-o", str(out)),
+        *(sys.executable, "-P", "-m", "kafkascope.tui.cli", "spark", str(SAMPLES), "-o", str(out)),
         *("--engine", engine, "-q"),
         *(spark if engine == "spark" else ()),
     ]
@@ -33,7 +33,7 @@ def command(out: Path, temporary: Path, engine: str) -> list[str]:
 
 def stand(folder: Path) -> Path:
     """A place where the user has folders that are named as our packages."""
-    for name in ("captures", "analyzer", "dissectors"):
+    for name in ("kafkascope", "captures", "analyzer", "dissectors"):
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text("raise SystemExit('a folder of the user')\n")
     return folder

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from analyzer.pipeline.places import listed
-from analyzer.spark.engine import Spark
-from captures import NotACapture
+from kafkascope.analyzer.pipeline.places import listed
+from kafkascope.analyzer.spark.engine import Spark
+from kafkascope.captures import NotACapture
 from tests.analyzer.pipeline.kit import check_against_export, made
 from tests.spark.environments import environment
 

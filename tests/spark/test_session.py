@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from analyzer.spark import session
-from analyzer.spark.progress import line_of
-from captures.errors import CaptureError
+from kafkascope.analyzer.spark import session
+from kafkascope.analyzer.spark.progress import line_of
+from kafkascope.captures.errors import CaptureError
 from tests.interop.needs import need
 
 
@@ -63,11 +63,12 @@ def test_errors_of_workers_are_said_by_their_last_line() -> None:
     kind = type("PythonException", (Exception,), {"__module__": "pyspark.errors"})
     text = (
         "Job aborted due to stage failure: Task 0 failed\n  File x.py, line 3\n"
-        "captures.errors.NotACapture: /x may not be read\n\tat org.apache.spark.Something"
+        "kafkascope.captures.errors.NotACapture: /x may not be read\n"
+        "\tat org.apache.spark.Something"
     )
     told = session.spoken(kind(text))
     assert str(told) == (
-        "Spark: captures.errors.NotACapture: /x may not be read (--debug shows all)"
+        "Spark: kafkascope.captures.errors.NotACapture: /x may not be read (--debug shows all)"
     )
     assert session.spoken(ValueError("ours")) is None
 

@@ -32,7 +32,17 @@ def generated(path: Path, *words: str) -> dict[str, int]:
 
 def run(capture: Path, out: Path, *words: str) -> dict[int, int]:
     """Make the tables; the largest memory of each Python worker, in KB."""
-    line = [sys.executable, "-P", "-m", "tui.cli", "spark", str(capture), "-o", str(out), "-q"]
+    line = [
+        sys.executable,
+        "-P",
+        "-m",
+        "kafkascope.tui.cli",
+        "spark",
+        str(capture),
+        "-o",
+        str(out),
+        "-q",
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     started = subprocess.Popen([*line, *words], env=environment, stderr=subprocess.PIPE, text=True)
     largest: dict[int, int] = {}

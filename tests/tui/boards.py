@@ -11,14 +11,14 @@ from typing import Any
 
 from textual.app import App, ComposeResult
 
-from analyzer import rows
-from analyzer.findings import accumulators
-from analyzer.offline import open_capture
-from analyzer.render_times import Times
-from tui.palette import Glyphs
-from tui.screens.board import Board
-from tui.store import Store
-from tui.themes import register
+from kafkascope.analyzer import rows
+from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.render_times import Times
+from kafkascope.tui.palette import Glyphs
+from kafkascope.tui.screens.board import Board
+from kafkascope.tui.store import Store
+from kafkascope.tui.themes import register
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WRITE = "KAFKASCOPE_SNAPSHOTS"

@@ -10,9 +10,9 @@ from textual._wait import wait_for_idle
 from textual.app import App
 from textual.pilot import Pilot
 
-from analyzer.offline import open_capture
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.tui.store import Store
 from tests.tui.pilots import drained
-from tui.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
@@ -46,6 +46,6 @@ def patient_pilots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", idle)
     monkeypatch.setattr("textual.pilot.wait_for_idle", idle)
     monkeypatch.setattr(Pilot, "pause", paused)
-    monkeypatch.setattr("tui.screens.charted.SLICE", 60.0)
-    monkeypatch.setattr("tui.screens.topics.SLICE", 60.0)
+    monkeypatch.setattr("kafkascope.tui.screens.charted.SLICE", 60.0)
+    monkeypatch.setattr("kafkascope.tui.screens.topics.SLICE", 60.0)
     monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", 600.0)

@@ -10,9 +10,9 @@ from typing import Any
 
 from textual.command import CommandList
 
-from tui.app import ScopeApp
-from tui.feed import StillFeed
-from tui.store import Store
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.store import Store
 
 Steps = Callable[[ScopeApp, Any], Awaitable[None]]
 

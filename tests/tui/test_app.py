@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kafkascope.tui.store import Store
+from kafkascope.tui.tree import Space
 from tests.tui.boards import compare
 from tests.tui.pilots import idle, run, text_of
-from tui.store import Store
-from tui.tree import Space
 
 
 @pytest.mark.parametrize("size", [(160, 50), (110, 40), (80, 24), (20, 5)], ids=str)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from analyzer.model import Exchange
-from analyzer.offline import open_capture
-from tui.around import around
-from tui.notes import Notes
-from tui.store import Store
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.tui.around import around
+from kafkascope.tui.notes import Notes
+from kafkascope.tui.store import Store
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 

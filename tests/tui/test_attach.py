@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tui.attach import stream
-from tui.cli import main
+from kafkascope.tui.attach import stream
+from kafkascope.tui.cli import main
 
 
 def proxy(path: Path, answer: bytes) -> threading.Thread:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tui.cli import COMMANDS
+from kafkascope.tui.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-RUN = [sys.executable, "-c", "from tui.cli import main; main(prog_name='kafkascope')"]
+RUN = [sys.executable, "-c", "from kafkascope.tui.cli import main; main(prog_name='kafkascope')"]
 
 
 def run(*args: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> tuple[int, str, str]:
@@ -29,7 +29,7 @@ def modules_of(*args: str) -> set[str]:
     code = (
         "import atexit, sys\n"
         "atexit.register(lambda: print('\\n'.join(sys.modules), file=sys.stderr))\n"
-        "from tui.cli import main\n"
+        "from kafkascope.tui.cli import main\n"
         f"main({list(args)!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
@@ -39,16 +39,20 @@ def modules_of(*args: str) -> set[str]:
 @pytest.mark.parametrize("args", [["--help"], ["--version"]])
 def test_help_and_version_load_nothing_heavy(args: list[str]) -> None:
     loaded = modules_of(*args)
-    assert "tui.cli" in loaded
+    assert "kafkascope.tui.cli" in loaded
     heavy = {"numpy", "construct", "scapy", "textual", "mitmproxy", "pyspark", "rich", "orjson"}
     assert loaded.isdisjoint(heavy)
-    assert not [name for name in loaded if name.startswith(("dissectors", "captures", "analyzer"))]
+    assert not [
+        name
+        for name in loaded
+        if name.startswith(("kafkascope.dissectors", "kafkascope.captures", "kafkascope.analyzer"))
+    ]
 
 
 def test_fields_loads_no_message() -> None:
     loaded = modules_of("fields")
     assert loaded.isdisjoint({"numpy", "construct", "scapy", "textual"})
-    assert not [name for name in loaded if name.startswith("dissectors.messages.")]
+    assert not [name for name in loaded if name.startswith("kafkascope.dissectors.messages.")]
 
 
 def test_help_takes_no_more_than_the_limit() -> None:

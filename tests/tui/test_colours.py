@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from rich.color import Color
 
-from analyzer.filter_known import Known
-from analyzer.filter_saved import write_saved
+from kafkascope.analyzer.filter_known import Known
+from kafkascope.analyzer.filter_saved import write_saved
+from kafkascope.tui.colours import Colours, colours_path, style_of
+from kafkascope.tui.palette import LIGHT, STYLES, use
+from kafkascope.tui.store import Store
 from tests.tui.pilots import found, idle, run
-from tui.colours import Colours, colours_path, style_of
-from tui.palette import LIGHT, STYLES, use
-from tui.store import Store
 
 
 @pytest.fixture

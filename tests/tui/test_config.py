@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.config import config_path, read_config, recent, recent_path, remember
+from kafkascope.tui.config import config_path, read_config, recent, recent_path, remember
 
 IDS = ["list.mark", "board.sort"]
 

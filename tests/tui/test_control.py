@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from kafkascope.tui.control import ControlError, SocketControl
+from kafkascope.tui.screens.editor import Editor
+from kafkascope.tui.screens.live import LiveBoard
 from tests.tui.boards import ReadScene, perform, settled, text_of
-from tui.control import ControlError, SocketControl
-from tui.screens.editor import Editor
-from tui.screens.live import LiveBoard
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
@@ -307,7 +307,9 @@ def test_a_proxy_that_hangs_is_no_old_state(
     async def ask(control: SocketControl) -> None:
         async with aclosing(control.states()) as states:
             assert (await anext(states))["held"] == []
-            monkeypatch.setattr("tui.control.PATIENCE", 0.05)  # what comes in time came by now
+            monkeypatch.setattr(
+                "kafkascope.tui.control.PATIENCE", 0.05
+            )  # what comes in time came by now
             with pytest.raises(ControlError, match="no answer"):
                 await asyncio.wait_for(anext(states), 20)
 

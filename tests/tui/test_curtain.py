@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tui.curtain import BEGIN, END, curtain
+from kafkascope.tui.curtain import BEGIN, END, curtain
 
 
 def test_it_says_what_is_opened_and_leaves_it_for_the_ui(
@@ -35,8 +35,7 @@ def test_it_is_taken_away_when_something_fails(capsys: pytest.CaptureFixture[str
 
 
 def test_the_first_screen_waits_for_nothing_heavy() -> None:
-    code = (
-        "import sys, tui.app; print(*{'numpy', 'construct', 'pyarrow', 'scapy'} & {*sys.modules})"
-    )
+    code = "import sys, kafkascope.tui.app\n"
+    code += "print(*{'numpy', 'construct', 'pyarrow', 'scapy'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

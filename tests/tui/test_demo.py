@@ -14,14 +14,14 @@ from click.testing import CliRunner
 from textual.widgets._toast import Toast
 from zstandard import ZstdDecompressor
 
-from analyzer.offline import open_capture
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.tui.cli import main
+from kafkascope.tui.demo import HINTS, capture
+from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.store import Store
+from kafkascope.tui.tour import STEPS
+from kafkascope.tui.tour_app import TourApp
 from tests.tui.pilots import idle, text_of
-from tui.cli import main
-from tui.demo import HINTS, capture
-from tui.feed import StillFeed
-from tui.store import Store
-from tui.tour import STEPS
-from tui.tour_app import TourApp
 
 ROOT = Path(__file__).parents[2]
 LIMIT_BYTES = 300_000

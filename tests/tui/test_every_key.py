@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.keys import KEYS
+from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.screens.board import BOARD_KEYS
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run
-from tui.app import ScopeApp
-from tui.feed import StillFeed
-from tui.keys import KEYS
-from tui.screens import SCREENS, board_class
-from tui.screens.board import BOARD_KEYS
-from tui.screens.picker import Picker
-from tui.store import Store
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "keys.md"

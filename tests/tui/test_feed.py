@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from analyzer.offline import open_capture
-from captures import NotKept
-from captures.model import Closed, Opened
-from tui.exports import Job
-from tui.feed import ProcessFeed
-from tui.indexer import SIZE, Indexer
-from tui.notes import Notes
-from tui.store import Store
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.captures import NotKept
+from kafkascope.captures.model import Closed, Opened
+from kafkascope.tui.exports import Job
+from kafkascope.tui.feed import ProcessFeed
+from kafkascope.tui.indexer import SIZE, Indexer
+from kafkascope.tui.notes import Notes
+from kafkascope.tui.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 LONG = 60.0
@@ -173,9 +173,10 @@ def test_a_reader_that_dies_leaves_its_rows() -> None:
 def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    reader = tmp_path / "tui" / "indexer.py"
-    reader.parent.mkdir()
+    reader = tmp_path / "kafkascope" / "tui" / "indexer.py"
+    reader.parent.mkdir(parents=True)
     (reader.parent / "__init__.py").touch()
+    (reader.parents[1] / "__init__.py").touch()
     reader.write_text(
         "import json, os, sys\n"
         f"os.write(json.loads(sys.argv[1])['results'], {SIZE.pack(1000) + b'half of it'!r})\n"

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from analyzer.findings import accumulators
-from analyzer.offline import open_capture
-from analyzer.statistics import Connections
+from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.statistics import Connections
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.config import Config, remember
+from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.numbers import ProcessNumbers, StoreNumbers
+from kafkascope.tui.screens.activity import Activity
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.store import Store
+from kafkascope.tui.views.help import HelpScreen
 from tests.tui.boards import ReadScene, text_of
 from tests.tui.pilots import counted, found
-from tui.app import ScopeApp
-from tui.config import Config, remember
-from tui.feed import StillFeed
-from tui.numbers import ProcessNumbers, StoreNumbers
-from tui.screens.activity import Activity
-from tui.screens.picker import Picker
-from tui.store import Store
-from tui.views.help import HelpScreen
 
 DEMO = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from textual.widgets import Input, TextArea
 
-from analyzer.filter_syntax import parse
-from analyzer.offline import open_capture
-from captures.spool import Spool
+from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.captures.spool import Spool
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.screens.editor import Editor
+from kafkascope.tui.store import Store
+from kafkascope.tui.values import of_row
 from tests.hostile import EVIL, hostile
 from tests.tui import pilots
 from tests.tui.pilots import idle, text_of
-from tui.app import ScopeApp
-from tui.screens.editor import Editor
-from tui.store import Store
-from tui.values import of_row
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SHORT = "\x1b[31m\n\x9b\u202e\u200b[red][/]"
@@ -113,7 +113,7 @@ def test_the_palette_takes_no_markup_from_names(
     from textual.content import Content
 
     name = "/[red]x/[@click=app.quit]q.pcap\x1b\u202e"
-    monkeypatch.setattr("tui.commands.recent", lambda: [name])
+    monkeypatch.setattr("kafkascope.tui.commands.recent", lambda: [name])
 
     async def steps(app: ScopeApp, pilot: Any) -> None:
         found = [each for each in app.get_system_commands(app.screen) if "open" in each.title]

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.filter import compile_query
-from analyzer.filter_known import Known
-from analyzer.marks import marks_of, notes_path
-from analyzer.offline import open_capture
-from dissectors.values import Uuid
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.filter import compile_query
+from kafkascope.analyzer.filter_known import Known
+from kafkascope.analyzer.marks import marks_of, notes_path
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui.notes import Notes
+from kafkascope.tui.sorting import Order
+from kafkascope.tui.store import Store
+from kafkascope.tui.view import View
 from tests.tui.pilots import found, idle, run, text_of
-from tui.notes import Notes
-from tui.sorting import Order
-from tui.store import Store
-from tui.view import View
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 

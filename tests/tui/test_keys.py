@@ -5,9 +5,9 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from tui.keys import KEYS, all_ids
-from tui.screens import SCREENS, board_class
-from tui.screens.board import BOARD_KEYS
+from kafkascope.tui.keys import KEYS, all_ids
+from kafkascope.tui.screens import SCREENS, board_class
+from kafkascope.tui.screens.board import BOARD_KEYS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -26,7 +26,7 @@ def test_no_key_of_a_screen_means_two_things() -> None:
 
 
 def test_every_screen_names_its_command_and_what_it_is_for() -> None:
-    from tui.cli import COMMANDS
+    from kafkascope.tui.cli import COMMANDS
 
     for number, (title, _) in SCREENS.items():
         kind = board_class(number)

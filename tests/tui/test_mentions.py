@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.findings import Findings
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
-from captures.spool import Spool
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures.spool import Spool
+from kafkascope.tui.mentions import Mentions
+from kafkascope.tui.notes import Notes
+from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run, text_of
-from tui.mentions import Mentions
-from tui.notes import Notes
-from tui.store import Store
 
 SHOP = Path(__file__).parents[1] / "analyzer" / "captures" / "shop.pcap.zst"
 
@@ -70,7 +70,7 @@ def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None
     mentions.tell(told)
     while mentions.busy:
         mentions.advance(0.01)
-    from analyzer.filter import compile_query
+    from kafkascope.analyzer.filter import compile_query
 
     for finding in told:
         if not finding.filter:
@@ -126,7 +126,7 @@ class Growing(Counted):
 
 def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long ago the last look was, and however long it took."""
-    monkeypatch.setattr("tui.parts.mentioning.AGAIN", 3600.0)
+    monkeypatch.setattr("kafkascope.tui.parts.mentioning.AGAIN", 3600.0)
     store, found = shop
     numbers = Growing(found)
 

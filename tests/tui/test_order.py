@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.model import Exchange
-from analyzer.offline import open_capture
-from analyzer.session import Session
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.session import Session
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.numbered import Numbered
+from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run, text_of
-from tui.app import ScopeApp
-from tui.numbered import Numbered
-from tui.store import Store
 
 LIBRARIES = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.offline import open_capture
-from analyzer.rows import result, row_of
-from analyzer.session import Session
-from analyzer.session_deltas import Growth, apply
-from tui.sorting import Order
-from tui.store import Store
-from tui.view import View
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import result, row_of
+from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.session_deltas import Growth, apply
+from kafkascope.tui.sorting import Order
+from kafkascope.tui.store import Store
+from kafkascope.tui.view import View
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 LIMIT = 80

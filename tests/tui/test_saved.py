@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.filter_saved import read_saved, saved_path
+from kafkascope.analyzer.filter_saved import read_saved, saved_path
+from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run
-from tui.store import Store
 
 
 def test_a_filter_is_kept_used_and_forgotten(

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from textual.strip import Strip
 
-from analyzer.findings import Findings
-from analyzer.findings.causes import Cause
-from analyzer.findings.model import Finding
-from analyzer.model import Severity
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.causes import Cause
+from kafkascope.analyzer.findings.model import Finding
+from kafkascope.analyzer.model import Severity
+from kafkascope.tui.screens.board import Board
+from kafkascope.tui.screens.clients import ClientsBoard
+from kafkascope.tui.screens.connections import ConnectionsBoard
+from kafkascope.tui.screens.findings import FindingsBoard
+from kafkascope.tui.screens.groups import GroupsBoard
+from kafkascope.tui.screens.latency import LatencyBoard
+from kafkascope.tui.screens.live import LiveBoard
+from kafkascope.tui.screens.topics import TopicsBoard
 from tests.tui.boards import ReadScene, compare, perform, settled, text_of
-from tui.screens.board import Board
-from tui.screens.clients import ClientsBoard
-from tui.screens.connections import ConnectionsBoard
-from tui.screens.findings import FindingsBoard
-from tui.screens.groups import GroupsBoard
-from tui.screens.latency import LatencyBoard
-from tui.screens.live import LiveBoard
-from tui.screens.topics import TopicsBoard
 
 if TYPE_CHECKING:
-    from analyzer.findings.view import View
-    from analyzer.topics import TopicNames
+    from kafkascope.analyzer.findings.view import View
+    from kafkascope.analyzer.topics import TopicNames
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 BOARDS: list[type[Board]] = [

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.statistics.histogram import Histogram
-from analyzer.text import columns_taken
-from tui.palette import Glyphs
-from tui.screens.charts import (
+from kafkascope.analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.text import columns_taken
+from kafkascope.tui.palette import Glyphs
+from kafkascope.tui.screens.charts import (
     LogAxis,
     bar,
     beside,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.filter import bind
-from analyzer.filter_syntax import parse
-from tui.screens import evidence
+from kafkascope.analyzer.filter import bind
+from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.tui.screens import evidence
 
 NAMES = st.text(max_size=30)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.statistics.model import Column
-from analyzer.text import columns_taken
-from tui.screens.sheet import Sheet
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.text import columns_taken
+from kafkascope.tui.screens.sheet import Sheet
 
 COLUMNS = (
     Column("name", "Name"),

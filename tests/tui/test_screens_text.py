@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.render_times import Times
-from analyzer.statistics.clients import Usage
-from analyzer.statistics.group_model import Mark, Member, Rebalance, Story
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.clients import Usage
+from kafkascope.analyzer.statistics.group_model import Mark, Member, Rebalance, Story
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.audit import lag_line
+from kafkascope.tui.screens.keys import Keys
+from kafkascope.tui.screens.ladder import indexes_of, ladder
+from kafkascope.tui.screens.lanes import lanes
+from kafkascope.tui.screens.matrix import everybody, matrix, summary
 from tests.tui.boards import ReadScene
-from tui.screens import evidence
-from tui.screens.audit import lag_line
-from tui.screens.keys import Keys
-from tui.screens.ladder import indexes_of, ladder
-from tui.screens.lanes import lanes
-from tui.screens.matrix import everybody, matrix, summary
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 SECOND = 1_000_000_000

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from analyzer import rows
-from analyzer.findings import accumulators
-from analyzer.model import Exchange
-from analyzer.offline import Capture, open_capture
+from kafkascope.analyzer import rows
+from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import Capture, open_capture
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.numbers import ProcessNumbers
+from kafkascope.tui.screens import SCREENS
+from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, text_of
-from tui.app import ScopeApp
-from tui.feed import StillFeed
-from tui.numbers import ProcessNumbers
-from tui.screens import SCREENS
-from tui.store import Store
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 FINAL = ("in the capture", "when the capture ends", "nothing to object to", "breaks on no release")

@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.spans import spans, within
-from tui.feed import ProcessFeed
-from tui.numbers import ProcessNumbers
+from kafkascope.analyzer.spans import spans, within
+from kafkascope.tui.feed import ProcessFeed
+from kafkascope.tui.numbers import ProcessNumbers
 
 DEMO = str(Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kafkascope.tui.store import Store
 from tests.tui.pilots import counted, idle, run
-from tui.store import Store
 
 
 async def drag(pilot, selector: str, by: tuple[int, int]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.color import Color
 
-from tui import palette
-from tui.themes import DARK, LIGHT, register
+from kafkascope.tui import palette
+from kafkascope.tui.themes import DARK, LIGHT, register
 
 LEAST = 4.5
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from tui.tuning import YOUNG, calm, grow_in_place
+from kafkascope.tui.tuning import YOUNG, calm, grow_in_place
 
 
 def test_few_looks_for_cycles_while_the_screen_is_there() -> None:

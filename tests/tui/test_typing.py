@@ -9,11 +9,11 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
+from kafkascope.tui.palette import Glyphs
+from kafkascope.tui.parts.filtering import TYPING
+from kafkascope.tui.screens.editor import Editor
+from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run, text_of
-from tui.palette import Glyphs
-from tui.parts.filtering import TYPING
-from tui.screens.editor import Editor
-from tui.store import Store
 
 HOSTILE = "a\u202eb\u2066c\u200bd\x9b31m\x1b[2Je"
 UNSEEN = set(HOSTILE) - set("abcde31m[2J")

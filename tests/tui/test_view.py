@@ -9,22 +9,22 @@ from unittest.mock import patch
 
 import pytest
 
-from analyzer import open_capture
-from analyzer.context import Context
-from analyzer.filter import compile_filter, compile_query
-from analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, packets
-from analyzer.model import Exchange
-from analyzer.rows import result, row_of
-from analyzer.session import Session
-from analyzer.session_packing import HEAD_COLUMNS
-from captures import Spool
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.filter import compile_filter, compile_query
+from kafkascope.analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, packets
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import result, row_of
+from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.session_packing import HEAD_COLUMNS
+from kafkascope.captures import Spool
+from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.masks import bad
+from kafkascope.tui.sorting import Order
+from kafkascope.tui.store import LATER, Store
+from kafkascope.tui.view import View
 from tests.tui.pilots import text_of
-from tui.app import ScopeApp
-from tui.feed import StillFeed
-from tui.masks import bad
-from tui.sorting import Order
-from tui.store import LATER, Store
-from tui.view import View
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "aiokafka.pcap"
 
@@ -37,7 +37,7 @@ SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "aiokafka.pcap"
 def test_the_rows_are_those_of_the_filter(text: str, rows: int) -> None:
     with (
         open_capture([SAMPLE], spool=Spool()) as capture,
-        patch("tui.view.PIECE", rows, create=True),
+        patch("kafkascope.tui.view.PIECE", rows, create=True),
     ):
         store = Store(capture.source.read, capture.context)
         view = View(store, text)
@@ -142,7 +142,7 @@ def test_rows_say_what_they_are_about_before_their_turn(
 ) -> None:
     store, exchanges = growing
     early = [store.result(index) for index in range(5)]
-    with patch("tui.store.SPENT", -1.0):
+    with patch("kafkascope.tui.store.SPENT", -1.0):
         assert store.result(6) == LATER
     assert store.waiting
     assert not bad(store)[: len(exchanges)].all()

@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-from proxy.directory import Address, open_socket
+from kafkascope.proxy.directory import Address, open_socket
+from kafkascope.tui.cli import main, to_look_at
+from kafkascope.tui.web.address import NotHere, address_of
+from kafkascope.tui.web.guard import refusal
 from tests.hosts import BENT, LOOPBACK
 from tests.interop.needs import CI
-from tui.cli import main, to_look_at
-from tui.web.address import NotHere, address_of
-from tui.web.guard import refusal
 
 if not CI:  # there it is an error when the extra is missing
     for _module in ("aiohttp", "textual_serve"):
@@ -36,17 +36,17 @@ import aiohttp
 from aiohttp.test_utils import TestClient, TestServer
 from textual import events
 
-from tui.web.door import MAX_HEAD
-from tui.web.driver import TabDriver
-from tui.web.server import FILES, OURS, Site, serving
-from tui.web.session import packet
+from kafkascope.tui.web.door import MAX_HEAD
+from kafkascope.tui.web.driver import TabDriver
+from kafkascope.tui.web.server import FILES, OURS, Site, serving
+from kafkascope.tui.web.session import packet
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "captures" / "samples" / "libraries.pcap"
 LONG = 90.0
 """Seconds: a busy machine is slow, and nothing is lost by waiting for what comes."""
 TOKEN = "right"
-OPEN = [sys.executable, "-P", "-m", "tui.cli", "open"]
+OPEN = [sys.executable, "-P", "-m", "kafkascope.tui.cli", "open"]
 BEGINS = "<begins>"
 """In place of what a UI asks a terminal for first: another screen."""
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_served_is_refused_with_a_sentence(words: list[str], said
 def test_without_the_extra_one_sentence_says_what_to_install(
     module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "tui.web.server")
+    monkeypatch.delitem(sys.modules, "kafkascope.tui.web.server")
     monkeypatch.setitem(sys.modules, module, None)
     done = CliRunner().invoke(main, ["open", str(DEMO), "--web"])
     said = 'kafkascope: --web needs an extra: pip install "kafkascope[web]"\n'
@@ -174,7 +174,8 @@ def test_a_file_and_the_option_mean_open() -> None:
 
 
 def test_other_uses_of_open_load_nothing_of_it() -> None:
-    code = "import sys, tui.open, tui.app; print(*{'aiohttp', 'textual_serve'} & {*sys.modules})"
+    code = "import sys, kafkascope.tui.open, kafkascope.tui.app\n"
+    code += "print(*{'aiohttp', 'textual_serve'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
@@ -423,7 +424,7 @@ def test_a_process_that_cannot_be_started_is_told_in_the_tab(tmp_path: Path) -> 
 
 
 def test_a_ui_that_is_stuck_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.web.session.GRACE", 0.1)
+    monkeypatch.setattr("kafkascope.tui.web.session.GRACE", 0.1)
     # With a process of its own, which holds what it draws on.
     stuck = (
         "import subprocess, sys, time\n"

@@ -12,29 +12,29 @@ from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
-from tui.colours import Colours
-from tui.mentions import Mentions
-from tui.notes import Notes
-from tui.palette import NORMAL, Glyphs
-from tui.screens.picker import Picker
-from tui.view import View
-from tui.views.box import Box
-from tui.views.choices import Choices
-from tui.views.detail import DetailPane
-from tui.views.exchanges import ExchangeList
-from tui.views.heading import Heading
-from tui.views.hexpane import HexPane
-from tui.views.splitter import Bar, Splitter
+from kafkascope.tui.colours import Colours
+from kafkascope.tui.mentions import Mentions
+from kafkascope.tui.notes import Notes
+from kafkascope.tui.palette import NORMAL, Glyphs
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.view import View
+from kafkascope.tui.views.box import Box
+from kafkascope.tui.views.choices import Choices
+from kafkascope.tui.views.detail import DetailPane
+from kafkascope.tui.views.exchanges import ExchangeList
+from kafkascope.tui.views.heading import Heading
+from kafkascope.tui.views.hexpane import HexPane
+from kafkascope.tui.views.splitter import Bar, Splitter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from textual.widget import Widget
 
-    from tui.config import Config
-    from tui.feed import Feed
-    from tui.host import Host
-    from tui.views.lines import Lines
+    from kafkascope.tui.config import Config
+    from kafkascope.tui.feed import Feed
+    from kafkascope.tui.host import Host
+    from kafkascope.tui.views.lines import Lines
 
 WIDE: Final = 140
 MIDDLE: Final = 100

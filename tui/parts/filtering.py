@@ -9,15 +9,15 @@ from textual import events, on
 from textual.timer import Timer
 from textual.widgets import Input
 
-from analyzer.filter import bind, complete, seen_in
-from analyzer.filter_errors import FilterError
-from analyzer.filter_names import names_at, spelled_out, wants_keeping, without_names
-from analyzer.filter_saved import read_saved, saved_path, write_saved
-from tui import values
-from tui.config import filters_of, remember_filter
-from tui.parts.base import Base
-from tui.view import View
-from tui.views.choices import Choices
+from kafkascope.analyzer.filter import bind, complete, seen_in
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter_names import names_at, spelled_out, wants_keeping, without_names
+from kafkascope.analyzer.filter_saved import read_saved, saved_path, write_saved
+from kafkascope.tui import values
+from kafkascope.tui.config import filters_of, remember_filter
+from kafkascope.tui.parts.base import Base
+from kafkascope.tui.view import View
+from kafkascope.tui.views.choices import Choices
 
 TYPING: Final = 0.15
 LADDER: Final = "ladder"
@@ -305,8 +305,8 @@ class Filtering(Base):
             extra.remove(name)
         else:
             try:
-                from analyzer.render_list import columns_of
-                from analyzer.render_times import Times
+                from kafkascope.analyzer.render_list import columns_of
+                from kafkascope.analyzer.render_times import Times
 
                 columns_of((name,), Times())
             except FilterError as error:

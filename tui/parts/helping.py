@@ -10,13 +10,13 @@ from textual.app import SystemCommand
 from textual.markup import escape
 from textual.widgets import Input
 
-from tui.about import PANES
-from tui.config import recent
-from tui.parts.filtering import Filtering
-from tui.parts.moving import Moving
-from tui.parts.sharing import Sharing
-from tui.screens.picker import Picker
-from tui.views.help import HelpScreen
+from kafkascope.tui.about import PANES
+from kafkascope.tui.config import recent
+from kafkascope.tui.parts.filtering import Filtering
+from kafkascope.tui.parts.moving import Moving
+from kafkascope.tui.parts.sharing import Sharing
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.views.help import HelpScreen
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -111,7 +111,7 @@ class Helping(Filtering, Moving, Sharing):
             return
 
         def answer(text: str) -> None:
-            from tui.values import ports
+            from kafkascope.tui.values import ports
 
             try:
                 self.wanted_ports = ports(text)

@@ -9,17 +9,17 @@ from textual import events, on
 from textual.message import Message
 from textual.timer import Timer
 
-from tui.around import around
-from tui.decoding import Decoder
-from tui.parts.base import Base
-from tui.tree import TABS, Item, Tree
-from tui.views.detail import DetailPane
-from tui.views.exchanges import ExchangeList
-from tui.views.hexpane import HexPane
-from tui.views.lines import Lines
+from kafkascope.tui.around import around
+from kafkascope.tui.decoding import Decoder
+from kafkascope.tui.parts.base import Base
+from kafkascope.tui.tree import TABS, Item, Tree
+from kafkascope.tui.views.detail import DetailPane
+from kafkascope.tui.views.exchanges import ExchangeList
+from kafkascope.tui.views.hexpane import HexPane
+from kafkascope.tui.views.lines import Lines
 
 if TYPE_CHECKING:
-    from tui.document import Document
+    from kafkascope.tui.document import Document
 
 REST: Final = 0.03
 """Seconds that the cursor rests before a message is decoded."""
@@ -91,8 +91,8 @@ class Looking(Base):
             return around(store, notes, number, mentions.of(number), pending())
 
         def make() -> Document:
-            from captures.spool import NotKept
-            from tui.document import Document  # loads while the list is drawn
+            from kafkascope.captures.spool import NotKept
+            from kafkascope.tui.document import Document  # loads while the list is drawn
 
             exchange = store.exchange(number)
             if exchange is None:

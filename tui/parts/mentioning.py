@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from tui.parts.looking import Looking
+from kafkascope.tui.parts.looking import Looking
 
 AGAIN: Final = 3.0
 """Seconds between two looks at findings of what still grows; the last one comes at once."""
@@ -64,7 +64,7 @@ class Mentioning(Looking):
         if not self.mentions.busy:
             told = self.host.causes(self._version, final=now < self._due)
             if told is not None:
-                from analyzer.findings.causes import counted, unfolded
+                from kafkascope.analyzer.findings.causes import counted, unfolded
 
                 self._version, causes = told
                 self._counts = counted(causes)

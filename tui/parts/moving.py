@@ -10,10 +10,10 @@ from textual import on
 from textual.message import Message
 from textual.widgets import Input
 
-from analyzer.render_times import TIME_FORMATS
-from tui.parts.base import Base
-from tui.views.exchanges import SINCE_MARK
-from tui.views.heading import Heading
+from kafkascope.analyzer.render_times import TIME_FORMATS
+from kafkascope.tui.parts.base import Base
+from kafkascope.tui.views.exchanges import SINCE_MARK
+from kafkascope.tui.views.heading import Heading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class Moving(Base):
     def action_error(self, by: int) -> None:
         """The next exchange that went wrong, unless that is normal, or that is evidence of an
         error."""
-        from tui.masks import bad, numbered, probes
+        from kafkascope.tui.masks import bad, numbered, probes
 
         store, mentions = self.feed.store, self.mentions
         normal = probes(store.session) | numbered(store, mentions.worst("chat"))
@@ -78,7 +78,7 @@ class Moving(Base):
 
     def action_connection(self, by: int) -> None:
         """The next exchange on this connection."""
-        from tui.masks import same_connection
+        from kafkascope.tui.masks import same_connection
 
         index = self.list.index
         if index is not None:
@@ -120,7 +120,7 @@ class Moving(Base):
 
     def action_sort(self) -> None:
         """Ask for a column."""
-        from tui.sorting import sortable
+        from kafkascope.tui.sorting import sortable
 
         columns = self.list.columns(400)
         choices = [("", "order of the capture")]
@@ -133,7 +133,7 @@ class Moving(Base):
 
     def order_by(self, name: str) -> None:
         """Order by a column; by the same one again, the other way round."""
-        from tui.sorting import Order, sortable, usual
+        from kafkascope.tui.sorting import Order, sortable, usual
 
         order = self.view_.order
         if not name:
@@ -232,8 +232,8 @@ class Moving(Base):
             self.tell(f"exchange {text} is not shown: the filter leaves it out", "warning")
 
     def _goto_time(self, text: str) -> None:
-        from analyzer.render_times import mark
-        from tui.masks import column
+        from kafkascope.analyzer.render_times import mark
+        from kafkascope.tui.masks import column
 
         session = self.feed.store.session
         try:
@@ -273,7 +273,7 @@ class Moving(Base):
         if not self.found:
             self.action_find()
         elif self.scope == SCOPES[0]:
-            from tui.masks import with_text
+            from kafkascope.tui.masks import with_text
 
             self.step(by, with_text(self.feed.store, self.found), f'"{self.found}"')
         else:
@@ -281,8 +281,8 @@ class Moving(Base):
 
     def _find_in_messages(self, by: int) -> None:
         """Messages are read beside the keyboard."""
-        from tui.masks import column
-        from tui.searching import search
+        from kafkascope.tui.masks import column
+        from kafkascope.tui.searching import search
 
         self._search += 1
         number, store = self._search, self.feed.store

@@ -3,14 +3,14 @@ difference of two marked ones."""
 
 from __future__ import annotations
 
-from dissectors.values import Uuid
-from tui import values
-from tui.colours import colours_path
-from tui.palette import NORMAL, STYLES
-from tui.parts.looking import Looking
-from tui.values import joined
-from tui.views.lines import Piece
-from tui.views.page import Page
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui import values
+from kafkascope.tui.colours import colours_path
+from kafkascope.tui.palette import NORMAL, STYLES
+from kafkascope.tui.parts.looking import Looking
+from kafkascope.tui.values import joined
+from kafkascope.tui.views.lines import Piece
+from kafkascope.tui.views.page import Page
 
 
 class Noting(Looking):
@@ -107,7 +107,7 @@ class Noting(Looking):
 
     def action_next_mark(self, by: int) -> None:
         """The next marked row."""
-        from tui.masks import numbered
+        from kafkascope.tui.masks import numbered
 
         self.step(by, numbered(self.feed.store, self.notes.marked), "mark")
 
@@ -138,8 +138,8 @@ class Noting(Looking):
         if None in indexes:
             self.tell("a marked exchange is not there any more", "warning")
             return
-        from analyzer.commands.diff import compared, text_of
-        from captures.errors import CaptureError
+        from kafkascope.analyzer.commands.diff import compared, text_of
+        from kafkascope.captures.errors import CaptureError
 
         try:
             a, b = (session.exchange(index) for index in indexes if index is not None)

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from textual.message import Message
 
-from tui import copies
-from tui.exports import FORMS, Job, default_name
-from tui.parts.base import Base
-from tui.values import of_item, of_row
+from kafkascope.tui import copies
+from kafkascope.tui.exports import FORMS, Job, default_name
+from kafkascope.tui.parts.base import Base
+from kafkascope.tui.values import of_item, of_row
 
 TOLD: Final = 0.2
 """Seconds between two words about progress."""
@@ -107,7 +107,7 @@ class Sharing(Base):
         return copies.octets(space.data[start:end], form, start)
 
     def _json(self, index: int) -> str | None:
-        from captures.errors import CaptureError
+        from kafkascope.captures.errors import CaptureError
 
         try:
             return copies.as_json(self.feed.store.session, index)
@@ -175,7 +175,7 @@ class Sharing(Base):
             return [] if self.list.number is None else [self.list.number]
         if which == "marked":
             return sorted(self.notes.marked)
-        from tui.masks import column
+        from kafkascope.tui.masks import column
 
         found: list[int] = column(self.feed.store.session, "numbers")[self.view_.indexes()].tolist()
         return found

@@ -6,13 +6,13 @@ from typing import Final
 
 from textual import events, on
 
-from analyzer.text import padded
-from tui.palette import STYLES
-from tui.parts.filtering import Filtering
-from tui.parts.mentioning import Mentioning
-from tui.parts.moving import Moving
-from tui.screens import SCREENS
-from tui.tree import TABS
+from kafkascope.analyzer.text import padded
+from kafkascope.tui.palette import STYLES
+from kafkascope.tui.parts.filtering import Filtering
+from kafkascope.tui.parts.mentioning import Mentioning
+from kafkascope.tui.parts.moving import Moving
+from kafkascope.tui.screens import SCREENS
+from kafkascope.tui.tree import TABS
 
 FOOTERS: Final = (
     " / filter   Enter open   f follow   e error   1-8 screens   ? keys   q quit",

@@ -17,16 +17,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from tui.screens.board import Board
+    from kafkascope.tui.screens.board import Board
 
 SCREENS: Final = {
-    2: ("Connections", "tui.screens.connections:ConnectionsBoard"),
-    3: ("Clients", "tui.screens.clients:ClientsBoard"),
-    4: ("Topics", "tui.screens.topics:TopicsBoard"),
-    5: ("Groups", "tui.screens.groups:GroupsBoard"),
-    6: ("Latency", "tui.screens.latency:LatencyBoard"),
-    7: ("Findings", "tui.screens.findings:FindingsBoard"),
-    8: ("Live", "tui.screens.live:LiveBoard"),
+    2: ("Connections", "kafkascope.tui.screens.connections:ConnectionsBoard"),
+    3: ("Clients", "kafkascope.tui.screens.clients:ClientsBoard"),
+    4: ("Topics", "kafkascope.tui.screens.topics:TopicsBoard"),
+    5: ("Groups", "kafkascope.tui.screens.groups:GroupsBoard"),
+    6: ("Latency", "kafkascope.tui.screens.latency:LatencyBoard"),
+    7: ("Findings", "kafkascope.tui.screens.findings:FindingsBoard"),
+    8: ("Live", "kafkascope.tui.screens.live:LiveBoard"),
 }
 """Number -> (title, home). 1 is the list of exchanges."""
 

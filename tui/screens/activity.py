@@ -6,17 +6,17 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from analyzer.filter_errors import FilterError
-from analyzer.render_cells import duration
-from tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_chart, heat, slices
-from tui.screens.sheet import Spans
-from tui.view import View
+from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_chart, heat, slices
+from kafkascope.tui.screens.sheet import Spans
+from kafkascope.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.screens.dots import Connects
-    from tui.store import Store
+    from kafkascope.tui.screens.dots import Connects
+    from kafkascope.tui.store import Store
 
 LEAST_NS: Final = 1_000_000
 """Shortest stretch of time that a chart shows."""

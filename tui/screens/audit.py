@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from analyzer.render_times import Times
-from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.delivery_model import (
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.delivery_audit import Audit
+from kafkascope.analyzer.statistics.delivery_model import (
     EVENT_COLUMNS,
     PARTITION_COLUMNS,
     PLAN_COLUMNS,
     unaudited,
 )
-from analyzer.statistics.model import Column
-from tui.screens.charts import spark
-from tui.screens.sheet import Sheet
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.tui.screens.charts import spark
+from kafkascope.tui.screens.sheet import Sheet
 
 WIDTH: Final = 16
 """Of the lag over time."""

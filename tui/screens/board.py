@@ -13,20 +13,20 @@ from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from tui.keys import Key, everywhere
-from tui.palette import STYLES
-from tui.screens import evidence
-from tui.screens.ladder import Told
-from tui.screens.panes import Heading, Table, TablePane, Text
-from tui.screens.picker import Picker
-from tui.screens.scene import BOARD_KEYS, Scene
-from tui.screens.sheet import Sheet, Spans
-from tui.views.help import HelpScreen
-from tui.views.lines import Lines
-from tui.views.splitter import Splitter
+from kafkascope.tui.keys import Key, everywhere
+from kafkascope.tui.palette import STYLES
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.panes import Heading, Table, TablePane, Text
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.screens.scene import BOARD_KEYS, Scene
+from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.views.help import HelpScreen
+from kafkascope.tui.views.lines import Lines
+from kafkascope.tui.views.splitter import Splitter
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 REST: Final = 0.03
 """Seconds that the cursor rests before the lower part follows."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tui.screens import evidence
-from tui.screens.activity import Activity
-from tui.screens.board import SLICE, Board, told
-from tui.screens.ladder import Told
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.activity import Activity
+from kafkascope.tui.screens.board import SLICE, Board, told
+from kafkascope.tui.screens.ladder import Told
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 REDRAW: Final = 0.4
 """Seconds between two drawings of a chart that grows."""

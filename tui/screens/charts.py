@@ -8,10 +8,10 @@ from itertools import groupby
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from analyzer.render_cells import duration
-from analyzer.statistics.histogram import Histogram, bounds_of
-from analyzer.text import columns_taken
-from tui.screens.sheet import Span, Spans
+from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.statistics.histogram import Histogram, bounds_of
+from kafkascope.analyzer.text import columns_taken
+from kafkascope.tui.screens.sheet import Span, Spans
 
 if TYPE_CHECKING:
     import numpy as np

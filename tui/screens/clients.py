@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding
 
-from analyzer.commands.clients import BREAKS, VERDICT, judged
-from analyzer.findings.outcomes import COLUMNS as OUTCOME
-from analyzer.findings.outcomes import outcomes
-from analyzer.identity import Identity
-from analyzer.statistics.clients import Clients
-from analyzer.text import safe, wrapped
-from analyzer.verdict import breaks_at
-from dissectors.releases import RELEASES, release_key
-from tui.keys import Key
-from tui.screens import evidence
-from tui.screens.board import told
-from tui.screens.charted import ChartedBoard
-from tui.screens.ladder import Told
-from tui.screens.matrix import ROLES, everybody, matrix, summary
-from tui.screens.picker import Picker
-from tui.screens.sheet import Sheet, Spans
-from tui.store import LATER
+from kafkascope.analyzer.commands.clients import BREAKS, VERDICT, judged
+from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
+from kafkascope.analyzer.findings.outcomes import outcomes
+from kafkascope.analyzer.identity import Identity
+from kafkascope.analyzer.statistics.clients import Clients
+from kafkascope.analyzer.text import safe, wrapped
+from kafkascope.analyzer.verdict import breaks_at
+from kafkascope.dissectors.releases import RELEASES, release_key
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.board import told
+from kafkascope.tui.screens.charted import ChartedBoard
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.matrix import ROLES, everybody, matrix, summary
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.store import LATER
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
-    from analyzer.statistics.clients import Usage
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.clients import Usage
+    from kafkascope.analyzer.statistics.model import Line
 
 
 ENDS = {"kept out": "!", "stuck": "!", "gone": "?", "open": "dim"}

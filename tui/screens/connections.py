@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding
 
-from analyzer.render_cells import duration, size
-from analyzer.statistics.connections import Connections
-from tui.keys import Key
-from tui.screens import dots, evidence
-from tui.screens.board import told
-from tui.screens.charted import ChartedBoard
-from tui.screens.ladder import Told, ladder
-from tui.screens.sheet import Sheet, Spans
+from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens import dots, evidence
+from kafkascope.tui.screens.board import told
+from kafkascope.tui.screens.charted import ChartedBoard
+from kafkascope.tui.screens.ladder import Told, ladder
+from kafkascope.tui.screens.sheet import Sheet, Spans
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 
 PHASES = {"work": "", "sasl": "?", "versions": "?", "opaque": "~"}

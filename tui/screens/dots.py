@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analyzer.text import padded
-from tui.screens.charts import MARGIN
+from kafkascope.analyzer.text import padded
+from kafkascope.tui.screens.charts import MARGIN
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
-    from tui.screens.sheet import Spans
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.tui.screens.sheet import Spans
 
 REFUSED: Final = "refused"
 UNREACHABLE: Final = "unreachable"

@@ -11,10 +11,10 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
-from analyzer.text import json_safe
-from dissectors.jsonform import dumps_indented
-from tui.palette import STYLES, Glyphs
-from tui.views.typing import ShownArea
+from kafkascope.analyzer.text import json_safe
+from kafkascope.dissectors.jsonform import dumps_indented
+from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.views.typing import ShownArea
 
 
 class Editor(ModalScreen[Any]):

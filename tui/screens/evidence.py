@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from analyzer.filter_lexer import quoted
-from analyzer.statistics.model import OTHERS, Line
-from analyzer.times import iso_ns
+from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.statistics.model import OTHERS, Line
+from kafkascope.analyzer.times import iso_ns
 
 PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 

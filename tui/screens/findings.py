@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 
-from analyzer.findings.causes import Cause, apart, counted, names_of, unfolded
-from analyzer.findings.model import RANK
-from analyzer.statistics.model import Column
-from analyzer.text import wrapped
-from tui.screens.board import told
-from tui.screens.charted import ChartedBoard
-from tui.screens.folds import CLOSED, FOLD_KEYS, LEVEL, OPEN, FoldTable
-from tui.screens.ladder import Told
-from tui.screens.sheet import Sheet, Spans
+from kafkascope.analyzer.findings.causes import Cause, apart, counted, names_of, unfolded
+from kafkascope.analyzer.findings.model import RANK
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.analyzer.text import wrapped
+from kafkascope.tui.screens.board import told
+from kafkascope.tui.screens.charted import ChartedBoard
+from kafkascope.tui.screens.folds import CLOSED, FOLD_KEYS, LEVEL, OPEN, FoldTable
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.sheet import Sheet, Spans
 
 if TYPE_CHECKING:
-    from analyzer.findings.model import Finding
-    from analyzer.statistics.model import Line
-    from tui.keys import Key
+    from kafkascope.analyzer.findings.model import Finding
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.tui.keys import Key
 
 ROLES: Final = {"error": "!", "warning": "?", "note": "label", "chat": "dim"}
 SIGNS: Final = {"error": "!", "warning": "?", "note": "·", "chat": " "}

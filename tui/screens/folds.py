@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tui.keys import Key
-from tui.screens.panes import Table
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens.panes import Table
 
 LEVEL: Final = "level"
 OPEN: Final = "▾"

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.group_model import Rebalance
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.timeline import TICK
-from analyzer.text import wrapped
-from tui.keys import Key
-from tui.screens import evidence
-from tui.screens.audit import audited
-from tui.screens.board import told
-from tui.screens.charted import ChartedBoard, shortened
-from tui.screens.ladder import Told
-from tui.screens.lanes import around, lanes
-from tui.screens.panes import Still
-from tui.screens.sheet import Sheet
+from kafkascope.analyzer.statistics.delivery_audit import Audit
+from kafkascope.analyzer.statistics.group_model import Rebalance
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.timeline import TICK
+from kafkascope.analyzer.text import wrapped
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.audit import audited
+from kafkascope.tui.screens.board import told
+from kafkascope.tui.screens.charted import ChartedBoard, shortened
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.lanes import around, lanes
+from kafkascope.tui.screens.panes import Still
+from kafkascope.tui.screens.sheet import Sheet
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
-    from analyzer.statistics.group_model import Story
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.group_model import Story
+    from kafkascope.analyzer.statistics.model import Line
 
 WIDTH = 76
 """Sentences are wrapped there, so that the narrowest terminal shows them."""

@@ -7,18 +7,18 @@ from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from analyzer.records import Field, fields_of
-from analyzer.render_cells import size
-from analyzer.statistics.histogram import Histogram
-from analyzer.text import cut, padded, safe
-from dissectors.errors import DissectError
-from dissectors.records import Batch, open_batch
-from tui.screens.charts import bar
-from tui.screens.sheet import Spans
-from tui.view import View
+from kafkascope.analyzer.records import Field, fields_of
+from kafkascope.analyzer.render_cells import size
+from kafkascope.analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.text import cut, padded, safe
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records import Batch, open_batch
+from kafkascope.tui.screens.charts import bar
+from kafkascope.tui.screens.sheet import Spans
+from kafkascope.tui.view import View
 
 if TYPE_CHECKING:
-    from tui.store import Store
+    from kafkascope.tui.store import Store
 
 ENOUGH: Final = 20_000
 """Records after which the rest is left unread."""
@@ -53,7 +53,7 @@ class Keys:
 
     def advance(self, seconds: float) -> bool:
         """Look at more records, for so long at most; whether there were any."""
-        from captures.errors import CaptureError
+        from kafkascope.captures.errors import CaptureError
 
         until = monotonic() + seconds
         self.view.advance(seconds)

@@ -7,15 +7,15 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analyzer.render_cells import duration, size
-from analyzer.statistics.connections import API_VERSIONS, SASL
-from analyzer.text import padded
-from tui.screens.sheet import Spans
+from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.statistics.connections import API_VERSIONS, SASL
+from kafkascope.analyzer.text import padded
+from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:
-    from analyzer.render_times import Times
-    from analyzer.statistics.model import Line
-    from tui.store import Store
+    from kafkascope.analyzer.render_times import Times
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.tui.store import Store
 
 MOST: Final = 2_000
 """Exchanges of a connection that are drawn; the filter shows all."""

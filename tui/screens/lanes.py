@@ -6,10 +6,10 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final
 
-from analyzer.statistics.group_model import Rebalance, Story
-from analyzer.statistics.timeline import Scale, lanes_of, title_of
-from analyzer.text import columns_taken, cut, padded
-from tui.screens.sheet import Spans
+from kafkascope.analyzer.statistics.group_model import Rebalance, Story
+from kafkascope.analyzer.statistics.timeline import Scale, lanes_of, title_of
+from kafkascope.analyzer.text import columns_taken, cut, padded
+from kafkascope.tui.screens.sheet import Spans
 
 ROLES: Final = {"=": "bar", ".": "dim", "J": "?", "S": "label", "x": "!", "l": "dim"}
 SIGNS: Final = str.maketrans({"=": "━", ".": "·"})

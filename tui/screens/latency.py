@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding
 
-from analyzer.statistics.histogram import Histogram
-from analyzer.statistics.latency import BY, Latency
-from tui.keys import Key
-from tui.screens import evidence
-from tui.screens.board import told
-from tui.screens.charted import ChartedBoard
-from tui.screens.charts import beside, histogram
-from tui.screens.ladder import Told
-from tui.screens.sheet import Sheet, Spans
+from kafkascope.analyzer.statistics.histogram import Histogram
+from kafkascope.analyzer.statistics.latency import BY, Latency
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.board import told
+from kafkascope.tui.screens.charted import ChartedBoard
+from kafkascope.tui.screens.charts import beside, histogram
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.sheet import Sheet, Spans
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 WAYS = (
     ("api",),

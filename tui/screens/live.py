@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from tui.control import ControlError
-from tui.keys import Key
-from tui.screens.board import Board, told
-from tui.screens.editor import Editor
-from tui.screens.ladder import Told
-from tui.screens.panes import Still
-from tui.screens.picker import Picker
-from tui.screens.proxied import (
+from kafkascope.tui.control import ControlError
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens.board import Board, told
+from kafkascope.tui.screens.editor import Editor
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.panes import Still
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.screens.proxied import (
     CONNECTIONS,
     COUNTERS,
     HELD,
@@ -30,13 +30,13 @@ from tui.screens.proxied import (
     proxy_of,
     rates_of,
 )
-from tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.screens.sheet import Sheet, Spans
 
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
-    from analyzer.statistics.model import Line
-    from tui.control import Control
+    from kafkascope.analyzer.statistics.model import Line
+    from kafkascope.tui.control import Control
 
 AGAIN_S: Final = 2.0
 """Until a proxy that does not answer is tried once more."""

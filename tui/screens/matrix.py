@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from analyzer.statistics.model import Column, Line
-from analyzer.verdict import Verdict, verdict_of
-from dissectors import releases
-from dissectors.errors import UnknownApi
-from tui.screens.sheet import Spans
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.verdict import Verdict, verdict_of
+from kafkascope.dissectors import releases
+from kafkascope.dissectors.errors import UnknownApi
+from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:
-    from analyzer.statistics.clients import Usage
+    from kafkascope.analyzer.statistics.clients import Usage
 
 ROLES: Final = {"breaks": "!", "unclear": "?", "ok": "good", "broker": "dim", "": "dim"}
 LEGEND: Final = (

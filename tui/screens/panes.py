@@ -13,13 +13,13 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.palette import NORMAL, STYLES, Glyphs
-from tui.screens.ladder import Told
-from tui.screens.sheet import Sheet, Spans
-from tui.views.lines import Lines, Piece
+from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 EDGE = 1
 """Columns at the left of a table."""

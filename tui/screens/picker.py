@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui.palette import STYLES, Glyphs
-from tui.views.box import Box
+from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.views.box import Box
 
 
 class Picker(ModalScreen[str | None]):

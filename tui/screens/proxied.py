@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from analyzer.render_cells import duration, size
-from analyzer.statistics.model import Column
-from tui.screens.charts import spark
-from tui.screens.sheet import Spans
+from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.statistics.model import Column
+from kafkascope.tui.screens.charts import spark
+from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 SECONDS: Final = 60
 """Of rates that are shown."""

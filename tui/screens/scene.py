@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tui.keys import Key
+from kafkascope.tui.keys import Key
 
 if TYPE_CHECKING:
-    from analyzer.render_times import Times
-    from tui.palette import Glyphs
-    from tui.store import Store
+    from kafkascope.analyzer.render_times import Times
+    from kafkascope.tui.palette import Glyphs
+    from kafkascope.tui.store import Store
 
 BOARD_KEYS: Final = (
     Key("board.open", "enter", "Enter", "open_line", "the exchanges behind the line"),

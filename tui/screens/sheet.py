@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from analyzer.commands.grid import DOWNWARDS, RIGHT, cell, sorted_by
-from analyzer.render_times import Times
-from analyzer.statistics.model import Column, Line
-from analyzer.text import columns_taken, padded
+from kafkascope.analyzer.commands.grid import DOWNWARDS, RIGHT, cell, sorted_by
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.text import columns_taken, padded
 
 Span: TypeAlias = tuple[str, str]
 """Text and its role, a key of `palette.STYLES`, or nothing for the usual one."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.sizes import BY, SizesOf
-from analyzer.statistics.topics import Topics
-from analyzer.text import columns_taken, cut, padded, safe
-from tui.screens import evidence
-from tui.screens.board import SLICE, told
-from tui.screens.charted import ChartedBoard
-from tui.screens.charts import bar
-from tui.screens.keys import Keys
-from tui.screens.ladder import Told
-from tui.screens.sheet import Sheet, Spans
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.sizes import BY, SizesOf
+from kafkascope.analyzer.statistics.topics import Topics
+from kafkascope.analyzer.text import columns_taken, cut, padded, safe
+from kafkascope.tui.screens import evidence
+from kafkascope.tui.screens.board import SLICE, told
+from kafkascope.tui.screens.charted import ChartedBoard
+from kafkascope.tui.screens.charts import bar
+from kafkascope.tui.screens.keys import Keys
+from kafkascope.tui.screens.ladder import Told
+from kafkascope.tui.screens.sheet import Sheet, Spans
 
 if TYPE_CHECKING:
-    from analyzer.statistics.model import Line
+    from kafkascope.analyzer.statistics.model import Line
 
 ALARMS = {"errors": "!", "refused_records": "!"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.widgets import Input
 
-from analyzer.text import escaped
+from kafkascope.analyzer.text import escaped
 
 
 class Box(Input):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 from textual.widgets import Static
 
-from analyzer.text import columns_taken, padded
-from tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.analyzer.text import columns_taken, padded
+from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
 
 if TYPE_CHECKING:
-    from analyzer.filter_completion import Completion, Item
+    from kafkascope.analyzer.filter_completion import Completion, Item
 
 MOST: Final = 8
 INDENT: Final = 3

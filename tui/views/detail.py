@@ -8,9 +8,9 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 
-from tui.palette import NORMAL, STYLES, Glyphs
-from tui.tree import Item, Tree
-from tui.views.lines import Lines, Piece
+from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.tree import Item, Tree
+from kafkascope.tui.views.lines import Lines, Piece
 
 
 class DetailPane(Lines):

@@ -11,21 +11,21 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 
-from analyzer.render_list import Column, columns_of, fitted
-from analyzer.render_times import Times
-from analyzer.session_rows import ColumnRow
-from analyzer.text import padded
-from captures.errors import CaptureError
-from tui.notes import Notes
-from tui.palette import NORMAL, STYLES, Glyphs
-from tui.store import BAD_STATES
-from tui.view import View
-from tui.views.lines import Lines, Piece
+from kafkascope.analyzer.render_list import Column, columns_of, fitted
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.session_rows import ColumnRow
+from kafkascope.analyzer.text import padded
+from kafkascope.captures.errors import CaptureError
+from kafkascope.tui.notes import Notes
+from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.store import BAD_STATES
+from kafkascope.tui.view import View
+from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
-    from analyzer.rows import Row
-    from tui.colours import Colours
-    from tui.mentions import Mentions
+    from kafkascope.analyzer.rows import Row
+    from kafkascope.tui.colours import Colours
+    from kafkascope.tui.mentions import Mentions
 
 EDGE: Final = 2
 GAP: Final = 2
@@ -215,7 +215,7 @@ class ExchangeList(Lines):
     def _signs(self, height: int) -> str:
         import numpy as np
 
-        from tui.masks import column, failed
+        from kafkascope.tui.masks import column, failed
 
         session = self.view.store.session
         rows = self.view.array()

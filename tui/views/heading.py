@@ -6,7 +6,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
-from tui.views.exchanges import EDGE, GAP, LEFT_OVER, ExchangeList
+from kafkascope.tui.views.exchanges import EDGE, GAP, LEFT_OVER, ExchangeList
 
 
 class Heading(Static):

@@ -13,10 +13,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from analyzer.text import columns_taken, padded, wrapped
-from tui import keys
-from tui.palette import STYLES, Glyphs
-from tui.views.box import Box
+from kafkascope.analyzer.text import columns_taken, padded, wrapped
+from kafkascope.tui import keys
+from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.views.box import Box
 
 WIDTH: Final = 73
 """Columns of text where there is room: those of the box without its edges and its scroll bar."""

@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from analyzer.text import padded
-from tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.analyzer.text import padded
+from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
 
 CACHED: Final = 2_000
 Piece = tuple[str, Style]

@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from tui.palette import STYLES, Glyphs
-from tui.views.lines import Lines, Piece
+from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.views.lines import Lines, Piece
 
 
 class PageLines(Lines):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
-from proxy.hosts import host_header, host_named, is_loopback
+from kafkascope.proxy.hosts import host_header, host_named, is_loopback
 
 MAX_HEAD: Final = 16 * 1024
 SECONDS: Final = 10.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 
-from proxy.hosts import host_named, is_loopback
+from kafkascope.proxy.hosts import host_named, is_loopback
 
 
 def refusal(

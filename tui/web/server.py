@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import WSCloseCode, web
 from aiohttp.http import HttpProcessingError
 
-from analyzer.terminal import out, say
-from proxy.directory import Address, open_socket
-from tui.web.door import Door
-from tui.web.guard import refusal
-from tui.web.session import GRACE, Session, measure
+from kafkascope.analyzer.terminal import out, say
+from kafkascope.proxy.directory import Address, open_socket
+from kafkascope.tui.web.door import Door
+from kafkascope.tui.web.guard import refusal
+from kafkascope.tui.web.session import GRACE, Session, measure
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
-OURS: Final = Path(str(files("tui.web")))
+OURS: Final = Path(str(files("kafkascope.tui.web")))
 THEIRS: Final = Path(str(files("textual_serve"))) / "static"
 FILES: Final = {
     "page.css": OURS / "page.css",

@@ -18,7 +18,7 @@ from typing import Final
 
 from aiohttp import WSMsgType, web
 
-from analyzer.text import safe
+from kafkascope.analyzer.text import safe
 
 GRACE: Final = 5.0
 """Seconds that a UI has for leaving."""
@@ -36,7 +36,7 @@ def environment(size: tuple[int, int]) -> dict[str, str]:
     width, height = size
     return {
         **{name: value for name, value in os.environ.items() if name != "LINES"},
-        "TEXTUAL_DRIVER": "tui.web.driver:TabDriver",
+        "TEXTUAL_DRIVER": "kafkascope.tui.web.driver:TabDriver",
         "TEXTUAL_COLOR_SYSTEM": "truecolor",
         "TERM": "xterm-256color",
         "PYTHONUTF8": "1",

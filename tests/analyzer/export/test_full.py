@@ -8,8 +8,8 @@ import math
 import orjson
 import pytest
 
-from analyzer.export.full import line_of
-from dissectors.values import finite
+from kafkascope.analyzer.export.full import line_of
+from kafkascope.dissectors.values import finite
 
 
 def test_a_line_is_json_with_text_that_is_not_utf_8_beside_infinities() -> None:

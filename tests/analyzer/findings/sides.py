@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from analyzer.context import Context
-from analyzer.findings import Finding, Findings
-from analyzer.rows import row_of
-from captures.model import Closed, Opened, StreamEvent
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 
 SECOND = 1000 * MS

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analyzer.context import Context
-from analyzer.findings import Findings
-from analyzer.findings.outcomes import Outcome, outcomes
-from analyzer.identity import Identity
-from analyzer.rows import row_of
-from captures.model import Closed, Opened
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
+from kafkascope.analyzer.identity import Identity
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures.model import Closed, Opened
 from tests.analyzer.findings.sides import (
     SECOND,
     Side,

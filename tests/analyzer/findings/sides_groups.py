@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds
 from tests.analyzer.findings.test_memberships import restless
 from tests.analyzer.findings.test_readers import Readers, failing, sharing, zstd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.test_captures import SAMPLES, capture_of, judged
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import CLIENT, Wire, request, response

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Finding
-from captures.model import Chunk
+from kafkascope.analyzer.findings import Finding
+from kafkascope.captures.model import Chunk
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import MS, Wire, produce, response

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.filter import compile_filter
-from analyzer.findings import Finding, Findings
-from analyzer.findings.evidence import Evidence
-from analyzer.model import Exchange
-from analyzer.offline import open_capture
-from analyzer.rows import Row, row_of
+from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.findings.evidence import Evidence
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import Row, row_of
 
 HERE = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.findings import RULES, Cause, Finding, causes
-from analyzer.findings.causes import folded, linked, unfolded
-from analyzer.findings.explanations import EXPLANATIONS, Explanation
-from analyzer.findings.model import RANK, key_of, order
+from kafkascope.analyzer.findings import RULES, Cause, Finding, causes
+from kafkascope.analyzer.findings.causes import folded, linked, unfolded
+from kafkascope.analyzer.findings.explanations import EXPLANATIONS, Explanation
+from kafkascope.analyzer.findings.model import RANK, key_of, order
 from tests.analyzer.findings.test_captures import capture_of, judged
 
 SECOND = 1_000_000_000

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.commands.check import PIPE_WIDTH, block
-from analyzer.filter_syntax import parse
-from analyzer.findings import RULES, Cause, Findings
-from analyzer.offline import open_capture
-from analyzer.render_times import Times
-from analyzer.rows import row_of
-from tui.cli import main
+from kafkascope.analyzer.commands.check import PIPE_WIDTH, block
+from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.findings import RULES, Cause, Findings
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.rows import row_of
+from kafkascope.tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

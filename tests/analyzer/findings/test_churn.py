@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
 from tests.analyzer.statistics.test_groups import Seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import START, Wire, request, response

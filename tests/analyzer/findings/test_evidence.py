@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.filter import Known, compile_filter, compile_query
-from analyzer.findings import Findings
-from analyzer.findings.evidence import Evidence
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
-from tui.cli import main
+from kafkascope.analyzer.filter import Known, compile_filter, compile_query
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.evidence import Evidence
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
+from kafkascope.tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 NAMES = ("too-large", "fenced-producer", "odd-commits", "lost-answers", "security")

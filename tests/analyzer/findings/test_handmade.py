@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.filter import compile_filter
-from analyzer.findings import Finding, Findings
-from analyzer.rows import row_of
-from captures.model import Closed, Opened, StreamEvent
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.findings import Finding, Findings
+from kafkascope.analyzer.rows import row_of
+from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.statistics.test_cluster import metadata
 from tests.analyzer.statistics.test_groups import Members

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.findings import RULES, Findings
-from analyzer.findings.detector import Detector
-from analyzer.findings.framing import Framing
-from analyzer.findings.security import Security
-from analyzer.findings.slow import Slowness
-from analyzer.findings.unanswered import Unanswered
-from analyzer.statistics import WrongState
+from kafkascope.analyzer.findings import RULES, Findings
+from kafkascope.analyzer.findings.detector import Detector
+from kafkascope.analyzer.findings.framing import Framing
+from kafkascope.analyzer.findings.security import Security
+from kafkascope.analyzer.findings.slow import Slowness
+from kafkascope.analyzer.findings.unanswered import Unanswered
+from kafkascope.analyzer.statistics import WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
 FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap", "sasl.pcap")
@@ -98,7 +98,7 @@ def test_every_rule_has_advice_and_a_title() -> None:
 
 
 def test_links_are_errors_that_can_be_looked_up() -> None:
-    from dissectors.codes import ERRORS
+    from kafkascope.dissectors.codes import ERRORS
 
     names = {error.name for error in ERRORS.values()}
     assert {rule.link for rule in RULES.values() if rule.link} <= names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.test_handmade import SECOND, found
 from tests.analyzer.wire import MS, Wire, request, response
 

@@ -11,15 +11,14 @@ from types import ModuleType
 
 import pytest
 
-import analyzer.findings
-import analyzer.statistics
-from analyzer.findings import RULES
-from analyzer.findings.detectors import DETECTORS
-from analyzer.findings.limits import LIMITS
-from analyzer.findings.outcomes import THRESHOLDS
-from analyzer.statistics import limits as counted
-from dissectors.codes import ERRORS
-from dissectors.registry import APIS
+from kafkascope.analyzer import findings, statistics
+from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings.detectors import DETECTORS
+from kafkascope.analyzer.findings.limits import LIMITS
+from kafkascope.analyzer.findings.outcomes import THRESHOLDS
+from kafkascope.analyzer.statistics import limits as counted
+from kafkascope.dissectors.codes import ERRORS
+from kafkascope.dissectors.registry import APIS
 
 UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second", "per minute"})
 
@@ -105,7 +104,9 @@ def helpers(module: ModuleType) -> Iterator[ModuleType]:
     """The modules without rules that a detector is made of."""
     detecting = {kind.__module__ for kind in DETECTORS}
     for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("analyzer.findings"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "kafkascope.analyzer.findings"
+        ):
             name = node.module or ""
             if name not in detecting and not name.endswith(".limits"):
                 yield importlib.import_module(name)
@@ -133,7 +134,7 @@ def test_rules_declare_what_their_module_reads(kind: type) -> None:
 
 def test_limits_of_statistics_are_read_there() -> None:
     read: set[str] = set()
-    for module in modules(analyzer.statistics):
+    for module in modules(statistics):
         read |= set() if module is counted else reads(module)
     assert read == counted.LIMITS.keys()
 
@@ -157,7 +158,7 @@ def _of_the_protocol(name: str, value: int) -> bool:
 
 def test_numbers_of_modules_are_no_limits() -> None:
     found = set()
-    for package in (analyzer.findings, analyzer.statistics):
+    for package in (findings, statistics):
         for module in modules(package):
             if module.__name__.endswith(".limits"):
                 continue
@@ -174,14 +175,14 @@ def test_numbers_of_modules_are_no_limits() -> None:
                     continue
                 if _of_the_protocol(name, value):
                     continue
-                found.add(f"{module.__name__.removeprefix('analyzer.')}.{name}")
+                found.add(f"{module.__name__.removeprefix('kafkascope.analyzer.')}.{name}")
     assert found == NO_LIMITS.keys()
 
 
 def test_comparisons_are_with_limits() -> None:
     found = {
         f"{module.__name__.rpartition('.')[2]}: {ast.unparse(node)}"
-        for module in modules(analyzer.findings)
+        for module in modules(findings)
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.Compare)
         and any(

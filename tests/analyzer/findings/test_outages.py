@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Finding
-from analyzer.statistics.group_story import Story
-from analyzer.statistics.groups import Groups
+from kafkascope.analyzer.findings import Finding
+from kafkascope.analyzer.statistics.group_story import Story
+from kafkascope.analyzer.statistics.groups import Groups
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
 from tests.analyzer.statistics.test_groups import Seconds

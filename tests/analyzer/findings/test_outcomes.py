@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.commands.clients import clients
-from analyzer.filter import compile_filter
-from analyzer.findings import Findings
-from analyzer.findings.outcomes import Outcome, outcomes
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
+from kafkascope.analyzer.commands.clients import clients
+from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
 from tests.analyzer.findings.test_captures import HERE, judged
 
 CAUSES = HERE / "causes"

@@ -10,12 +10,12 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from analyzer.findings import Finding
-from captures.files import open_inputs
-from captures.model import Packet
-from captures.write import PcapngWriter
+from kafkascope.analyzer.findings import Finding
+from kafkascope.captures.files import open_inputs
+from kafkascope.captures.model import Packet
+from kafkascope.captures.write import PcapngWriter
+from kafkascope.tui.cli import main
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, judged
-from tui.cli import main
 
 QUICK: Final = (
     "acl-denied-java",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, capture_of, judged
 from tests.analyzer.findings.test_handmade import found

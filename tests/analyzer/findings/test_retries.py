@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Findings
-from analyzer.model import Exchange
-from analyzer.rows import Row
-from analyzer.statistics.moved import moved
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.rows import Row
+from kafkascope.analyzer.statistics.moved import moved
 from tests.analyzer.findings.test_captures import capture_of, judged
 
 PRODUCE = 0

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from analyzer.filter_syntax import parse
-from analyzer.findings import RULES
-from analyzer.findings.view import among
+from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings.view import among
 from tests.analyzer.findings import test_handmade as handmade
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, TROUBLE, capture_of, judged
 

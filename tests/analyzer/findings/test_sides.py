@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import RULES
-from analyzer.findings.limits import LIMITS
-from analyzer.findings.outcomes import THRESHOLDS
-from analyzer.statistics import limits as counted
+from kafkascope.analyzer.findings import RULES
+from kafkascope.analyzer.findings.limits import LIMITS
+from kafkascope.analyzer.findings.outcomes import THRESHOLDS
+from kafkascope.analyzer.statistics import limits as counted
 from tests.analyzer.findings import (
     sides_connections,
     sides_data,

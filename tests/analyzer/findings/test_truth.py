@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.test_captures import HERE, judged
 
 TRUTH = HERE / "causes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzer.findings import Finding
+from kafkascope.analyzer.findings import Finding
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.wire import START, Wire, request, response

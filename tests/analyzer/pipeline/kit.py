@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from analyzer.offline import open_capture
-from analyzer.pipeline import plain, runner
-from analyzer.pipeline.collect import Options
-from analyzer.pipeline.facts import Facts
-from analyzer.pipeline.job import Job, index_all
-from analyzer.pipeline.schemas import TABLES
-from analyzer.rows import row_of, to_json
-from captures.split import Index
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.pipeline import plain, runner
+from kafkascope.analyzer.pipeline.collect import Options
+from kafkascope.analyzer.pipeline.facts import Facts
+from kafkascope.analyzer.pipeline.job import Job, index_all
+from kafkascope.analyzer.pipeline.schemas import TABLES
+from kafkascope.analyzer.rows import row_of, to_json
+from kafkascope.captures.split import Index
 
 SPLIT_TABLES = {"splits"}
 """Tables that tell how the input was cut."""

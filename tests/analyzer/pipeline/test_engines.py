@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analyzer.pipeline import flows
+from kafkascope.analyzer.pipeline import flows
 from tests.analyzer.pipeline.kit import Apart, check_against_export, made
 from tests.analyzer.pipeline.traffic import files
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.pipeline import state
-from analyzer.pipeline.collect import Options
-from analyzer.pipeline.follow import Rule, catch_up, closed
-from analyzer.pipeline.runner import Result
-from captures.errors import CaptureError
+from kafkascope.analyzer.pipeline import state
+from kafkascope.analyzer.pipeline.collect import Options
+from kafkascope.analyzer.pipeline.follow import Rule, catch_up, closed
+from kafkascope.analyzer.pipeline.runner import Result
+from kafkascope.captures.errors import CaptureError
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
 from tests.captures.wires import Tape
@@ -151,7 +151,7 @@ def test_a_change_of_fields_is_a_change_of_the_version() -> None:
 
 
 def test_states_of_other_versions_are_refused() -> None:
-    from analyzer.context import Context
+    from kafkascope.analyzer.context import Context
 
     data = state.dump([1, "two"], Context())
     assert state.load(data, Context()) == [1, "two"]

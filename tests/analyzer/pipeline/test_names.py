@@ -11,10 +11,10 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap, wrpcap
 
-from analyzer.pipeline.stored import Stored
-from analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.pipeline.stored import Stored
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
-from tui.cli import main
 
 CAPTURE = Path(__file__).parents[1] / "captures" / "causes" / "advertised-host-java.pcap.gz"
 NAME = "kafka-1.prod.internal"

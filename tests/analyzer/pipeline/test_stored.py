@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from analyzer.commands.spark import worth_spark
-from analyzer.pipeline.schemas import EXCHANGES, RECORDS
+from kafkascope.analyzer.commands.spark import worth_spark
+from kafkascope.analyzer.pipeline.schemas import EXCHANGES, RECORDS
+from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import made
-from tui.cli import main
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 CAUSES = Path(__file__).parents[1] / "captures" / "causes"

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 
-from captures import Source
-from captures.tcp import Segment, segment_of
-from tui.cli import main
+from kafkascope.captures import Source
+from kafkascope.captures.tcp import Segment, segment_of
+from kafkascope.tui.cli import main
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 SAMPLE = SAMPLES / "sasl-old.pcap"

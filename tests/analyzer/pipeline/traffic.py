@@ -6,8 +6,8 @@ import gzip
 from pathlib import Path
 from random import Random
 
-from captures import Endpoint
-from captures.build import Composer
+from kafkascope.captures import Endpoint
+from kafkascope.captures.build import Composer
 from tests.analyzer import wire
 from tests.captures.test_pcapng import block, enhanced, interface, section
 from tests.captures.wires import START_NS, Tape

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from analyzer.model import Exchange
-from analyzer.offline import open_capture
-from analyzer.rows import Row, row_of
-from analyzer.topics import TopicNames
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import Row, row_of
+from kafkascope.analyzer.topics import TopicNames
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 Pair: TypeAlias = tuple[Row, Exchange]

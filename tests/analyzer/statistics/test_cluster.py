@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.rows import row_of
-from analyzer.statistics.cluster import Cluster
-from captures.model import Closed, Connection, Endpoint, Opened
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.captures.model import Closed, Connection, Endpoint, Opened
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import BROKER, START, Wire, request, response, told
 

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.context import Context
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.delivery import Delivery
-from analyzer.statistics.delivery_audit import Audit
-from analyzer.statistics.delivery_follow import Follow
-from analyzer.statistics.delivery_model import Partition
-from analyzer.statistics.delivery_parts import APART, MAX_POSITIONS, Periods, Positions
-from analyzer.statistics.delivery_plans import (
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery_audit import Audit
+from kafkascope.analyzer.statistics.delivery_follow import Follow
+from kafkascope.analyzer.statistics.delivery_model import Partition
+from kafkascope.analyzer.statistics.delivery_parts import APART, MAX_POSITIONS, Periods, Positions
+from kafkascope.analyzer.statistics.delivery_plans import (
     Subscriber,
     assignment,
     by_range,
@@ -26,9 +26,9 @@ from analyzer.statistics.delivery_plans import (
     judge,
     subscribers,
 )
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.mergeable import Event, Keyed
-from captures.model import StreamEvent
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.mergeable import Event, Keyed
+from kafkascope.captures.model import StreamEvent
 from tests.analyzer.batches import batch
 from tests.analyzer.wire import Wire, request, response, told
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.statistics.delivery_ends import MOST_SLOTS, Series, at, told_at
+from kafkascope.analyzer.statistics.delivery_ends import MOST_SLOTS, Series, at, told_at
 from tests.analyzer.statistics.test_delivery import HERE, audit_of, line_of
 
 SECOND = 1_000_000_000

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.rows import row_of
-from analyzer.statistics import groups
-from analyzer.statistics.groups import Groups
-from analyzer.statistics.timeline import Scale, lanes_of, timeline
-from dissectors.registry import encode_body
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics import groups
+from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.timeline import Scale, lanes_of, timeline
+from kafkascope.dissectors.registry import encode_body
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 

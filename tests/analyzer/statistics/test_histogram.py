@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.statistics.histogram import Histogram, bounds_of, bucket_of
+from kafkascope.analyzer.statistics.histogram import Histogram, bounds_of, bucket_of
 
 VALUES = st.lists(st.integers(0, 1 << 70), min_size=1, max_size=60)
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from analyzer.model import Exchange
-from analyzer.offline import open_capture
-from analyzer.rows import row_of
-from analyzer.statistics import STATISTICS
-from dissectors.registry import APIS
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics import STATISTICS
+from kafkascope.dissectors.registry import APIS
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 NAMES = ("cluster.pcap.gz", "kafka-python.pcap", "librdkafka.pcap", "transactions.pcap")

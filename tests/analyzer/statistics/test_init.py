@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.statistics import STATISTICS, WrongState
+from kafkascope.analyzer.statistics import STATISTICS, WrongState
 from tests.analyzer.statistics.laws import counted, parts, traffic
 
 FILES = ("rebalance.pcap", "transactions.pcap", "java-old.pcap")

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer.statistics.mergeable import Event, Events, Keyed, Measures, Names, bits, total
+from kafkascope.analyzer.statistics.mergeable import (
+    Event,
+    Events,
+    Keyed,
+    Measures,
+    Names,
+    bits,
+    total,
+)
 
 TEXTS = st.lists(st.text(max_size=3), max_size=30)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.rows import row_of
-from analyzer.statistics.mergeable import Event
-from analyzer.statistics.producer_story import lanes_of, transactions_of
-from analyzer.statistics.producers import Producers
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.producer_story import lanes_of, transactions_of
+from kafkascope.analyzer.statistics.producers import Producers
 from tests.analyzer.statistics.laws import counted, traffic
 from tests.analyzer.wire import Wire, request, told
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analyzer.context import Context
-from analyzer.rows import row_of
-from analyzer.statistics.rates import Rates
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.rates import Rates
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from analyzer.context import Context
-from analyzer.rows import row_of
-from analyzer.statistics.cluster import Cluster
-from analyzer.statistics.reach_judged import Judged, NodeKey
-from captures.model import Closed, Opened, Resolved
+from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.reach_judged import Judged, NodeKey
+from kafkascope.captures.model import Closed, Opened, Resolved
 from tests.analyzer.statistics.test_cluster import metadata
 from tests.analyzer.wire import BROKER, CLIENT, MS, START, Wire, request, response, told
 

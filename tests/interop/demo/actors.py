@@ -318,9 +318,9 @@ def inventory_sync() -> None:
 
     No ApiVersions, no Metadata, Produce 3; tries again and again whatever the error is.
     """
-    from dissectors.record_writer import encode_batch
-    from dissectors.records import Record
-    from dissectors.registry import encode_body
+    from kafkascope.dissectors.record_writer import encode_batch
+    from kafkascope.dissectors.records import Record
+    from kafkascope.dissectors.registry import encode_body
 
     leader, partition = ADDRESSES[2], 2
     name = b"inventory-sync"

@@ -1,0 +1,85 @@
+"""The wheel: the same from the tree and from the sdist, and a good neighbour of PyPI's proxy.py."""
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "captures" / "samples" / "sasl-old.pcap"
+PACKAGES = ("analyzer", "captures", "dissectors", "proxy", "tui")
+
+
+def build(kind: str, source: Path, out: Path) -> Path:
+    """The one file that hatchling makes of a source tree: `wheel` or `sdist`."""
+    out.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    (made,) = out.iterdir()
+    return made
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """Files of a wheel; RECORD lists them with hashes and needs no comparison of its own."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if "/RECORD" not in name}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheels") / "tree")
+
+
+def test_tree_and_sdist_make_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    sdist = build("sdist", ROOT, tmp_path / "sdist")
+    subprocess.run(["tar", "-xzf", sdist, "-C", tmp_path], check=True)
+    unpacked = tmp_path / sdist.name.removesuffix(".tar.gz")
+    again = contents(build("wheel", unpacked, tmp_path / "wheel"))
+    assert again == contents(wheel)
+    tracked = subprocess.run(
+        ["git", "ls-files", *(f"{package}/*.py" for package in PACKAGES), "kafkascope/*.py"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    modules = {
+        f"kafkascope/{name}".replace("kafkascope/kafkascope/", "kafkascope/")
+        for name in tracked
+        if not name.startswith("proxy/pytest_plugin/")
+    }
+    assert modules == {name for name in again if name.endswith(".py")}
+
+
+def test_the_wheel_lives_beside_proxy_py(wheel: Path, tmp_path: Path) -> None:
+    """PyPI's `proxy.py` installs a package `proxy`: both work, whichever came last."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    for wanted in ("proxy.py", str(wheel), "--force-reinstall --no-deps proxy.py"):
+        subprocess.run([*pip, *wanted.split()], check=True, cwd=tmp_path)
+        if wanted == "proxy.py":
+            continue
+        listed = subprocess.run(
+            [python.with_name("kafkascope"), "ls", SAMPLE],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert "ApiVersions" in listed.stdout or "SaslHandshake" in listed.stdout
+        other = subprocess.run(
+            [python, "-c", "import proxy; print(proxy.Proxy.__module__)"],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert other.stdout.startswith("proxy.")
