@@ -15,8 +15,8 @@ from kafkascope.analyzer.topics import TopicNames
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Frame
+    from kafkascope.captures.formats.remarks import Remarks
     from kafkascope.captures.model import Connection, Endpoint
-    from kafkascope.captures.remarks import Remarks
 
 MAX_REASONS: Final = 1000
 """Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""

@@ -25,9 +25,9 @@ from kafkascope.analyzer.model import Exchange, Frame
 from kafkascope.analyzer.other_traffic import Head, OtherTraffic, Wanted
 from kafkascope.analyzer.tampering import BETWEEN, comment_of
 from kafkascope.captures.build import MSS
+from kafkascope.captures.formats.write import Sink
 from kafkascope.captures.model import Closed, Connection, StreamEvent
-from kafkascope.captures.tcp import ACK, FIN, RST, SYN
-from kafkascope.captures.write import Sink
+from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
 
 
 class _End(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.formats.write import PcapngWriter, Sink
 from kafkascope.captures.model import Connection, Endpoint
-from kafkascope.captures.tcp import ACK, MASK, SYN
-from kafkascope.captures.write import PcapngWriter, Sink
+from kafkascope.captures.packets.tcp import ACK, MASK, SYN
 
 ISN_STEP: Final = 0x2545F49
 """Connections begin at different sequence numbers, so that one on reused ports is a new one."""

@@ -42,7 +42,7 @@ def write_saved(saved: Mapping[str, str], path: Path | None = None) -> None:
     """All of them. `OSError`."""
     import json
 
-    from kafkascope.captures.private import PrivateFile
+    from kafkascope.captures.inputs.private import PrivateFile
 
     path = path or saved_path()
     lines = [f"{json.dumps(name)} = {_toml(text)}\n" for name, text in sorted(saved.items())]

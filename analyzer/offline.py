@@ -20,7 +20,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.rows import row_of
 from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
-from kafkascope.captures.resolved import in_chunk
+from kafkascope.captures.packets.resolved import in_chunk
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.session import Session

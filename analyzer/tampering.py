@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kafkascope.analyzer.model import Frame
+    from kafkascope.captures.formats.remarks import Remarks
     from kafkascope.captures.model import Endpoint
-    from kafkascope.captures.remarks import Remarks
 
 FAULT: Final = "fault: "
 RULE: Final = "rule: "

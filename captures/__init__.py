@@ -1,7 +1,8 @@
 """Capture files and live packets to TCP streams. Knows nothing of Kafka; the only home of scapy."""
 
 from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
-from kafkascope.captures.files import Source, open_inputs
+from kafkascope.captures.inputs.files import Source, open_inputs
+from kafkascope.captures.inputs.spool import NotKept, Spool
 from kafkascope.captures.model import (
     Chunk,
     Closed,
@@ -13,11 +14,10 @@ from kafkascope.captures.model import (
     Piece,
     StreamEvent,
 )
-from kafkascope.captures.reassembly import Reassembler
-from kafkascope.captures.spool import NotKept, Spool
+from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.captures.statistics import Statistics
-from kafkascope.captures.streams import streams
-from kafkascope.captures.tcp import Segment, segment_of
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.streams import streams
 
 __all__ = [
     "CaptureError",

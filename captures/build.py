@@ -12,9 +12,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from struct import Struct
 from typing import Final
 
-from kafkascope.captures.link import ETHERNET, IPV4, IPV6
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.tcp import ACK, FIN, MASK, PSH, RST, SYN
+from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6
+from kafkascope.captures.packets.tcp import ACK, FIN, MASK, PSH, RST, SYN
 
 MSS: Final = 1460
 MAX_MSS: Final = 65_000

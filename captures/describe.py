@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from kafkascope.captures.link_types import LINK_TYPES
 from kafkascope.captures.model import Packet
+from kafkascope.captures.packets.link_types import LINK_TYPES
 
 _LAYERS: Final = {
     0: ("scapy.layers.l2", "Loopback"),

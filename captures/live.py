@@ -17,8 +17,8 @@ from struct import pack
 from typing import Final
 
 from kafkascope.captures.errors import CaptureError, NotAllowed
-from kafkascope.captures.files import Source
-from kafkascope.captures.spool import Spool
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.spool import Spool
 
 _DENIED: Final = ("permission", "not permitted", "are you root", "privilege")
 _SNAPLEN: Final = 262_144

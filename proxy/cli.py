@@ -20,7 +20,7 @@ import click
 
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import document, say
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy.options import Wish, proxy_options
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.terminal import say
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy.control import socket_path
 
 if TYPE_CHECKING:

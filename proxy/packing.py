@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.offline import BROKER_LEG, CLIENT_LEG
 from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.tcp import ACK, PSH
-from kafkascope.captures.write import PcapngWriter, around
+from kafkascope.captures.packets.tcp import ACK, PSH
 
 Part: TypeAlias = bytes | memoryview
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from kafkascope.captures.private import PrivateFile, is_special
+from kafkascope.captures.inputs.private import PrivateFile, is_special
 from kafkascope.proxy.direct import Direct
 from kafkascope.proxy.packing import Batch, Part
 

@@ -9,8 +9,8 @@ from typing import Any
 from kafkascope.analyzer.cut import Cutting
 from kafkascope.analyzer.cut_rewrites import TOKEN
 from kafkascope.analyzer.offline import open_capture
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.spool import Spool
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Slot
 from kafkascope.dissectors.record_writer import encode_batch

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.analyzer.places import config_home, state_home
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 
 KNOWN: Final = ("theme", "times", "plain", "keys")
 MOST_RECENT: Final = 20

@@ -19,7 +19,7 @@ from kafkascope.tui.indexer import send
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.offline import Capture
-    from kafkascope.captures.growing import Pace
+    from kafkascope.captures.inputs.growing import Pace
 
 FIRST: Final = 0.15
 """Seconds until the first states are handed over."""
@@ -66,8 +66,8 @@ def count(options: dict[str, Any], results: int) -> None:
 
 def _followed(capture: Capture) -> Pace:
     """Wait at the end of a file that somebody writes."""
-    from kafkascope.captures.growing import Pace
-    from kafkascope.captures.opening import is_regular
+    from kafkascope.captures.inputs.growing import Pace
+    from kafkascope.captures.inputs.opening import is_regular
 
     names = capture.source.names
     pace = Pace(len(names) - 1)

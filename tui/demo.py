@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 
 SAMPLE: Final = "demo.pcap.zst"
 SHOWN: Final = 20

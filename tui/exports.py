@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.rows import row_of
 from kafkascope.captures.errors import CaptureError
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

@@ -18,8 +18,8 @@ from kafkascope.tui.indexer import SIZE, STOP
 from kafkascope.tui.tuning import grow_in_place
 
 if TYPE_CHECKING:
+    from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Packet
-    from kafkascope.captures.spool import Spool
     from kafkascope.tui.store import Store
 
 MARGIN: Final = 64 << 20
@@ -129,7 +129,7 @@ class ProcessFeed:
         """Where the rows are."""
         if self._store is None:
             # Not before the reader was started: it reads while this process loads.
-            from kafkascope.captures.spool import Spool
+            from kafkascope.captures.inputs.spool import Spool
             from kafkascope.tui.store import Store
 
             # On disk: the places of a million frames would be half of this process.
@@ -139,7 +139,7 @@ class ProcessFeed:
         return self._store
 
     def _find(self, numbers: set[int]) -> list[Packet]:
-        from kafkascope.captures.spool import NotKept
+        from kafkascope.captures.inputs.spool import NotKept
 
         if self._source is None:
             raise NotKept("packets not kept")
@@ -147,7 +147,7 @@ class ProcessFeed:
         return found
 
     def _read(self, file: int, at: int, size: int) -> bytes:
-        from kafkascope.captures.spool import NotKept
+        from kafkascope.captures.inputs.spool import NotKept
 
         if self._source is None:
             raise NotKept("bytes not kept")
@@ -186,8 +186,8 @@ class ProcessFeed:
 
     def _take(self, message: dict[str, Any]) -> None:
         from kafkascope.analyzer.session_deltas import apply
-        from kafkascope.captures.files import Source
-        from kafkascope.captures.spool import Spool
+        from kafkascope.captures.inputs.files import Source
+        from kafkascope.captures.inputs.spool import Spool
 
         progress = self.store.progress
         match message["kind"]:

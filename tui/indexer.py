@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.offline import Capture
     from kafkascope.analyzer.rows import Row
-    from kafkascope.captures.growing import Pace
+    from kafkascope.captures.inputs.growing import Pace
+    from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
-    from kafkascope.captures.spool import Spool
 
 SIZE: Final = struct.Struct(">Q")
 FIRST: Final = 0.02
@@ -100,8 +100,8 @@ class Indexer:
         """Get ready to read twice; False where that cannot be."""
         from kafkascope.analyzer.offline import Capture
         from kafkascope.captures import Source
-        from kafkascope.captures.growing import Pace
-        from kafkascope.captures.opening import is_regular
+        from kafkascope.captures.inputs.growing import Pace
+        from kafkascope.captures.inputs.opening import is_regular
 
         names = self.capture.source.names
         if options.get("interface") or not all(map(is_regular, names)):
@@ -339,13 +339,13 @@ def send(results: int, message: dict[str, Any]) -> None:
 
 
 def _spool(options: dict[str, Any]) -> Spool:
-    from kafkascope.captures.spool import Spool
+    from kafkascope.captures.inputs.spool import Spool
 
     # One object for a descriptor: the first that goes would close it for the other.
     if not options.get("output"):
         return Spool(descriptor=options["spool"])
-    from kafkascope.captures.private import PrivateFile
-    from kafkascope.captures.tee import Tee
+    from kafkascope.captures.inputs.private import PrivateFile
+    from kafkascope.captures.inputs.tee import Tee
 
     copy = PrivateFile(options["output"], buffering=0).published()
     return Tee(copy, descriptor=options["spool"])

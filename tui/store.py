@@ -291,12 +291,12 @@ class Store:
 
 
 def _no_packets(numbers: set[int]) -> list[Packet]:
-    from kafkascope.captures.spool import NotKept
+    from kafkascope.captures.inputs.spool import NotKept
 
     raise NotKept("packets not kept")
 
 
 def _nothing(file: int, at: int, size: int) -> bytes:
-    from kafkascope.captures.spool import NotKept
+    from kafkascope.captures.inputs.spool import NotKept
 
     raise NotKept("bytes not kept")

@@ -64,7 +64,7 @@ def _is_capture(name: str) -> bool:
     files need takes its time to load."""
     if not name.endswith((".pcap", ".pcapng", ".cap")):
         return False
-    from kafkascope.captures.opening import is_capture
+    from kafkascope.captures.inputs.opening import is_capture
 
     try:
         with Path(name).open("rb") as file:

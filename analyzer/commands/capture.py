@@ -14,7 +14,7 @@ import click
 from kafkascope.analyzer.terminal import say, status
 
 if TYPE_CHECKING:
-    from kafkascope.captures.files import Source
+    from kafkascope.captures.inputs.files import Source
 
 EVERY: Final = 1.0
 """Seconds between two lines about rates."""
@@ -47,9 +47,9 @@ def capture(
       kafkascope capture -i any -w kafka.pcapng --for 60
       kafkascope open -i eth0 -f 'port 9092' -w kafka.pcapng
     """
+    from kafkascope.captures.inputs.private import PrivateFile, is_special
+    from kafkascope.captures.inputs.tee import Tee
     from kafkascope.captures.live import open_interface
-    from kafkascope.captures.private import PrivateFile, is_special
-    from kafkascope.captures.tee import Tee
 
     path = Path(output)
     if path.exists() and not is_special(path):

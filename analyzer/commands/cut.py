@@ -50,7 +50,7 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
     from kafkascope.analyzer.filter_bind import fields_of
     from kafkascope.analyzer.filter_known import MARKS, Known
     from kafkascope.analyzer.marks import BadMarks, marks_of
-    from kafkascope.captures.private import PrivateFile
+    from kafkascope.captures.inputs.private import PrivateFile
 
     path = _target(wish)
     try:

@@ -11,7 +11,7 @@ from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading, problems_
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import FORMATS, Table, Writer, format_of, open_writer
 from kafkascope.analyzer.terminal import say, stdout_bytes
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 
 
 @click.command()

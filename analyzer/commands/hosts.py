@@ -17,7 +17,7 @@ MAX_HOSTS_BYTES: Final = 16 << 20
 def _read(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> tuple[Resolved, ...]:
-    from kafkascope.captures.resolved import in_hosts_file
+    from kafkascope.captures.packets.resolved import in_hosts_file
 
     if value is None:
         return ()

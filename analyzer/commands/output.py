@@ -12,7 +12,7 @@ from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.terminal import stdout_bytes, tabbed
 from kafkascope.analyzer.text import ascii_only, json_safe
-from kafkascope.captures.private import PrivateFile
+from kafkascope.captures.inputs.private import PrivateFile
 
 RESET: Final = "\x1b[0m"
 STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x1b[1m"}

@@ -25,7 +25,7 @@ from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.rows import Row
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
-from kafkascope.captures.spool import Spool
+from kafkascope.captures.inputs.spool import Spool
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter import Bound, Filter

@@ -58,7 +58,7 @@ def report(wish: Wish, release: str, redact: str, hosts: tuple[Resolved, ...]) -
     """
     from kafkascope.analyzer.report import collect, markdown, page, sections
     from kafkascope.analyzer.report.disguise import Disguise
-    from kafkascope.captures.private import PrivateFile
+    from kafkascope.captures.inputs.private import PrivateFile
 
     path = _target(wish)
     with Reading(wish) as reading:

@@ -40,7 +40,7 @@ def _would_be_read(path: Path) -> bool:
     # Few outputs lie in a folder of inputs: these alone pay for loading it.
     from kafkascope.analyzer.atrest import kind_of
     from kafkascope.captures.errors import CaptureError
-    from kafkascope.captures.opening import is_capture, open_stream
+    from kafkascope.captures.inputs.opening import is_capture, open_stream
 
     if kind_of(path) is not None:
         return True

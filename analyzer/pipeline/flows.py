@@ -31,12 +31,12 @@ from kafkascope.analyzer.pipeline.segments import (
 )
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.spread import NEEDED, Pairs
+from kafkascope.captures.formats.remarks import Remark, Remarks
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
-from kafkascope.captures.reassembly import Reassembler
-from kafkascope.captures.remarks import Remark, Remarks
-from kafkascope.captures.resolved import in_chunk
-from kafkascope.captures.scan import MAX_ODD, run
-from kafkascope.captures.tcp import ACK, QUIET_MASK, Segment
+from kafkascope.captures.packets.resolved import in_chunk
+from kafkascope.captures.packets.tcp import ACK, QUIET_MASK, Segment
+from kafkascope.captures.streams.reassembly import Reassembler
+from kafkascope.captures.streams.scan import MAX_ODD, run
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

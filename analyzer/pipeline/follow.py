@@ -18,7 +18,7 @@ from kafkascope.analyzer.pipeline.schemas import CARRY
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.captures.errors import CaptureError, NotACapture
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.split import SPLIT_BYTES
+from kafkascope.captures.parts.split import SPLIT_BYTES
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _by_time(names: list[str]) -> list[str]:
     """In the order of their first packets."""
     from kafkascope.analyzer.pipeline.places import open_anywhere
     from kafkascope.captures.errors import CutShort
-    from kafkascope.captures.files import Source
+    from kafkascope.captures.inputs.files import Source
 
     def first(name: str) -> int:
         with Source([name], None, {0: open_anywhere(name, 0)}) as source:

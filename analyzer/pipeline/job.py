@@ -10,9 +10,9 @@ from kafkascope.analyzer.pipeline.collect import Options
 from kafkascope.analyzer.pipeline.numbers import MAX_FILES
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
 from kafkascope.captures.errors import NotACapture
-from kafkascope.captures.gaps import skipped_bytes
+from kafkascope.captures.formats.gaps import skipped_bytes
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.split import SPLIT_BYTES, Index, Split, index
+from kafkascope.captures.parts.split import SPLIT_BYTES, Index, Split, index
 
 LARGE_COMPRESSED: Final = 1 << 30
 """From here on a file that cannot be cut keeps one core busy for long."""

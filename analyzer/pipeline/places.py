@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kafkascope.analyzer.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
-from kafkascope.captures.inflate import Stream
-from kafkascope.captures.opening import is_capture, is_regular, open_at, open_stream
+from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.opening import is_capture, is_regular, open_at, open_stream
 
 CHUNK_BYTES: Final = 8 << 20
 """Asked of a remote store at once: each question takes its time there."""

@@ -33,8 +33,8 @@ from kafkascope.analyzer.pipeline.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import dissected
-from kafkascope.captures.files import Source
-from kafkascope.captures.inflate import Stream
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.model import Endpoint
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from kafkascope.analyzer.pipeline.places import listed
 from kafkascope.analyzer.pipeline.schemas import CARRY, TABLES, VERSION
 from kafkascope.analyzer.pipeline.store import Store, batch_id
 from kafkascope.captures.errors import CaptureError
-from kafkascope.captures.split import SPLIT_BYTES, Index
+from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.collect import Options

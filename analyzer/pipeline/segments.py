@@ -20,15 +20,15 @@ import pyarrow as pa
 from kafkascope.analyzer.pipeline.arrow import record_batch
 from kafkascope.analyzer.pipeline.places import open_anywhere
 from kafkascope.analyzer.pipeline.schemas import SEGMENTS
-from kafkascope.captures.columns import Columns, columns_of
 from kafkascope.captures.errors import CutShort
-from kafkascope.captures.files import Block
-from kafkascope.captures.fragments import Fragments
+from kafkascope.captures.inputs.files import Block
 from kafkascope.captures.model import Packet, Resolved
-from kafkascope.captures.resolved import in_packet
-from kafkascope.captures.scan import Packets
-from kafkascope.captures.split import Split, read_split
-from kafkascope.captures.tcp import Segment, endpoints, reverse, segment_of
+from kafkascope.captures.packets.columns import Columns, columns_of
+from kafkascope.captures.packets.fragments import Fragments
+from kafkascope.captures.packets.resolved import in_packet
+from kafkascope.captures.packets.tcp import Segment, endpoints, reverse, segment_of
+from kafkascope.captures.parts.split import Split, read_split
+from kafkascope.captures.streams.scan import Packets
 
 SCHEMA: Final = pa.schema(
     [

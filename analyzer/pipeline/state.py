@@ -43,8 +43,9 @@ def classes() -> dict[str, Any]:
     from kafkascope.analyzer.conversations import Undecided
     from kafkascope.analyzer.pipeline.brokers import Watched
     from kafkascope.analyzer.pipeline.collect import Seen
-    from kafkascope.captures import copies, deadlines, fragments, half, ip, reassembly, tcp, tracks
     from kafkascope.captures import model as events
+    from kafkascope.captures.packets import fragments, ip, tcp
+    from kafkascope.captures.streams import copies, deadlines, half, reassembly, tracks
     from kafkascope.captures.tls import handshake
     from kafkascope.dissectors.registry import RequestHeader
 

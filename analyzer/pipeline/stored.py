@@ -12,7 +12,7 @@ from kafkascope.analyzer.context import Context
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.captures.errors import CaptureError, CutShort
-from kafkascope.captures.files import Source
+from kafkascope.captures.inputs.files import Source
 from kafkascope.dissectors.jsonform import loads
 
 if TYPE_CHECKING:

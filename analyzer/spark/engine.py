@@ -23,7 +23,7 @@ from kafkascope.analyzer.pipeline.places import is_remote, size_of
 from kafkascope.analyzer.pipeline.schemas import FACTS
 from kafkascope.analyzer.spark import stages
 from kafkascope.analyzer.spark.finish import finish
-from kafkascope.captures.split import Index
+from kafkascope.captures.parts.split import Index
 
 if TYPE_CHECKING:
     from kafkascope.captures.model import Endpoint

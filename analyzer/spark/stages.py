@@ -17,10 +17,10 @@ from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
 from kafkascope.analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import Pairs, dissected
-from kafkascope.captures.gaps import Gap
-from kafkascope.captures.remarks import Remark
-from kafkascope.captures.split import Index, Split, index
-from kafkascope.captures.stretches import Stretch, bounds, head_of, joined, walked
+from kafkascope.captures.formats.gaps import Gap
+from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.parts.split import Index, Split, index
+from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.pipeline.collect import Options, Told

@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from kafkascope.captures.build import Composer
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.write import PcapngWriter
 
 __all__ = ["SAMPLES", "broken", "conversation", "heard_from"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kafkascope.captures.build import Composer
-from kafkascope.captures.write import PcapngWriter
+from kafkascope.captures.formats.write import PcapngWriter
 from tests.analyzer.wire import BROKER, CLIENT, MS, START
 
 

@@ -17,7 +17,7 @@ from kafkascope.analyzer.cut_rewrites import Anonymous
 from kafkascope.analyzer.detect import is_other
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.rows import Row, row_of
-from kafkascope.captures.spool import Spool
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
 

@@ -15,8 +15,8 @@ from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.rows import Row, row_of
 from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Connection, Endpoint, Opened
-from kafkascope.captures.spool import Spool
 from tests.analyzer.capture_files import capture_file
 from tests.analyzer.wire import beat, heartbeat
 

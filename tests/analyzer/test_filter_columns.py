@@ -21,8 +21,8 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.rows import Row, RowError, is_flexible, renamed, row_of
 from kafkascope.analyzer.session import Session
 from kafkascope.captures import Spool
+from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint
-from kafkascope.captures.spool import NotKept
 from kafkascope.dissectors.codes import error_name
 from kafkascope.dissectors.values import Uuid
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.captures.build import Composer
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.write import PcapngWriter
 from kafkascope.dissectors.embedded import groups
 from kafkascope.dissectors.layout import (
     ArrayWire,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.captures import Packet, Segment, segment_of
-from kafkascope.captures.link_types import LINK_TYPES
-from kafkascope.captures.tcp import MASK, distance, endpoints, reverse
+from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.tcp import MASK, distance, endpoints, reverse
 from tests.captures.wires import FLOW, packet
 
 logging.getLogger("scapy.runtime").setLevel(logging.ERROR)

@@ -24,8 +24,8 @@ from kafkascope.captures import (
     streams,
 )
 from kafkascope.captures.build import Composer
-from kafkascope.captures.tcp import ACK, fingerprint
-from kafkascope.captures.write import PcapngWriter
+from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.packets.tcp import ACK, fingerprint
 
 A = Endpoint("10.0.0.1", 40000)
 B = Endpoint("10.0.0.2", 9092)

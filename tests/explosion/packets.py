@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from kafkascope.captures.build import Composer, checksum
+from kafkascope.captures.formats.pcapng import COMMENT, INTERFACE
+from kafkascope.captures.formats.remarks import OURS
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.pcapng import COMMENT, INTERFACE
-from kafkascope.captures.remarks import OURS
-from kafkascope.captures.write import PcapngWriter
 from tests.analyzer.wire import request, response
 from tests.explosion.turns import TIME, produce
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.captures.build import MAX_MSS, Composer
+from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.captures.write import PcapngWriter
 from kafkascope.dissectors.compression import compress
 from kafkascope.dissectors.record_writer import encode_batch, varint, with_right_crc
 from kafkascope.dissectors.records import Batch, Record, batches

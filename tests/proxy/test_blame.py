@@ -15,8 +15,8 @@ from kafkascope.analyzer.findings.model import Finding
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.rows import row_of
 from kafkascope.analyzer.tampering import deeds_of
-from kafkascope.captures import remarks
-from kafkascope.captures.pcapng import Pcapng
+from kafkascope.captures.formats import remarks
+from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.actions import BROKER, CLIENT, End, Send, WakeUp
 from kafkascope.proxy.faults import parse_fault

@@ -11,7 +11,7 @@ from textual.widgets import Input, TextArea
 
 from kafkascope.analyzer.filter_syntax import parse
 from kafkascope.analyzer.offline import open_capture
-from kafkascope.captures.spool import Spool
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.store import Store

@@ -10,7 +10,7 @@ import pytest
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.rows import row_of
-from kafkascope.captures.spool import Spool
+from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.mentions import Mentions
 from kafkascope.tui.notes import Notes
 from kafkascope.tui.store import Store

@@ -91,7 +91,7 @@ class Looking(Base):
             return around(store, notes, number, mentions.of(number), pending())
 
         def make() -> Document:
-            from kafkascope.captures.spool import NotKept
+            from kafkascope.captures.inputs.spool import NotKept
             from kafkascope.tui.document import Document  # loads while the list is drawn
 
             exchange = store.exchange(number)

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.captures.files import open_inputs
+from kafkascope.captures.formats.write import PcapngWriter
+from kafkascope.captures.inputs.files import open_inputs
 from kafkascope.captures.model import Packet
-from kafkascope.captures.write import PcapngWriter
 from kafkascope.tui.cli import main
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, judged
 

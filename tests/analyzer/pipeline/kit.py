@@ -14,7 +14,7 @@ from kafkascope.analyzer.pipeline.facts import Facts
 from kafkascope.analyzer.pipeline.job import Job, index_all
 from kafkascope.analyzer.pipeline.schemas import TABLES
 from kafkascope.analyzer.rows import row_of, to_json
-from kafkascope.captures.split import Index
+from kafkascope.captures.parts.split import Index
 
 SPLIT_TABLES = {"splits"}
 """Tables that tell how the input was cut."""

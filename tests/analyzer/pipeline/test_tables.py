@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from click.testing import CliRunner
 
 from kafkascope.captures import Source
-from kafkascope.captures.tcp import Segment, segment_of
+from kafkascope.captures.packets.tcp import Segment, segment_of
 from kafkascope.tui.cli import main
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

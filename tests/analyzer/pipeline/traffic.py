@@ -9,7 +9,7 @@ from random import Random
 from kafkascope.captures import Endpoint
 from kafkascope.captures.build import Composer
 from tests.analyzer import wire
-from tests.captures.test_pcapng import block, enhanced, interface, section
+from tests.captures.formats.test_pcapng import block, enhanced, interface, section
 from tests.captures.wires import START_NS, Tape
 
 MS = 1_000_000

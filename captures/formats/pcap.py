@@ -1,0 +1,204 @@
+"""The classic capture format: where its records are, and what their headers say. No I/O.
+
+magic 4 | major 2 | minor 2 | zone 4 | accuracy 4 | snaplen 4 | link type 4      once
+seconds 4 | fraction 4 | captured 4 | on the wire 4 | data                       each record
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from kafkascope.captures.formats.records import MAX_RECORD, USUAL, Found, Interface, Record, Secrets
+from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.model import Resolved
+
+_MAGICS: Final[dict[bytes, tuple[str, int, int, int]]] = {
+    bytes.fromhex("d4c3b2a1"): ("<", 1000, 24, 16),
+    bytes.fromhex("a1b2c3d4"): (">", 1000, 24, 16),
+    bytes.fromhex("4d3cb2a1"): ("<", 1, 24, 16),
+    bytes.fromhex("a1b23c4d"): (">", 1, 24, 16),
+    # Kuznetsov's modified format of old Red Hat: 8 more bytes (interface, protocol, type) per
+    # record.
+    bytes.fromhex("34cdb2a1"): ("<", 1000, 24, 24),
+    bytes.fromhex("a1b2cd34"): (">", 1000, 24, 24),
+    # Ixia's hardware and software captures: nanoseconds, and the size of all records after the
+    # header.
+    bytes.fromhex("ac01001c"): ("<", 1, 28, 16),
+    bytes.fromhex("1c0001ac"): (">", 1, 28, 16),
+    bytes.fromhex("ab01001c"): ("<", 1, 28, 16),
+    bytes.fromhex("1c0001ab"): (">", 1, 28, 16),
+}
+"""First bytes -> byte order, nanoseconds per fraction, size of the file header, of a record
+header."""
+
+_VERSIONS: Final = frozenset((b"\2\0\4\0", b"\0\2\0\4"))
+
+
+YEARS: Final = 1 << 28
+"""Seconds (eight years): records further apart are looked at twice."""
+
+TAGS: Final = 16
+"""Bytes by which some systems make a packet longer, and not what they say of the wire: VLAN tags
+that were put back in."""
+
+_NOTHING: Final = bytes(16)
+"""What a crash or a full disk leaves at the end; it would read as a packet of no bytes in 1970."""
+
+
+class Pcap:
+    """The state of reading one pcap file."""
+
+    def __init__(self, head: bytes, file: int) -> None:
+        """`head` starts with the file header, at least `size_of_header(head)` bytes; the first
+        record may follow it."""
+        self.order, self.unit_ns, self.header, self.skip = _MAGICS[head[:4]]
+        _, _, _, _, snaplen, link = Struct(self.order + "HHIIII").unpack_from(head, 4)
+        # The upper bits tell about a trailing frame check sequence; IP's length leaves it out
+        # anyway.
+        self.interfaces = [Interface(file, 0, link & 0x03FF_FFFF, "", "", snaplen, 1, 1, 0)]
+        self.secrets: list[Secrets] = []
+        self.names: list[Resolved] = []
+        self.drops: dict[int, int] = {}
+        self.remarks: list[Remark] = []
+        self.damage = ""
+        self.unwanted = 0
+        self.uniform = True
+        self.last_ns = 0
+        self._years = 0, 1 << 32
+        """Seconds around those of the first record."""
+        self._more = 0
+        """Bytes that it takes to judge the record at which the walk stopped."""
+        usual = max(snaplen, USUAL)
+        self.limit = usual if usual <= MAX_RECORD else MAX_RECORD
+        """Bytes of a record: more are damage. libpcap's largest snaplen is the usual size."""
+        self.fractions = 1_000_000_000 // self.unit_ns
+        """In a second."""
+        self.final = False
+        self.hopeless = False
+        self.backs = True
+        self.beyond = 0
+        self.strict: bool | None = None
+        """A record whose header contradicts itself is damage unless a good one follows. None: not
+        known yet; a file that begins with such a record was written by a program that makes
+        them."""
+        self._head = Struct(self.order + "IIII").unpack_from
+        self._start = bytes(head[:8])
+        self._link = bytes(head[20:24])
+        first = bytearray(head[self.header :])
+        if len(first) >= self.skip:
+            self.walk(first, 0, self.skip)
+            self.damage = ""
+
+    def walk(self, buffer: bytearray, at: int, end: int) -> tuple[list[int], int]:
+        """Positions of the whole records in buffer[at:end], and where the walk stopped."""
+        positions: list[int] = []
+        add = positions.append
+        head, skip, limit, fractions = self._head, self.skip, self.limit, self.fractions
+        low, high = self._years
+        self._more = 0
+        while at + skip <= end:
+            seconds, fraction, size, wire = head(buffer, at)
+            if not (
+                0 < size <= wire <= USUAL
+                and size <= limit
+                and fraction < fractions
+                and low <= seconds <= high
+            ):
+                if not size and self._begins(buffer, at):
+                    # Files that were joined with cat: their headers stand between records.
+                    if at + self.header > end:
+                        break
+                    if not self._is_alike(buffer, at):
+                        self.damage = "a capture of another kind begins here"
+                        self.hopeless = True
+                        break
+                    at += self.header
+                    continue
+                if not self._passes(buffer, at, end):
+                    break
+            elif self.strict is None:
+                self.strict = True
+                low, high = self._years = seconds - YEARS, seconds + YEARS
+            following = at + skip + size
+            if following > end:
+                break
+            add(at)
+            at = following
+        return positions, at
+
+    def _passes(self, buffer: bytearray, at: int, end: int) -> bool:
+        """Whether a record with an odd header is one all the same; else there is damage, or more
+        bytes are needed."""
+        _, _, size, wire = self._head(buffer, at)
+        if size > self.limit:
+            self.damage = f"a record of {size} bytes"
+            return False
+        if buffer[at : at + 16] == _NOTHING:
+            self.damage = "zeros in place of a record"
+            return False
+        if self.strict is None:
+            self.strict = False
+        if not self.strict:
+            self._years = 0, 1 << 32
+            return True
+        following = at + self.skip + size
+        if following + self.skip > end and not self.final:
+            self._more = following + self.skip - at
+            return False
+        if self._follows(buffer, following, end):
+            return True
+        if size > wire:
+            self.damage = f"a record of {size} bytes, made from {wire}"
+        else:
+            self.damage = "a record whose header contradicts itself"
+        return False
+
+    def _follows(self, buffer: bytearray, at: int, end: int) -> bool:
+        """Whether a good record stands there, or the end of the file, or the next file."""
+        if at == end:
+            return True
+        if at + self.skip > end:
+            return False
+        _, fraction, size, wire = self._head(buffer, at)
+        good = 0 < size <= wire + TAGS and wire <= USUAL and fraction < self.fractions
+        return good or self._begins(buffer, at)
+
+    def search(self, data: bytearray, final: bool, damaged: int = 0) -> Found:
+        """Where records go on; `data`: WINDOW bytes, or the `final` ones; `damaged`: offset of
+        the damage, if in or behind them."""
+        from kafkascope.captures.formats.resync import search_pcap
+
+        return search_pcap(self, data, final, damaged)
+
+    def wanted(self, buffer: bytearray, at: int, end: int) -> int:
+        """Bytes that the record at `at` needs in all, as far as known."""
+        if at + self.skip > end:
+            return self.skip
+        if self._begins(buffer, at):
+            return self.header
+        return self._more or self.skip + int(self._head(buffer, at)[2])
+
+    @staticmethod
+    def _begins(buffer: bytearray, at: int) -> bool:
+        """Whether a file header stands there: a magic, and a version that any such file has."""
+        if bytes(buffer[at : at + 4]) not in _MAGICS:
+            return False
+        return bytes(buffer[at + 4 : at + 8]) in _VERSIONS
+
+    def _is_alike(self, buffer: bytearray, at: int) -> bool:
+        """Whether records behind that header are read as those before it."""
+        same_link = buffer[at + 20 : at + 24] == self._link
+        return buffer[at : at + 8] == self._start and same_link
+
+    def record(self, buffer: bytearray, at: int) -> Record:
+        """The record at a position from `walk`."""
+        seconds, fraction, captured, wire = self._head(buffer, at)
+        time_ns = self.last_ns = seconds * 1_000_000_000 + fraction * self.unit_ns
+        return Record(time_ns, self.interfaces[0], at + self.skip, captured, max(wire, captured))
+
+
+def size_of_header(head: bytes) -> int:
+    """Size of the file header if `head` starts like a pcap file, else 0."""
+    found = _MAGICS.get(head[:4])
+    return found[2] if found else 0

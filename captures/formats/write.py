@@ -1,0 +1,101 @@
+"""Write pcapng with struct: interfaces with name and comment, packets with nanoseconds, secrets."""
+
+from __future__ import annotations
+
+from struct import Struct, pack
+from typing import Final, Protocol
+
+from kafkascope.captures.formats.pcapng import (
+    BYTE_ORDER,
+    COMMENT,
+    ENHANCED_PACKET,
+    IF_NAME,
+    IF_TSRESOL,
+    INTERFACE,
+    SECRETS,
+    SECTION,
+)
+from kafkascope.captures.packets.link import ETHERNET
+
+TLS_KEY_LOG: Final = 0x544C534B
+_APPLICATION: Final = 4
+_PACKET = Struct("<IIIIIII")
+_SIZE = Struct("<I")
+
+
+class Sink(Protocol):
+    """What writing needs of a file."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take all of `data`."""
+
+
+class PcapngWriter:
+    """One section, little-endian. Interfaces may be added at any time before their packets."""
+
+    def __init__(self, sink: Sink, application: str = "kafkascope") -> None:
+        self._sink = sink
+        self._interfaces = 0
+        head = pack("<IHHq", BYTE_ORDER, 1, 0, -1)
+        self._block(SECTION, head + _option(_APPLICATION, application.encode()) + _END)
+
+    def interface(self, name: str, *, link_type: int = ETHERNET, comment: str = "") -> int:
+        """Declare an interface; its number."""
+        options = _option(IF_NAME, name.encode())
+        if comment:
+            options += _option(COMMENT, comment.encode())
+        options += _option(IF_TSRESOL, b"\x09") + _END
+        self._block(INTERFACE, pack("<HHI", link_type, 0, 0) + options)
+        self._interfaces += 1
+        return self._interfaces - 1
+
+    def packet(
+        self,
+        data: bytes | memoryview,
+        time_ns: int,
+        *,
+        interface: int = 0,
+        length: int | None = None,
+        comment: str = "",
+    ) -> None:
+        """Write one packet; `length` is that on the wire when `data` is less."""
+        if interface >= self._interfaces:
+            raise ValueError(f"interface {interface} is not declared")
+        head, tail = around(len(data), time_ns, interface, length, comment)
+        self._sink.write(b"".join((head, data, tail)))
+
+    def secrets(self, data: bytes, kind: int = TLS_KEY_LOG) -> None:
+        """Write a decryption secrets block; it must come before the packets that need it."""
+        self._block(SECRETS, pack("<II", kind, len(data)) + data + bytes(-len(data) & 3))
+
+    def _block(self, kind: int, body: bytes) -> None:
+        size = len(body) + 12
+        self._sink.write(pack("<II", kind, size) + body + _SIZE.pack(size))
+
+
+def around(
+    size: int, time_ns: int, interface: int = 0, length: int | None = None, comment: str = ""
+) -> tuple[bytes, bytes]:
+    """What stands before and behind a packet's `size` bytes in its block."""
+    tail = bytes(-size & 3)
+    if comment:
+        tail += _option(COMMENT, comment.encode()) + _END
+    total = 32 + size + len(tail)
+    head = _PACKET.pack(
+        ENHANCED_PACKET,
+        total,
+        interface,
+        time_ns >> 32 & 0xFFFF_FFFF,
+        time_ns & 0xFFFF_FFFF,
+        size,
+        size if length is None else length,
+    )
+    return head, tail + _SIZE.pack(total)
+
+
+def _option(code: int, value: bytes) -> bytes:
+    value = value[:0xFFFF]
+    return pack("<HH", code, len(value)) + value + bytes(-len(value) & 3)
+
+
+_END: Final = bytes(4)

@@ -1,0 +1,352 @@
+"""Open captures: paths in, blocks of records or `Packet`s out. With spool.py the only file I/O
+here.
+
+What a file is, its content tells, never its name. Compressed files and pipes are read as they come.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, cast
+
+from kafkascope.captures.errors import CutShort, NotACapture
+from kafkascope.captures.formats.gaps import CUT, Gap, cut_short
+from kafkascope.captures.formats.records import Format, Interface, Secrets
+from kafkascope.captures.formats.remarks import Remarks
+from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.opening import (
+    STDIN,
+    Again,
+    format_of,
+    is_capture,
+    is_regular,
+    open_stream,
+    spoken,
+    unreadable,
+)
+from kafkascope.captures.inputs.spool import NotKept, Spool
+from kafkascope.captures.inputs.window import Window, passed
+from kafkascope.captures.model import Packet
+from kafkascope.captures.statistics import Statistics
+
+BLOCK_BYTES: Final = 1 << 20
+"""Read at once: large enough that numpy's fixed cost is small, small enough for the processor's
+cache."""
+
+
+class Block(NamedTuple):
+    """Whole records in a buffer. Valid until the next one is asked for."""
+
+    file: int
+    format: Format
+    buffer: bytearray
+    base: int
+    """Offset of the buffer's first byte in the (uncompressed) file."""
+    positions: list[int]
+    number: int
+    """Packet number of the first record."""
+
+    def packets(self) -> Iterator[Packet]:
+        """The records one by one; their data are views of the buffer."""
+        view = memoryview(self.buffer)
+        record = self.format.record
+        number = self.number
+        for at in self.positions:
+            time_ns, interface, start, captured, wire = record(self.buffer, at)
+            # A view in place of bytes: what lives longer than the block is copied where it is kept.
+            data = cast(bytes, view[start : start + captured])
+            yield Packet(
+                number,
+                time_ns,
+                interface.link_type,
+                data,
+                wire,
+                self.file,
+                self.base + start,
+                interface.number,
+            )
+            number += 1
+
+
+class Source:
+    """Several inputs as one. Iterate once, by `blocks` or by `packets`; context manager."""
+
+    def __init__(
+        self, names: list[str], spool: Spool | None = None, opened: dict[int, Stream] | None = None
+    ) -> None:
+        """Use `open_inputs`. `opened`: streams to read in place of the names."""
+        self.names = names
+        """One for each file index; "-" is standard input."""
+        self.statistics = Statistics()
+        self.formats: dict[int, Format] = {}
+        """File index -> what it declares, for the files opened so far."""
+        self.spool = spool
+        self.size = 0
+        """Bytes of all regular files, as stored."""
+        self.block_bytes = BLOCK_BYTES
+        self.opener: Callable[[int, str], Stream] | None = None
+        """How regular files are opened for `blocks`, by index and name; None: plainly."""
+        self.upto: int | None = None
+        """How many of the inputs are read; None: all."""
+        self.gaps: dict[int, list[Gap]] = {}
+        """File index -> where it is damaged, as far as it was read."""
+        self.remarks = Remarks()
+        """Comments of packets of our own recordings, as far as they were read."""
+        self.told: tuple[Gap, ...] | None = None
+        """Where the input is damaged, for who knows; None: to be found out."""
+        self._opened = {} if opened is None else opened
+        self._spooled: dict[int, int] = {}
+        self._spool_ends: dict[int, int] = {}
+        self._readers: dict[int, int] = {}
+        self._number = 1
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what `read` opened, and the spool."""
+        for stream in self._opened.values():
+            stream.close()
+        for descriptor in self._readers.values():
+            os.close(descriptor)
+        self._readers.clear()
+        if self.spool is not None:
+            self.spool.close()
+            self.spool = None
+
+    def interfaces(self) -> list[Interface]:
+        """The interfaces declared so far, over all files."""
+        return [each for format_ in self.formats.values() for each in format_.interfaces]
+
+    def secrets(self) -> list[Secrets]:
+        """The secrets blocks seen so far."""
+        return [each for format_ in self.formats.values() for each in format_.secrets]
+
+    def comment_of(self, file: int, interface: int) -> str:
+        """Comment of an interface, else its description, else nothing."""
+        interfaces = self.formats[file].interfaces
+        return interfaces[interface].comment if interface < len(interfaces) else ""
+
+    def blocks(self) -> Iterator[Block]:
+        """All records in order. Damage ends its file, not the others; it is raised behind the
+        last."""
+        yield from self._blocks()
+        if self.statistics.damage:
+            raise self.statistics.damage[0]
+
+    def _blocks(self) -> Iterator[Block]:
+        for index, name in enumerate(self.names):
+            if self.upto is not None and index >= self.upto:
+                break
+            try:
+                yield from self._file_blocks(index, name)
+            except CutShort as error:
+                self.statistics.damage.append(error)
+            format_ = self.formats.get(index)
+            self.statistics.dropped += sum(format_.drops.values()) if format_ else 0
+            if self.spool is not None:
+                self._spool_ends[index] = self.spool.written
+
+    def packets(self) -> Iterator[Packet]:
+        """All records in order, as `blocks`, with data of their own."""
+        for block in self.blocks():
+            for packet in block.packets():
+                yield packet._replace(data=bytes(packet.data))
+
+    def read(self, file: int, at: int, size: int) -> bytes:
+        """Bytes of a file again, by the offset that packets and pieces tell; NotKept when they are
+        gone."""
+        start = self._spooled.get(file)
+        if start is not None and self.spool is not None:
+            return self.spool.read(start + at, size)
+        descriptor = self._readers.get(file)
+        if descriptor is None:
+            name = self.names[file]
+            if not is_regular(name):
+                raise NotKept(f"the bytes of {spoken(name)} were not kept")
+            stream, _, inflated = open_stream(name)
+            stream.close()
+            if inflated:
+                raise NotKept(f"the bytes of {name} were not kept")
+            descriptor = self._readers[file] = os.open(name, os.O_RDONLY)
+        data = os.pread(descriptor, size, at)
+        if len(data) != size:
+            raise NotKept(f"{self.names[file]} is shorter than it was")
+        return data
+
+    def kept(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Where in the spool each file begins and ends: for `follow`."""
+        return dict(self._spooled), dict(self._spool_ends)
+
+    def follow(self, kept: tuple[dict[int, int], dict[int, int]]) -> None:
+        """Read again what another process's source keeps in the spool that both have."""
+        self._spooled, self._spool_ends = kept
+
+    def find(self, numbers: Iterable[int]) -> list[Packet]:
+        """The packets with these numbers, read a second time; NotKept when that cannot be."""
+        wanted = sorted(set(numbers))
+        streams: dict[int, Stream] = {}
+        for index, name in enumerate(self.names):
+            if index in self._opened or not is_regular(name):
+                start = self._spooled.get(index)
+                if start is None or self.spool is None:
+                    raise NotKept(f"the bytes of {spoken(name)} were not kept")
+                streams[index] = Again(self.spool, start, self._spool_ends.get(index))
+        found: list[Packet] = []
+        with Source(self.names, None, streams) as again:
+            for block in again._blocks():
+                end = block.number + len(block.positions)
+                if wanted and wanted[0] < end:
+                    here = [packet for packet in block.packets() if packet.number in wanted]
+                    found += [packet._replace(data=bytes(packet.data)) for packet in here]
+                    wanted = [number for number in wanted if number >= end]
+                if not wanted:
+                    break
+        return found
+
+    def _file_blocks(self, index: int, name: str) -> Iterator[Block]:
+        opened = self._opened.get(index)
+        stream = opened
+        if opened is None and self.opener is not None and is_regular(name):
+            stream = self.opener(index, name)
+        stream, head, inflated = open_stream(name, stream)
+        try:
+            spool = self.spool if inflated or opened or not is_regular(name) else None
+            if spool is not None:
+                self._spooled[index] = spool.written
+                spool.write(head)
+            format_ = format_of(head, index, name)
+            self.formats[index] = format_
+            yield from self._records(index, format_, stream, head, spool)
+        finally:
+            stream.close()
+
+    def _before(self, format_: Format, at: int) -> None:
+        """For whoever wants to go on reading at byte `at` some day: a record starts there."""
+
+    def _records(
+        self,
+        index: int,
+        format_: Format,
+        stream: Stream,
+        head: bytes,
+        spool: Spool | None,
+        base: int = 0,
+    ) -> Iterator[Block]:
+        """The records of a stream whose first byte is byte `base` of the file: a record begins
+        there, or the file itself. Behind damage it goes on where records do; the damage is raised
+        at the end."""
+        gaps = self.gaps[index] = []
+        window = Window(stream, head, self.block_bytes, spool, base)
+        window.at = 0 if base else format_.header
+        yield from self._read_on(index, format_, window, gaps)
+        if gaps:
+            raise cut_short(spoken(self.names[index]), gaps)
+
+    def _read_on(
+        self, index: int, format_: Format, window: Window, gaps: list[Gap]
+    ) -> Iterator[Block]:
+        told = iter(self.told or ())
+        gap = next(told, None)
+        if self.told is not None:
+            format_.strict = False
+        while True:
+            while window.at < window.end:
+                self._before(format_, window.offset)
+                end = window.end if gap is None else min(window.end, gap.at - window.base)
+                positions, at = format_.walk(window.buffer, window.at, end)
+                if at > window.at:
+                    window.keep = positions[-1] if positions and format_.backs else at
+                window.at = at
+                if format_.remarks:
+                    self.remarks.add(index, window.base, format_.remarks)
+                    format_.remarks.clear()
+                if positions:
+                    yield Block(index, format_, window.buffer, window.base, positions, self._number)
+                    self._number += len(positions)
+                    self.statistics.packets += len(positions)
+                if gap is not None and window.offset == gap.at:
+                    gaps.append(gap)
+                    if gap.resume is None or not window.skip(gap.resume - gap.at):
+                        return
+                    gap = next(told, None)
+                elif format_.damage:
+                    if not passed(format_, window, gaps):
+                        return
+                elif format_.unwanted:
+                    begin, size, format_.unwanted = window.offset, format_.unwanted, 0
+                    if not window.skip(size):
+                        gaps.append(Gap(begin, None, CUT))
+                        return
+                elif not positions:
+                    break
+            if window.more(format_.wanted(window.buffer, window.at, window.end)):
+                continue
+            if window.at == window.end:
+                return
+            # What is left is no whole record, or one whose wrong length hides whole ones.
+            if format_.final and not passed(format_, window, gaps):
+                return
+            format_.final = True
+
+
+def open_inputs(paths: Iterable[str | os.PathLike[str]], *, spool: Spool | None = None) -> Source:
+    """The captures at `paths`: files, folders of captures, pipes, "-".
+
+    Files come in the order of their first packets; with a pipe among them, in the order given.
+    Raises
+    NotACapture at once for what is no capture (for "-" and pipes when they are read). With
+    `spool`, what
+    cannot be read a second time is kept there for `Source.read`.
+    """
+    names: list[str] = []
+    for each in paths:
+        path = os.fspath(each)
+        names += _folder(path) if path != STDIN and os.path.isdir(path) else [path]  # noqa: PTH112
+    if not names:
+        raise NotACapture("no input")
+    if names.count(STDIN) > 1:
+        raise NotACapture("standard input can be read only once")
+    regular = [name for name in names if is_regular(name)]
+    for name in regular:
+        stream, head, _ = open_stream(name)
+        stream.close()
+        format_of(head, 0, name)
+    if len(names) > 1 and len(regular) == len(names):
+        first = {name: _first_time(name) for name in set(names)}
+        names.sort(key=lambda name: first[name])
+    source = Source(names, spool)
+    source.size = sum(os.path.getsize(name) for name in regular)  # noqa: PTH202
+    return source
+
+
+def _folder(path: str) -> list[str]:
+    """The captures in a folder, without those in folders below it."""
+    found = []
+    try:
+        names = sorted(entry.path for entry in os.scandir(path) if entry.is_file())
+    except OSError as error:
+        raise unreadable(path, error) from None
+    for name in names:
+        stream, head, _ = open_stream(name)
+        stream.close()
+        if is_capture(head):
+            found.append(name)
+    if not found:
+        raise NotACapture(f"{path} is a folder without captures")
+    return found
+
+
+def _first_time(name: str) -> int:
+    """Time of a file's first packet; 0 when it has none."""
+    try:
+        with Source([name]) as source:
+            for block in source.blocks():
+                return next(block.packets()).time_ns
+    except CutShort:
+        pass
+    return 0

@@ -1,0 +1,168 @@
+"""One input: from a path to a stream of uncompressed bytes and the format that reads it.
+
+What a file is, its content tells, never its name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import FileIO
+from typing import Final
+
+from kafkascope.captures.errors import CutShort, NotACapture
+from kafkascope.captures.formats.pcap import Pcap, size_of_header
+from kafkascope.captures.formats.pcapng import Pcapng
+from kafkascope.captures.formats.records import Format
+from kafkascope.captures.inputs.inflate import Bounded, Counted, Stream, inflate
+from kafkascope.captures.inputs.spool import Spool
+
+_HEAD_BYTES: Final = 28
+"""Enough to tell what a file is."""
+STDIN: Final = "-"
+_PCAPNG_MAGIC: Final = b"\x0a\x0d\x0d\x0a"
+
+_OTHERS: Final = (
+    (b"snoop\0\0\0", "a snoop capture"),
+    (b"GMBU", "a Network Monitor capture"),
+    (b"RTSS", "a Network Monitor capture"),
+    (b"TRSNIFF data", "a Sniffer capture"),
+    (b"XCP\0", "a NetXRay capture"),
+)
+"""Captures that Wireshark reads and we do not."""
+
+
+def spoken(name: str) -> str:
+    """An input's name for people."""
+    return "standard input" if name == STDIN else name
+
+
+def is_capture(head: bytes) -> bool:
+    """Whether these first bytes are those of a capture that we read."""
+    return head[:4] == _PCAPNG_MAGIC or size_of_header(head) > 0
+
+
+def is_regular(name: str) -> bool:
+    """A file that can be read again; raises NotACapture when there is nothing."""
+    if name == STDIN:
+        return False
+    try:
+        mode = os.stat(name).st_mode  # noqa: PTH116
+    except OSError as error:
+        raise unreadable(name, error) from None
+    return stat.S_ISREG(mode)
+
+
+def unreadable(name: str, error: OSError) -> NotACapture:
+    """The error of a path, as a sentence."""
+    if error.errno == errno.ENOENT:
+        return NotACapture(f"{name}: no such file or folder")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return NotACapture(f"{name} may not be read: permission denied")
+    return NotACapture(f"{name} cannot be read: {error.strerror or error}")
+
+
+class _File:
+    """An open file whose read errors are ours."""
+
+    def __init__(self, name: str, start: int = 0) -> None:
+        self._name = name
+        try:
+            self._raw = FileIO(0, closefd=False) if name == STDIN else FileIO(name)
+            if start:
+                self._raw.seek(start)
+        except OSError as error:
+            raise unreadable(spoken(name), error) from None
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill some of `buffer`, as soon as anything is there."""
+        try:
+            return self._raw.readinto(buffer)
+        except OSError as error:
+            raise unreadable(spoken(self._name), error) from None
+
+    def close(self) -> None:
+        self._raw.close()
+
+
+def open_at(name: str, start: int) -> Stream:
+    """The bytes of a file as stored, from an offset on."""
+    return _File(name, start)
+
+
+def open_stream(name: str, opened: Stream | None = None) -> tuple[Stream, bytes, bool]:
+    """A stream of uncompressed bytes behind the first ones, these, and whether it was
+    compressed."""
+    raw: Stream = opened or _File(name)
+    head = _head(raw)
+    counted = Counted(raw)
+    inner = inflate(head, counted, spoken(name))
+    if inner is None:
+        return raw, head, False
+    for _ in range(2):  # .gz in .zst exists; deeper is malice
+        if inner is None:
+            break
+        stream: Stream = Bounded(inner, counted, spoken(name))
+        try:
+            head = _head(stream)
+        except CutShort as error:
+            stream.close()
+            raise NotACapture(str(error)) from None
+        inner = inflate(head, stream, spoken(name))
+    return stream, head, True
+
+
+def _head(stream: Stream) -> bytes:
+    """The first bytes, as many as it takes to tell what the file is."""
+    head = b""
+    buffer = memoryview(bytearray(_HEAD_BYTES))
+    while (want := size_of_header(head) or _HEAD_BYTES) > len(head):
+        size = stream.readinto(buffer[: want - len(head)])
+        if not size:
+            break
+        head += buffer[:size]
+    return head
+
+
+def format_of(head: bytes, file: int, name: str) -> Format:
+    """The format that these first bytes announce; NotACapture says what they are instead."""
+    name = spoken(name)
+    if not head:
+        raise NotACapture(f"{name} is empty")
+    size = size_of_header(head)
+    if size and len(head) >= size:
+        return Pcap(head, file)
+    if size or head[:4] == _PCAPNG_MAGIC[: len(head)]:
+        if not size and len(head) >= _HEAD_BYTES:
+            return Pcapng(file)
+        raise NotACapture(f"{name} is cut short inside its file header")
+    for magic, what in _OTHERS:
+        if head.startswith(magic):
+            raise NotACapture(
+                f"{name} is {what}; convert it with: editcap -F pcapng {name} {name}.pcapng"
+            )
+    start = head[:12]
+    if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in start):
+        shown = repr(start.decode("ascii"))
+    else:
+        shown = start[:8].hex(" ")
+    raise NotACapture(f"{name} is not a capture: it starts with {shown}")
+
+
+class Again:
+    """What was spooled of a file, from its start."""
+
+    def __init__(self, spool: Spool, start: int, end: int | None) -> None:
+        self._spool, self._at = spool, start
+        self._end = spool.written if end is None else end
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """The next bytes; NotKept when they were pushed out."""
+        size = min(len(buffer), self._end - self._at)
+        buffer[:size] = self._spool.read(self._at, size)
+        self._at += size
+        return size
+
+    def close(self) -> None:
+        """Nothing to free."""

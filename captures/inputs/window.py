@@ -1,0 +1,123 @@
+"""The part of a stream of bytes that is being looked at, and how it goes on behind damage."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkascope.captures.formats.gaps import CUT, MAX_GAPS, Gap, add
+from kafkascope.captures.formats.records import WINDOW, Format
+from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.spool import Spool
+
+SLACK: Final = 64
+"""Bytes behind the end of a buffer, so that headers may be read before their lengths are
+checked."""
+
+
+class Window:
+    """A buffer over a stream, which goes on as its front is done with."""
+
+    def __init__(
+        self, stream: Stream, head: bytes, size: int, spool: Spool | None, base: int
+    ) -> None:
+        """`head`: bytes of the stream that were read before, the first of them byte `base` of the
+        file; `size`: bytes to have at once."""
+        self.buffer = bytearray(max(size, len(head)) + SLACK)
+        self.buffer[: len(head)] = head
+        self.base = base
+        """Offset of the buffer's first byte in the (uncompressed) file."""
+        self.at = 0
+        """Bytes in front of this are done with."""
+        self.keep = 0
+        """Bytes from here on stay in the buffer; never behind `at`."""
+        self.end = len(head)
+        """Bytes from here on are to be read."""
+        self._stream, self._spool = stream, spool
+
+    @property
+    def offset(self) -> int:
+        """Offset of `at` in the file."""
+        return self.base + self.at
+
+    def more(self, wanted: int) -> bool:
+        """Read on, in a buffer that has room for `wanted` bytes from `at`; False at the end of the
+        stream."""
+        keep = min(self.keep, self.at)
+        rest, wanted = self.end - keep, wanted + self.at - keep
+        if wanted > len(self.buffer) - SLACK:
+            larger = bytearray(max(wanted, 2 * (len(self.buffer) - SLACK)) + SLACK)
+            larger[:rest] = self.buffer[keep : self.end]
+            self.buffer = larger
+        elif rest and keep:
+            self.buffer[:rest] = self.buffer[keep : self.end]
+        self.base += keep
+        self.at -= keep
+        self.keep, self.end = 0, rest
+        size = self._read(memoryview(self.buffer)[rest : len(self.buffer) - SLACK])
+        self.end += size
+        return size > 0
+
+    def fill(self, size: int) -> bool:
+        """Read until there are so many bytes from `at` on; False when the stream ends before."""
+        while self.end - self.at < size:
+            if not self.more(size):
+                return False
+        return True
+
+    def skip(self, size: int) -> bool:
+        """Go on `size` bytes further, or back into what is kept; False when the stream ends."""
+        here = min(size, self.end - self.at)
+        self.at += here
+        size -= here
+        if size:
+            self.base += self.at
+            self.at = self.keep = self.end = 0
+        while size:
+            read = self._read(memoryview(self.buffer)[: min(size, len(self.buffer) - SLACK)])
+            if not read:
+                return False
+            self.base += read
+            size -= read
+        return True
+
+    def _read(self, room: memoryview) -> int:
+        size = self._stream.readinto(room) or 0
+        if self._spool is not None:
+            self._spool.write(room[:size])
+        return size
+
+
+def passed(format_: Format, window: Window, gaps: list[Gap]) -> bool:
+    """Go on behind damage, or behind a record that is not whole at the end of the file; False when
+    nothing can be read there."""
+    begin, reason, beyond = window.offset, format_.damage or CUT, format_.beyond
+    format_.damage, format_.beyond = "", 0
+    resume: int | None = None
+    if beyond:
+        window.at += beyond
+        resume = window.offset
+    elif not format_.hopeless and len(gaps) < MAX_GAPS:
+        resume = _searched(format_, window)
+    add(gaps, Gap(begin, resume, reason))
+    return resume is not None
+
+
+def _searched(format_: Format, window: Window) -> int | None:
+    """Move the window to the next record that is surely one; its offset in the file.
+
+    The damage may be the length of the record before, which then hides others: so it is searched,
+    too.
+    """
+    damaged = window.offset
+    window.at = min(window.keep, window.at) + 1
+    while True:
+        whole = window.fill(WINDOW)
+        size = min(window.end - window.at, WINDOW)
+        data = window.buffer[window.at : window.at + size]
+        found = format_.search(data, not whole, damaged - window.offset)
+        if found.at is not None:
+            window.at = window.keep = window.at + found.at
+            return window.offset
+        if not whole:
+            return None
+        window.at = window.keep = window.at + max(found.rest, WINDOW >> 2)

@@ -1,0 +1,1 @@
+"""From a captured record to a TCP segment: link layers, tunnels, IP, fragments."""

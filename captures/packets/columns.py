@@ -1,0 +1,289 @@
+"""numpy: the headers of all packets of a block at once. The same facts as `segment_of`, as columns.
+
+What is not plainly TCP over IPv4 or IPv6 behind a usual link header is left to `segment_of`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kafkascope.captures.formats.pcap import Pcap
+from kafkascope.captures.formats.pcapng import Pcapng
+from kafkascope.captures.formats.records import MAX_TIME_NS, Format
+from kafkascope.captures.inputs.files import Block
+from kafkascope.captures.packets.ip import TCP
+from kafkascope.captures.packets.link import ETHERNET, IPV4, IPV6, LINUX_SLL, LINUX_SLL2, VLAN_TAGS
+from kafkascope.captures.packets.peel import peel
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+
+_IPV4: Final = np.dtype(
+    {
+        "names": ["first", "total", "ident", "fragment", "protocol", "addresses"],
+        "formats": ["u1", ">u2", ">u2", ">u2", "u1", "V8"],
+        "offsets": [0, 2, 4, 6, 9, 12],
+        "itemsize": 20,
+    }
+)
+_IPV6: Final = np.dtype(
+    {
+        "names": ["first", "length", "following", "addresses"],
+        "formats": ["u1", ">u2", "u1", "V32"],
+        "offsets": [0, 4, 6, 8],
+        "itemsize": 40,
+    }
+)
+_TCP: Final = np.dtype(
+    {
+        "names": ["ports", "raw_ports", "seq", "ack", "offset", "flags", "checksum"],
+        "formats": [">u4", "V4", ">u4", ">u4", "u1", "u1", ">u2"],
+        "offsets": [0, 0, 4, 8, 12, 13, 16],
+        "itemsize": 20,
+    }
+)
+_RAW_LINKS: Final = (12, 14, 101, 228, 229)
+_TYPE_AT: Final = {ETHERNET: (12, 14), LINUX_SLL: (14, 16), LINUX_SLL2: (0, 20)}
+"""Link type -> where the EtherType is, and the size of the header."""
+_TAGS: Final = np.array(sorted(VLAN_TAGS))
+
+
+class Columns(NamedTuple):
+    """One entry for each record of a block; those of TCP only where `tcp` is true."""
+
+    time_ns: Ints
+    start: Ints
+    """Of the record's data in the buffer."""
+    captured: Ints
+    interface: Ints
+    """As `Segment.interface`."""
+    tcp: Flags
+    """The headers were read here."""
+    payload: Ints
+    """Where the payload starts in the buffer."""
+    length: Ints
+    """Its bytes on the wire."""
+    seq: Words
+    ack: Words
+    flags: Words
+    copy: Words
+    """As `Segment.copy`."""
+    flows: list[bytes]
+    """As `Segment.flow`; empty where `tcp` is false."""
+
+
+def _view(buffer: bytearray, kind: np.dtype[Any]) -> NDArray[Any]:
+    """The buffer as if an item of `kind` started at each byte."""
+    return np.ndarray((len(buffer) - kind.itemsize + 1,), kind, buffer, strides=(1,))
+
+
+def _rows(buffer: bytearray, at: Ints, kind: np.dtype[Any]) -> NDArray[Any]:
+    """The items of `kind` at the given places, copied."""
+    plain = np.dtype(f"V{kind.itemsize}")
+    return _view(buffer, plain)[at].view(kind)
+
+
+def _u2(buffer: bytearray, at: Ints) -> Ints:
+    return _view(buffer, np.dtype(">u2"))[at].astype(np.int64)
+
+
+class _Records(NamedTuple):
+    time_ns: Ints
+    start: Ints
+    captured: Ints
+    wire: Ints
+    interface: Ints
+
+
+def _pcap(format_: Pcap, buffer: bytearray, at: Ints) -> _Records:
+    rows = _rows(buffer, at, np.dtype(f"({4},){format_.order}u4")).reshape(-1, 4)
+    fields = rows.astype(np.int64)
+    time_ns = fields[:, 0] * 1_000_000_000 + fields[:, 1] * format_.unit_ns
+    captured = fields[:, 2]
+    wire = np.maximum(fields[:, 3], captured)
+    return _Records(time_ns, at + format_.skip, captured, wire, np.zeros(len(at), np.int64))
+
+
+def _pcapng(format_: Pcapng, buffer: bytearray, at: Ints) -> _Records | None:
+    rows = _rows(buffer, at, np.dtype(f"({7},){format_.order}u4")).reshape(-1, 7)
+    fields = rows.astype(np.int64)
+    interface = fields[:, 2] + format_.first
+    ticks = fields[:, 3] << 32 | fields[:, 4]
+    time_ns = np.empty(len(at), np.int64)
+    for number in np.unique(interface).tolist():
+        known = format_.interfaces[number]
+        mine = interface == number
+        few = ticks[mine]
+        low, high = int(few.min()), int(few.max())
+        exact = known.divisor == 1 and low >= 0
+        if not exact or high * known.multiplier > MAX_TIME_NS:
+            return None
+        offset = known.offset_s * 1_000_000_000
+        first, last = low * known.multiplier + offset, high * known.multiplier + offset
+        if first < 0 or last > MAX_TIME_NS or abs(offset) > MAX_TIME_NS:
+            return None
+        time_ns[mine] = few * known.multiplier + offset
+    captured = fields[:, 5]
+    return _Records(time_ns, at + 28, captured, np.maximum(fields[:, 6], captured), interface)
+
+
+def _records(format_: Format, buffer: bytearray, at: Ints) -> _Records | None:
+    if isinstance(format_, Pcap):
+        return _pcap(format_, buffer, at)
+    return _pcapng(format_, buffer, at) if isinstance(format_, Pcapng) else None
+
+
+def times_of(block: Block) -> Ints:
+    """The times of a block's records."""
+    if block.format.uniform:
+        found = _records(block.format, block.buffer, np.array(block.positions, np.int64))
+        if found is not None:
+            return found.time_ns
+    return np.array([packet.time_ns for packet in block.packets()], np.int64)
+
+
+def _ip_at(buffer: bytearray, links: Ints, start: Ints, room: Ints) -> tuple[Ints, Flags]:
+    """Where the IP header is behind the usual link headers, and where that is known."""
+    one = int(links[0])
+    if (links == one).all():
+        return _ip_behind(buffer, one, start, room)
+    at, good = start.copy(), np.zeros(len(start), np.bool_)
+    for link in np.unique(links).tolist():
+        mine = links == link
+        at[mine], good[mine] = _ip_behind(buffer, link, start[mine], room[mine])
+    return at, good
+
+
+def _ip_behind(buffer: bytearray, link: int, start: Ints, room: Ints) -> tuple[Ints, Flags]:
+    """The same for records of one link type."""
+    if link in _RAW_LINKS:
+        return start, np.ones(len(start), np.bool_)
+    if link not in _TYPE_AT:
+        return start, np.zeros(len(start), np.bool_)
+    type_at, header = _TYPE_AT[link]
+    whole = room >= header
+    kind = _u2(buffer, np.where(whole, start + type_at, 0))
+    good = whole & ((kind == IPV4) | (kind == IPV6))
+    at = start + header
+    if link == LINUX_SLL2:
+        return at, good
+    tagged = whole & ~good
+    for _ in range(2):
+        tagged &= np.isin(kind, _TAGS) & (at + 4 <= start + room)
+        if not tagged.any():
+            break
+        at = np.where(tagged, at + 4, at)
+        kind = np.where(tagged, _u2(buffer, np.where(tagged, at - 2, 0)), kind)
+        good |= tagged & ((kind == IPV4) | (kind == IPV6))
+    return at, good
+
+
+def columns_of(block: Block) -> Columns | None:
+    """The headers of a block; None when one by one is the way (old block types, odd clocks)."""
+    format_, buffer = block.format, block.buffer
+    if not format_.uniform:
+        return None
+    records = _records(format_, buffer, np.array(block.positions, np.int64))
+    if records is None:
+        return None
+    time_ns, start, captured, wire, interface = records
+    count = len(start)
+    kinds = np.array([each.link_type for each in format_.interfaces], np.int64)
+    links = kinds[interface]
+    ip_at, good = _ip_at(buffer, links, start, captured)
+    end = start + captured
+    good &= ip_at + 40 <= end  # the smallest headers of IPv4 with TCP; IPv6 is checked below
+    ip_at = np.where(good, ip_at, 0)
+
+    four = _rows(buffer, ip_at, _IPV4)
+    if (good & (four["protocol"] != TCP) & (four["first"] == 0x45)).any():
+        ip_at = peel(buffer, ip_at, good, end)
+        good &= ip_at + 40 <= end
+        four = _rows(buffer, np.where(good, ip_at, 0), _IPV4)
+    version = four["first"] >> 4
+    is4 = good & (version == 4) & (four["protocol"] == 6) & ((four["fragment"] & 0x3FFF) == 0)
+    header = ((four["first"] & 15) << 2).astype(np.int64)
+    is4 &= header >= 20
+    tcp_at = ip_at + header
+    total = four["total"].astype(np.int64)
+    ip_end = ip_at + np.where(total > 0, total, start + wire - ip_at)
+    sign = four["ident"].astype(np.uint64)
+
+    is6 = good & (version == 6) & (ip_at + 60 <= end)
+    six = None
+    if is6.any():
+        six = _rows(buffer, np.where(is6, ip_at, 0), _IPV6)
+        is6 &= six["following"] == 6
+        length6 = six["length"].astype(np.int64)
+        ip_end = np.where(is6, np.where(length6 > 0, ip_at + 40 + length6, start + wire), ip_end)
+        tcp_at = np.where(is6, ip_at + 40, tcp_at)
+        sign[is6] = 0
+    tcp = (is4 | is6) & (tcp_at + 20 <= end)
+
+    rows = _rows(buffer, np.where(tcp, tcp_at, 0), _TCP)
+    data_at = (rows["offset"] >> 4 << 2).astype(np.int64)
+    payload = tcp_at + data_at
+    length = ip_end - payload
+    tcp &= (data_at >= 20) & (length >= 0)
+
+    if (links == LINUX_SLL2).any():
+        index = _view(buffer, np.dtype(">u4"))[np.where(links == LINUX_SLL2, start + 4, 0)]
+        interface = np.where(
+            links == LINUX_SLL2, interface | index.astype(np.int64) << 32, interface
+        )
+
+    seq, ack = rows["seq"].astype(np.uint64), rows["ack"].astype(np.uint64)
+    flags = rows["flags"].astype(np.uint64)
+    sign = np.where(sign > 0, sign, rows["checksum"])
+    ports = rows["ports"].astype(np.uint64)
+    hosts = _folded(four["addresses"], is6, six)
+    copy = _fingerprints(ports, seq, ack, sign, length, flags, hosts)
+    flows = _flows(four["addresses"], rows["raw_ports"], tcp, is6, six)
+    assert len(flows) == count
+    return Columns(
+        time_ns, start, captured, interface, tcp, payload, length, seq, ack, flags, copy, flows
+    )
+
+
+def _fingerprints(
+    ports: Words, seq: Words, ack: Words, sign: Words, length: Ints, flags: Words, hosts: Words
+) -> Words:
+    """`tcp.fingerprint`, column by column: uint64 wraps around as its mask does."""
+    one, two, three, four = (
+        np.uint64(0x9E37_79B9_7F4A_7C15),
+        np.uint64(0xC2B2_AE3D_27D4_EB4F),
+        np.uint64(0x1656_67B1_9E37_79F9),
+        np.uint64(0x85EB_CA77_C2B2_AE63),
+    )
+    left = (seq << np.uint64(32) | ack) * one
+    right = (ports << np.uint64(32) | sign << np.uint64(16) | flags) * two
+    mixed: Words = (left ^ right) + length.astype(np.uint64) * three + hosts * four
+    return mixed
+
+
+def _folded(addresses: NDArray[Any], is6: Flags, six: NDArray[Any] | None) -> Words:
+    """`tcp.folded`, row by row."""
+    found = np.ascontiguousarray(addresses).view(">u8").astype(np.uint64)
+    if six is not None:
+        wide = np.ascontiguousarray(six["addresses"]).view(">u8").reshape(-1, 4)
+        found = np.where(is6, np.bitwise_xor.reduce(wide, axis=1).astype(np.uint64), found)
+    return found
+
+
+def _flows(
+    addresses: NDArray[Any], ports: NDArray[Any], tcp: Flags, is6: Flags, six: NDArray[Any] | None
+) -> list[bytes]:
+    count = len(ports)
+    key = np.zeros(count, np.dtype([("addresses", "V8"), ("ports", "V4")]))
+    key["addresses"], key["ports"] = addresses, ports
+    flows: list[bytes] = key.view("V12").tolist()
+    if six is not None:
+        wide = np.zeros(count, np.dtype([("addresses", "V32"), ("ports", "V4")]))
+        wide["addresses"], wide["ports"] = six["addresses"], ports
+        wides: list[bytes] = wide.view("V36").tolist()
+        flows = [w if v6 else f for f, w, v6 in zip(flows, wides, is6.tolist(), strict=True)]
+    return flows

@@ -1,0 +1,179 @@
+"""IPv4 and IPv6: from the IP header to the TCP bytes, inside some tunnels at most. Stateless;
+fragments are told as such (`captures.fragments` keeps them)."""
+
+from __future__ import annotations
+
+from struct import unpack_from
+from typing import Final, NamedTuple
+
+from kafkascope.captures.packets.link import SHORT, Data
+from kafkascope.captures.packets.tunnels import CARRIERS, UDP, inner_ip
+
+TCP: Final = 6
+
+NOT_TCP: Final = "not tcp"
+FRAGMENT: Final = "fragment"
+CUT: Final = "cut"
+MALFORMED: Final = "malformed"
+"""Why a record holds no TCP segment for us; keys of `Statistics.skipped`."""
+
+_EXTENSIONS: Final = frozenset((0, 43, 60, 135, 139, 140))
+"""Hop-by-hop, routing, destination options, mobility, HIP, shim6: length in units of 8 bytes."""
+_AUTHENTICATION: Final = 51
+_FRAGMENT_HEADER: Final = 44
+_MAX_EXTENSIONS: Final = 16
+"""RFC 8200 knows fewer; a hostile packet must not keep us here."""
+MAX_TUNNELS: Final = 4
+"""A cloud's mirror around an overlay network around a container's tunnel are three."""
+
+
+class Payload(NamedTuple):
+    """The TCP bytes of an IP packet."""
+
+    addresses: bytes
+    """Source and destination: 8 bytes for IPv4, 32 for IPv6."""
+    at: int
+    """Offset of the TCP header in the record."""
+    size: int
+    """Bytes of TCP header and payload on the wire, padding excluded; may be more than was
+    captured."""
+    ident: int
+    """IPv4's identification; -1 for IPv6, which has none."""
+
+
+class Fragment(NamedTuple):
+    """A part of an IP packet."""
+
+    key: bytes
+    """Equal in all parts of a packet: addresses, identification, in IPv4 the protocol."""
+    offset: int
+    """Of its bytes in the packet's payload."""
+    more: bool
+    """Whether others come behind it."""
+    at: int
+    """Offset of its bytes in the record."""
+    size: int
+    """How many there are, on the wire."""
+    field: int
+    """Offset in the record of the 16 bits that make it a fragment."""
+
+
+class Datagram(NamedTuple):
+    """The payload of a UDP packet."""
+
+    source: int
+    """Port that sent it."""
+    at: int
+    """Offset of the payload in the record."""
+    size: int
+    """Bytes of it that were captured."""
+
+
+def udp_of(data: Data, at: int) -> Datagram | None:
+    """The UDP part of the IP packet at `at`; None for fragments, tunnels and everything else."""
+    captured = len(data)
+    if at + 28 > captured:
+        return None
+    version = data[at] >> 4
+    if version == 4:
+        header = (data[at] & 0x0F) << 2
+        if data[at + 9] != UDP or unpack_from(">H", data, at + 6)[0] & 0x3FFF or header < 20:
+            return None
+    elif version == 6:
+        header = 40
+        if data[at + 6] != UDP:
+            return None
+    else:
+        return None
+    at += header
+    if at + 8 > captured:
+        return None
+    source, _, length = unpack_from(">HHH", data, at)
+    size = min(length - 8, captured - at - 8)
+    return Datagram(source, at + 8, size) if size > 0 else None
+
+
+def payload_of(data: Data, at: int, wire: int, tunnels: int = 0) -> Payload | Fragment | str:
+    """The TCP part of the IP packet at `at` of a record that was `wire` bytes long, or why there
+    is none. `tunnels`: how many the packet came out of.
+
+    Ethernet pads short frames, so the IP length decides where the payload ends. It is 0 in packets
+    above
+    64 KB that the sender's network card would have cut up (TSO, BIG TCP); then the frame's length
+    decides.
+    """
+    captured = len(data)
+    if at >= captured:
+        return CUT
+    version = data[at] >> 4
+    if version == 4:
+        if captured < at + 20:
+            return CUT
+        first, total, ident, fragment, protocol = unpack_from(">BxHHHxB", data, at)
+        header = (first & 0x0F) << 2
+        if header < 20:
+            return MALFORMED
+        if not total:
+            total = wire - at
+        size = total - header
+        if fragment & 0x3FFF:
+            key = bytes(data[at + 12 : at + 20]) + bytes((protocol, ident >> 8, ident & 0xFF))
+            more = bool(fragment & 0x2000)
+            return Fragment(key, (fragment & 0x1FFF) << 3, more, at + header, size, at + 6)
+        addresses = bytes(data[at + 12 : at + 20])
+        at += header
+        if protocol == _AUTHENTICATION:
+            if captured < at + 2:
+                return CUT
+            protocol, skipped = data[at], data[at + 1] + 2 << 2
+            at, size = at + skipped, size - skipped
+        if protocol != TCP:
+            return _carried(data, at, protocol, wire, tunnels)
+        return Payload(addresses, at, size, ident) if size >= 0 else MALFORMED
+    if version == 6:
+        return _ipv6(data, at, wire, tunnels)
+    return MALFORMED
+
+
+def _carried(
+    data: Data, at: int, protocol: int, wire: int, tunnels: int
+) -> Payload | Fragment | str:
+    """The TCP part of the packet that this one carries."""
+    if protocol not in CARRIERS or tunnels >= MAX_TUNNELS:
+        return NOT_TCP
+    inner = inner_ip(data, at, protocol)
+    if inner < 0:
+        return CUT if inner == SHORT else NOT_TCP
+    return payload_of(data, inner, wire, tunnels + 1)
+
+
+def _ipv6(data: Data, at: int, wire: int, tunnels: int) -> Payload | Fragment | str:
+    captured = len(data)
+    if captured < at + 40:
+        return CUT
+    length, following = unpack_from(">HB", data, at + 4)
+    end = at + 40 + length if length else wire
+    addresses = bytes(data[at + 8 : at + 40])
+    at += 40
+    for _ in range(_MAX_EXTENSIONS):
+        if following == TCP:
+            return Payload(addresses, at, end - at, -1) if end >= at else MALFORMED
+        if following in _EXTENSIONS or following == _AUTHENTICATION:
+            if captured < at + 2:
+                return CUT
+            size = data[at + 1] + 2 << 2 if following == _AUTHENTICATION else data[at + 1] + 1 << 3
+        elif following == _FRAGMENT_HEADER:
+            if captured < at + 8:
+                return CUT
+            # An "atomic" fragment (RFC 6946) is a whole packet: offset 0 and no more to come.
+            offset = data[at + 2] << 8 | data[at + 3]
+            if offset & 0xFFF9:
+                key = addresses + bytes(data[at + 4 : at + 8])
+                more = bool(offset & 1)
+                return Fragment(key, offset & 0xFFF8, more, at + 8, end - at - 8, at + 2)
+            size = 8
+        else:
+            return _carried(data, at, following, wire, tunnels)
+        following = data[at]
+        at += size
+    return MALFORMED

@@ -1,0 +1,226 @@
+"""Host names and the addresses they stand for, as a capture shows them: DNS answers in UDP packets
+and TCP streams (RFC 1035, also multicast DNS, RFC 6762), names that TLS clients ask for, and lines
+in the format of /etc/hosts.
+
+Every count and length is held against the bytes that are there; what does not fit is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import unpack_from
+from typing import Final
+
+from kafkascope.captures.model import Chunk, Packet, Resolved
+from kafkascope.captures.packets.ip import udp_of
+from kafkascope.captures.packets.link_types import LINK_TYPES
+from kafkascope.captures.packets.tcp import host_text
+
+DNS_PORTS: Final = frozenset({53, 5353})
+"""Of servers, and of multicast DNS."""
+MAX_RECORDS: Final = 256
+"""Of a message; real answers have some dozens."""
+MAX_LABELS: Final = 128
+"""Of a name with all its pointers: 255 bytes hold no more."""
+MAX_ALIASES: Final = 16
+MAX_NAME: Final = 255
+_A: Final = 1
+_CNAME: Final = 5
+_AAAA: Final = 28
+_INTERNET: Final = 1
+_HEADER: Final = 12
+_ANSWER: Final = 0x8000
+_ERROR: Final = 0x000F
+
+
+def canonical(name: str) -> str:
+    """A name as names are compared."""
+    return name.rstrip(".").lower()
+
+
+def in_packet(packet: Packet) -> Iterator[Resolved]:
+    """What a DNS answer over UDP tells."""
+    link = LINK_TYPES.get(packet.link_type)
+    start = -1 if link is None else link[1](packet.data)
+    found = udp_of(packet.data, start) if start >= 0 else None
+    if found is None or found.source not in DNS_PORTS:
+        return
+    yield from in_message(bytes(packet.data[found.at : found.at + found.size]))
+
+
+def in_stream(data: bytes) -> Iterator[Resolved]:
+    """What DNS answers over TCP tell, each behind its length, as far as they are whole."""
+    at = 0
+    while at + 2 + _HEADER <= len(data):
+        size = int.from_bytes(data[at : at + 2], "big")
+        if size < _HEADER or at + 2 + size > len(data):
+            return
+        yield from in_message(data[at + 2 : at + 2 + size])
+        at += 2 + size
+
+
+def in_message(data: bytes) -> Iterator[Resolved]:
+    """What a DNS message tells: nothing unless it is an answer without an error."""
+    if len(data) < _HEADER:
+        return
+    _, flags, questions, answers, _, additional = unpack_from(">HHHHHH", data)
+    if not flags & _ANSWER or flags & _ERROR or questions + answers > MAX_RECORDS:
+        return
+    names: list[str] = []
+    at = _HEADER
+    for _ in range(questions):
+        found = _name(data, at)
+        if found is None or found[1] + 4 > len(data):
+            return
+        names.append(found[0])
+        at = found[1] + 4
+    aliases: dict[str, str] = {}
+    addresses: dict[str, set[str]] = {}
+    for _ in range(min(answers + additional, MAX_RECORDS)):
+        following = _record(data, at, aliases, addresses)
+        if following is None:
+            break
+        at = following
+    for name in dict.fromkeys((*names, *addresses)):
+        hosts = _followed(name, aliases, addresses)
+        if name and hosts:
+            yield Resolved(name, tuple(sorted(hosts)), "dns")
+
+
+def _record(
+    data: bytes, at: int, aliases: dict[str, str], addresses: dict[str, set[str]]
+) -> int | None:
+    """Take in the record at an offset; the offset behind it, None where there is none."""
+    found = _name(data, at)
+    if found is None:
+        return None
+    owner, at = found
+    if at + 10 > len(data):
+        return None
+    kind, class_, _, size = unpack_from(">HHIH", data, at)
+    at += 10
+    end: int = at + size
+    if end > len(data):
+        return None
+    # The highest bit of the class says in multicast DNS that caches are to be flushed.
+    if class_ & 0x7FFF == _INTERNET:
+        if (kind, size) in ((_A, 4), (_AAAA, 16)):
+            addresses.setdefault(owner, set()).add(host_text(data[at:end]))
+        elif kind == _CNAME:
+            alias = _name(data, at)
+            if alias is not None:
+                aliases[owner] = alias[0]
+    return end
+
+
+def _followed(name: str, aliases: dict[str, str], addresses: dict[str, set[str]]) -> set[str]:
+    for _ in range(MAX_ALIASES):
+        if name in addresses or name not in aliases:
+            break
+        name = aliases[name]
+    return addresses.get(name, set())
+
+
+def _name(data: bytes, at: int) -> tuple[str, int] | None:
+    """The name at an offset and the offset behind it; pointers lead backwards only."""
+    labels: list[str] = []
+    end = -1
+    size = 0
+    for _ in range(MAX_LABELS):
+        if at >= len(data):
+            return None
+        length = data[at]
+        if length & 0xC0 == 0xC0:
+            if at + 2 > len(data):
+                return None
+            end = at + 2 if end < 0 else end
+            target = (length & 0x3F) << 8 | data[at + 1]
+            if target >= at:
+                return None
+            at = target
+            continue
+        if length & 0xC0 or at + 1 + length > len(data):
+            return None
+        at += 1
+        if not length:
+            return canonical(".".join(labels)), at if end < 0 else end
+        size += length + 1
+        if size > MAX_NAME:
+            return None
+        labels.append(data[at : at + length].decode("latin-1"))
+        at += length
+    return None
+
+
+def in_hosts_file(text: str) -> Iterator[Resolved]:
+    """What lines in the format of /etc/hosts tell; `ValueError` for a line that is none."""
+    from ipaddress import ip_address
+
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        try:
+            host = str(ip_address(words[0].partition("%")[0]))
+        except ValueError:
+            raise ValueError(f"line {number}: {words[0]!r} is no IP address") from None
+        if len(words) < 2:
+            raise ValueError(f"line {number}: {host} without a name")
+        for name in words[1:]:
+            yield Resolved(canonical(name), (host,), "hosts")
+
+
+# --- bytes of TCP streams -----------------------------------------------------------------------
+
+_HANDSHAKE: Final = 0x16
+_CLIENT_HELLO: Final = 1
+_SERVER_NAME: Final = 0
+MAX_EXTENSIONS: Final = 64
+
+
+def in_chunk(chunk: Chunk) -> Iterator[Resolved]:
+    """What the first packet of a direction tells: a DNS answer over TCP, or the name that a TLS
+    client asks for, which it takes the address for that it connected to."""
+    if chunk.offset:
+        return
+    data = chunk.data
+    if len(chunk.pieces) > 1:
+        # The same for everybody, however packets were put together.
+        data = data[: chunk.pieces[1].start]
+    ends = chunk.connection.a, chunk.connection.b
+    if ends[chunk.direction].port in DNS_PORTS:
+        yield from in_stream(data)
+    elif data[:1] == b"\x16" and (name := server_name(data)):
+        yield Resolved(canonical(name), (ends[1 - chunk.direction].host,), "sni")
+
+
+def server_name(data: bytes) -> str:
+    """The name in a TLS ClientHello (RFC 6066), as far as it is there; empty when it is not.
+
+    type 1 | version 2 | length 2 | hello 1 | length 3 | version 2 | random 32 | session id 1+ |
+    cipher suites 2+ | compression 1+ | extensions 2+
+    """
+    if len(data) < 44 or data[0] != _HANDSHAKE or data[5] != _CLIENT_HELLO:
+        return ""
+    at = 43
+    at += 1 + data[at]
+    for width in (2, 1):
+        if at + width > len(data):
+            return ""
+        at += width + int.from_bytes(data[at : at + width], "big")
+    at += 2
+    for _ in range(MAX_EXTENSIONS):
+        if at + 4 > len(data):
+            return ""
+        kind, size = unpack_from(">HH", data, at)
+        at += 4
+        if kind == _SERVER_NAME:
+            # List length 2, type 1 (0: host name), length 2.
+            if at + 5 > len(data) or data[at + 2]:
+                return ""
+            length = int.from_bytes(data[at + 3 : at + 5], "big")
+            name = data[at + 5 : at + 5 + length]
+            whole = len(name) == length and length + 5 <= size and name.isascii()
+            return name.decode("ascii") if whole else ""
+        at += size
+    return ""

@@ -1,0 +1,154 @@
+"""TCP headers: from a captured record to a `Segment`, and 32-bit sequence arithmetic. Stateless."""
+
+from __future__ import annotations
+
+from struct import unpack_from
+from typing import Final, NamedTuple
+
+from kafkascope.captures.model import Endpoint, Packet
+from kafkascope.captures.packets.ip import CUT, FRAGMENT, MALFORMED, Fragment, payload_of
+from kafkascope.captures.packets.link import LINUX_SLL2, NOT_IP
+from kafkascope.captures.packets.link_types import LINK_TYPES
+
+FIN: Final = 0x01
+SYN: Final = 0x02
+RST: Final = 0x04
+PSH: Final = 0x08
+ACK: Final = 0x10
+
+QUIET_MASK: Final = 0x37
+"""All flags but PSH and those of congestion control (ECE, CWR), which change nothing for us."""
+
+MASK: Final = 0xFFFF_FFFF
+NOT_IP_REASON: Final = "not ip"
+UNKNOWN_LINK: Final = "unknown link type"
+
+BEHIND: Final = 3 << 30
+"""A distance from here on is negative: no window (RFC 7323: at most 1 GiB) reaches back further,
+while
+a capture that lost much may jump ahead by more than half the sequence space."""
+
+
+def distance(start: int, end: int) -> int:
+    """Bytes from sequence number `start` to `end`, over the wrap-around: -2**30 <= distance < 3 *
+    2**30."""
+    ahead = (end - start) & MASK
+    return ahead - (1 << 32) if ahead >= BEHIND else ahead
+
+
+class Segment(NamedTuple):
+    """The TCP part of a packet. `flow` is one direction: addresses and ports as they are on the
+    wire."""
+
+    packet: int
+    time_ns: int
+    file: int
+    at: int
+    """Offset in the file of the payload's first byte."""
+    flow: bytes
+    """Source address, destination address, source port, destination port: 12 or 36 bytes."""
+    seq: int
+    ack: int
+    flags: int
+    payload: bytes | memoryview
+    """What was captured of it."""
+    length: int
+    """Payload bytes on the wire; more than `len(payload)` when the snaplen cut it."""
+    copy: int
+    """Equal in exact copies of this segment, and hardly ever in others: see `fingerprint`."""
+    interface: int
+    """Where it was captured: the file's interface number, or the index that Linux cooked v2
+    states."""
+
+
+def fingerprint(
+    ports: int, seq: int, ack: int, sign: int, length: int, flags: int, hosts: int = 0
+) -> int:
+    """64 bits that exact copies of a segment share (`sign`: IP id, or the checksum where there is
+    none; `hosts`: see `folded`).
+
+    Only for counting: bytes are never dropped because of it, so a collision does no harm.
+    """
+    mixed = (seq << 32 | ack) * 0x9E37_79B9_7F4A_7C15 ^ (
+        ports << 32 | sign << 16 | flags
+    ) * 0xC2B2_AE3D_27D4_EB4F
+    mixed += length * 0x1656_67B1_9E37_79F9 + hosts * 0x85EB_CA77_C2B2_AE63
+    return mixed & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def folded(addresses: bytes) -> int:
+    """Both addresses of a packet in 64 bits."""
+    if len(addresses) == 8:
+        return int.from_bytes(addresses, "big")
+    one, two, three, four = unpack_from(">QQQQ", addresses)
+    found: int = one ^ two ^ three ^ four
+    return found
+
+
+def reverse(flow: bytes) -> bytes:
+    """The flow of the other direction."""
+    half = len(flow) - 4 >> 1
+    return flow[half : 2 * half] + flow[:half] + flow[-2:] + flow[-4:-2]
+
+
+def endpoints(flow: bytes) -> tuple[Endpoint, Endpoint]:
+    """Source and destination of a flow, spelled for people."""
+    half = len(flow) - 4 >> 1
+    source_port, destination_port = unpack_from(">HH", flow, 2 * half)
+    return (
+        Endpoint(host_text(flow[:half]), source_port),
+        Endpoint(host_text(flow[half : 2 * half]), destination_port),
+    )
+
+
+def host_text(address: bytes) -> str:
+    """4 or 16 bytes of an address, spelled as in `Endpoint`."""
+    if len(address) == 4:
+        return ".".join(map(str, address))
+    from ipaddress import IPv6Address  # only captures with IPv6 pay for it
+
+    return str(IPv6Address(address))
+
+
+def segment_of(packet: Packet) -> Segment | str:
+    """The TCP segment in a record, or the reason why there is none (see `captures.ip`)."""
+    number, time_ns, link_type, data, wire, file, at, interface = packet
+    link = LINK_TYPES.get(link_type)
+    if link is None:
+        return UNKNOWN_LINK
+    start = link[1](data)
+    if start < 0:
+        return NOT_IP_REASON if start == NOT_IP else CUT
+    found = payload_of(data, start, wire)
+    if isinstance(found, str):
+        return found
+    if isinstance(found, Fragment):
+        return FRAGMENT
+    addresses, header, size, ident = found
+    captured = len(data)
+    # Window, checksum and options may be cut off: we need none of them.
+    if captured < header + 14:
+        return CUT if size >= 20 else MALFORMED
+    ports, seq, ack, offset, flags = unpack_from(">IIIBB", data, header)
+    length = size - ((offset >> 4) << 2)
+    if length < 0 or offset < 0x50:
+        return MALFORMED
+    begin = header + size - length
+    if link_type == LINUX_SLL2:
+        interface = int.from_bytes(data[4:8], "big")
+    if ident <= 0:
+        ident = int.from_bytes(data[header + 16 : header + 18], "big")
+    return Segment(
+        number,
+        time_ns,
+        file,
+        at + begin,
+        addresses + bytes(data[header : header + 4]),
+        seq,
+        ack,
+        flags,
+        data[begin : begin + length],
+        length,
+        fingerprint(ports, seq, ack, ident, length, flags, folded(addresses)),
+        interface,
+    )

@@ -1,0 +1,1 @@
+"""Where a capture may be cut so that many tasks read it at once."""

@@ -1,0 +1,249 @@
+"""Where a capture file may be cut: parts that are read on their own, by many readers at once.
+
+`index` walks the records of a file from its start and notes where it could go on: so each part
+starts at a record, no packet is lost or read twice, and each has its number. What was declared
+before a part (byte order, interfaces) is part of it. Compressed files are one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.formats.gaps import Gap
+from kafkascope.captures.formats.pcap import Pcap
+from kafkascope.captures.formats.pcapng import Pcapng
+from kafkascope.captures.formats.records import Format, Interface
+from kafkascope.captures.formats.remarks import Remark
+from kafkascope.captures.inputs.files import BLOCK_BYTES, Block, Source
+from kafkascope.captures.inputs.inflate import Stream
+from kafkascope.captures.inputs.opening import format_of, open_at, open_stream
+
+SPLIT_BYTES: Final = 64 << 20
+"""One part: some seconds of work, and few enough parts for a terabyte."""
+
+Opener: TypeAlias = Callable[[str, int], Stream]
+"""(name, offset) -> the file's bytes as stored, from that offset on."""
+
+open_local: Final[Opener] = open_at
+"""For paths of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a file, with all that it takes to read it."""
+
+    file: int
+    number: int
+    start: int
+    """Offset of a record."""
+    end: int | None
+    """Offset of the next part; None: the end of the file, wherever that is."""
+    packets: int
+    first: int
+    """Number of its first packet; 1 is the first of the file, or of the input."""
+    head: bytes
+    """pcap: the file header. Empty for pcapng."""
+    order: str
+    section: int
+    """Number of the section's first interface."""
+    interfaces: tuple[Interface, ...]
+    """Declared so far."""
+    last_ns: int
+    """Time of the packet before: simple packet blocks have none of their own."""
+    gaps: tuple[Gap, ...] = ()
+    """Where it is damaged. Readers of parts go by it, for a part alone may not tell."""
+
+    def to_json(self) -> list[Any]:
+        """Plain values, for `from_json`."""
+        values = [getattr(self, name) for name in self.__slots__]
+        values[6] = self.head.hex()
+        values[9] = [
+            [*each[:6], str(each.multiplier), str(each.divisor), each.offset_s]
+            for each in self.interfaces
+        ]
+        return values
+
+    @classmethod
+    def from_json(cls, values: list[Any]) -> Split:
+        """What `to_json` gave."""
+        values = list(values)
+        values[6] = bytes.fromhex(values[6])
+        values[9] = tuple(
+            Interface._make((*each[:6], int(each[6]), int(each[7]), each[8])) for each in values[9]
+        )
+        values[11] = tuple(Gap(*each) for each in values[11])
+        return cls(*values)
+
+
+@dataclass(slots=True)
+class Index:
+    """What there is to know of a file before its packets are looked at."""
+
+    name: str
+    format: str = "pcap"
+    packets: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    """The latest."""
+    dropped: int = 0
+    """Packets that the capturing program says it lost."""
+    damage: str = ""
+    damage_at: int | None = None
+    gaps: list[Gap] = field(default_factory=list)
+    """Where exactly; empty when it is the compression that is damaged."""
+    compressed: bool = False
+    interfaces: list[Interface] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    """Comments of packets, where it is a recording of our own."""
+
+
+class _Walk(Source):
+    """Remembers, for each block, where its walk began and what was declared by then."""
+
+    def __init__(self, name: str, stream: Stream, block_bytes: int) -> None:
+        super().__init__([name], None, {0: stream})
+        self.block_bytes = block_bytes
+        self.before = 0
+        self.state: tuple[str, int, int, int] = ("<", 0, 0, 0)
+
+    def _before(self, format_: Format, at: int) -> None:
+        self.before = at
+        section = format_.first if isinstance(format_, Pcapng) else 0
+        order = format_.order if isinstance(format_, Pcap | Pcapng) else "<"
+        self.state = order, section, len(format_.interfaces), format_.last_ns
+
+
+def index(
+    name: str,
+    open_: Opener,
+    *,
+    file: int = 0,
+    split_bytes: int = SPLIT_BYTES,
+    block_bytes: int = BLOCK_BYTES,
+) -> Index:
+    """Walk a file; `NotACapture` when it is none. Damage is told in the index."""
+    from kafkascope.captures.packets.columns import times_of
+
+    raw = open_(name, 0)
+    stream, head, inflated = open_stream(name, raw)
+    try:
+        format_ = format_of(head, file, name)
+    finally:
+        stream.close()
+    out = Index(name, compressed=inflated)
+    pcap_head = head[: format_.header] if isinstance(format_, Pcap) else b""
+    out.format = "pcap" if pcap_head else "pcapng"
+    # The first part begins with the file itself, so that what has no packets is read, too.
+    first_order = format_.order if isinstance(format_, Pcap) else "<"
+    starts = [(0, first_order, 0, 0, 0, 0)]
+    walk = _Walk(name, open_(name, 0), min(block_bytes, split_bytes))
+    try:
+        for block in walk.blocks():
+            format_ = block.format
+            times = times_of(block)
+            first, last = int(times[0]), int(times.max())
+            out.first_ns = first if out.first_ns is None else out.first_ns
+            out.last_ns = last if out.last_ns is None else max(last, out.last_ns)
+            format_.last_ns = int(times[-1])
+            hidden = walk.gaps[0][-1].at if walk.gaps[0] else 0
+            # Where a record was hidden by a longer one, the latter would not be whole.
+            here = walk.before >= hidden and not inflated
+            if here and walk.before - starts[-1][0] >= split_bytes:
+                starts.append((walk.before, *walk.state, out.packets))
+            out.packets += len(block.positions)
+    except CutShort as error:
+        out.damage = str(error)
+        out.damage_at = error.at
+    finally:
+        walk.close()
+    out.gaps = walk.gaps.get(0, [])
+    out.remarks = walk.remarks.of_file(0)
+    formats = walk.formats.get(0, format_)
+    out.dropped = sum(formats.drops.values())
+    out.interfaces = [each._replace(file=file) for each in formats.interfaces]
+    ends: list[int | None] = [start[0] for start in starts[1:]]
+    counts = [start[5] for start in starts] + [out.packets]
+    for number, (start, end) in enumerate(zip(starts, [*ends, None], strict=True)):
+        at, order, section, known, last_ns, before = start
+        out.splits.append(
+            Split(
+                file,
+                number,
+                at,
+                end,
+                counts[number + 1] - before,
+                before + 1,
+                pcap_head,
+                order,
+                section,
+                tuple(out.interfaces[:known]),
+                last_ns,
+                tuple(gap for gap in out.gaps if at <= gap.at and (end is None or gap.at < end)),
+            )
+        )
+    return out
+
+
+class _Window:
+    """The bytes of a stream up to an offset."""
+
+    def __init__(self, stream: Stream, size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill some of `buffer`; 0 at the end of the window."""
+        if not self._left:
+            return 0
+        size = self._stream.readinto(buffer[: self._left]) or 0
+        self._left -= size
+        return size
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+
+class _Part(Source):
+    """Reads one part."""
+
+    def __init__(self, name: str, split: Split, stream: Stream, block_bytes: int) -> None:
+        super().__init__([name], None, {0: stream})
+        self.block_bytes = block_bytes
+        self._split = split
+        self._number = split.first
+        self.told = split.gaps
+
+    def _blocks(self) -> Iterator[Block]:
+        split = self._split
+        if not split.start:
+            for block in super()._blocks():
+                yield block._replace(file=split.file)
+            return
+        format_ = self._format()
+        self.formats[0] = format_
+        try:
+            for block in self._records(0, format_, self._opened[0], b"", None, split.start):
+                yield block._replace(file=split.file)
+        except CutShort as error:
+            self.statistics.damage.append(error)
+
+    def _format(self) -> Format:
+        split = self._split
+        if split.head:
+            return Pcap(split.head, split.file)
+        pcapng = Pcapng(split.file)
+        pcapng.resume(split.order, split.section, list(split.interfaces), split.last_ns)
+        return pcapng
+
+
+def read_split(name: str, split: Split, open_: Opener, *, block_bytes: int = BLOCK_BYTES) -> Source:
+    """A source of the blocks of a part; their packets have the numbers that they have in the
+    whole."""
+    stream: Stream = open_(name, split.start)
+    if split.end is not None:
+        stream = _Window(stream, split.end - split.start)
+    return _Part(name, split, stream, block_bytes)

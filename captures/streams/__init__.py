@@ -1,0 +1,1 @@
+"""TCP reassembly: segments in, chunks and gaps out. State without I/O."""

@@ -1,0 +1,239 @@
+"""The bulk path: whole blocks at once, where packets are in order.
+
+It knows no rule of its own. It recognises, for many packets, the one case that `Reassembler.feed`
+answers with "deliver": a calm direction, the expected sequence number, no flags but ACK and PSH,
+all
+bytes captured, nothing acknowledged that was not seen. Everything else goes through `feed_marked`,
+in order.
+Consecutive segments of one flow become one chunk; bytes of another flow end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import accumulate, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkascope.captures.model import Chunk, Packet, Piece, Resolved, StreamEvent
+from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
+from kafkascope.captures.packets.resolved import in_packet
+from kafkascope.captures.packets.tcp import ACK, MASK, QUIET_MASK, Segment, segment_of
+from kafkascope.captures.streams.half import Half
+from kafkascope.captures.streams.reassembly import Reassembler
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.files import Block
+    from kafkascope.captures.packets.columns import Columns
+    from kafkascope.captures.statistics import Statistics
+
+MAX_ODD: Final = 0.3
+"""With a larger share of packets that need a closer look, one by one is faster, too."""
+
+_piece = partial(tuple.__new__, Piece)
+"""`Piece` from a tuple; `Piece._make` without its Python frame."""
+
+
+class Packets(NamedTuple):
+    """Packets in their order, one entry each; values of TCP only where `tcp` is true."""
+
+    data: memoryview
+    file: int
+    numbers: Sequence[int]
+    times: list[int]
+    starts: list[int]
+    """Of the payload in `data`."""
+    places: list[int]
+    """Of the payload in the file."""
+    lengths: list[int]
+    flows: list[bytes]
+    seqs: list[int]
+    acks: list[int]
+    tcp: Sequence[bool]
+    segment: Callable[[int], Segment]
+    """One of them, for a closer look."""
+
+
+def scan(
+    block: Block,
+    reassembler: Reassembler,
+    statistics: Statistics,
+    named: Callable[[Resolved], None] | None = None,
+) -> list[StreamEvent] | None:
+    """The events of a block, or None (and nothing done) when it should go packet by packet."""
+    from kafkascope.captures.packets.columns import columns_of
+
+    columns = columns_of(block)
+    if columns is None:
+        return None
+    plain = columns.tcp & (columns.flags & QUIET_MASK == ACK)
+    plain &= columns.payload + columns.length <= columns.start + columns.captured
+    count = len(plain)
+    if count - int(plain.sum()) > MAX_ODD * count:
+        return None
+    other = (~columns.tcp).nonzero()[0].tolist()
+    packets = list(block.packets()) if other else []
+    reasons = [segment_of(packets[index]) for index in other]
+    if any(isinstance(reason, Segment) or reason == FRAGMENT for reason in reasons):
+        return None  # TCP behind headers that `columns` does not follow, or in parts: rare
+    for index, reason in zip(other, reasons, strict=True):
+        statistics.skip(str(reason), packets[index].link_type)
+        if named is not None and reason == NOT_TCP:
+            for each in in_packet(packets[index]):
+                named(each)
+    _count(columns, statistics)
+    block.format.last_ns = int(columns.time_ns[-1])
+    tcp = columns.tcp.nonzero()[0]
+    copies = reassembler.copies.seen_all(
+        columns.copy[tcp].tolist(),
+        columns.time_ns[tcp].tolist(),
+        columns.interface[tcp].tolist(),
+        (tcp + block.number).tolist(),
+    )
+    copied = set(tcp[copies].tolist()) if copies is not None else set()
+    for index in copied:
+        plain[index] = False
+    events = run(_packets(block, columns), reassembler, plain.tolist(), copied)
+    reassembler.packets = block.number + count - 1
+    return events
+
+
+def _count(columns: Columns, statistics: Statistics) -> None:
+    times = columns.time_ns
+    if statistics.first_ns is None:
+        statistics.first_ns = statistics.last_ns = int(times[0])
+    statistics.last_ns = max(statistics.last_ns or 0, int(times.max()))
+    statistics.captured_bytes += int(columns.captured.sum())
+    statistics.segments += int(columns.tcp.sum())
+    end = columns.start + columns.captured
+    cut = columns.tcp & (columns.length > 0) & (columns.payload + columns.length > end)
+    statistics.cut_packets += int(cut.sum())
+
+
+def _packets(block: Block, columns: Columns) -> Packets:
+    kept: list[Packet] = []
+
+    def segment(index: int) -> Segment:
+        if not kept:
+            kept.extend(block.packets())
+        found = segment_of(kept[index])
+        assert isinstance(found, Segment)
+        return found
+
+    return Packets(
+        memoryview(block.buffer),
+        block.file,
+        range(block.number, block.number + len(columns.flows)),
+        columns.time_ns.tolist(),
+        columns.payload.tolist(),
+        (columns.payload + block.base).tolist(),
+        columns.length.tolist(),
+        columns.flows,
+        columns.seq.tolist(),
+        columns.ack.tolist(),
+        columns.tcp.tolist(),
+        segment,
+    )
+
+
+def run(
+    packets: Packets,
+    reassembler: Reassembler,
+    plain: list[bool],
+    copied: set[int],
+    marks: list[tuple[int, int]] | None = None,
+) -> list[StreamEvent]:
+    """The events of packets. `plain`: those that may be of the one case; `copied`: those that are
+    copies of others. `marks` gets (how many events before, number) of each packet that was looked
+    at closely."""
+    out: list[StreamEvent] = []
+    view, file, numbers, times, starts, places, lengths, flows, seqs, acks, tcp, closely = packets
+    flow_of, deadlines = reassembler.flows.get, reassembler.deadlines
+    wake_ns = deadlines.wake_ns
+
+    # The run: consecutive segments of one flow that become one chunk.
+    taken: list[int] = []
+    add = taken.append
+    run_flow = b""
+    run_half: Half | None = None
+    run_next = run_ack = 0
+
+    def end_run() -> None:
+        nonlocal run_flow, run_half
+        half, run_half, run_flow = run_half, None, b""
+        if half is None:
+            return
+        count = len(taken)
+        if count == 1:
+            index = taken[0]
+            at, size = starts[index], lengths[index]
+            data = bytes(view[at : at + size])
+            pieces = [Piece(0, times[index], numbers[index], file, places[index])]
+        else:
+            pick = itemgetter(*taken)
+            ats, sizes = pick(starts), pick(lengths)
+            data = b"".join([view[at : at + size] for at, size in zip(ats, sizes, strict=True)])
+            size = len(data)
+            offsets = accumulate(sizes, initial=0)
+            packets_of = pick(times), pick(numbers), repeat(file), pick(places)
+            pieces = list(map(_piece, zip(offsets, *packets_of, strict=False)))
+        half.passed(count, size, max(times[taken[0]], times[taken[-1]]), run_next)
+        out.append(Chunk(half.connection, half.direction, half.offset - size, data, pieces))
+        taken.clear()
+
+    for index, (easy, flow, following, seq, ack, length, time_ns) in enumerate(
+        zip(
+            plain,
+            flows,
+            [*flows[1:], b""],
+            seqs,
+            acks,
+            lengths,
+            times,
+            strict=True,
+        )
+    ):
+        if easy and time_ns < wake_ns:
+            if length and seq == run_next and flow == run_flow and ack == run_ack:
+                add(index)
+                run_next = seq + length & MASK
+                continue
+            half = flow_of(flow)
+            if half is not None and half.calm:
+                other = half.other
+                expected = run_next if other is run_half else other.next
+                if seq == (run_next if half is run_half else half.next) and (
+                    ack == expected or expected is None or not 0 < (ack - expected) & MASK < 1 << 30
+                ):
+                    if not length:
+                        half.passed(1, 0, time_ns, seq)
+                    elif half is not run_half and following != flow:
+                        # Alone, as most small messages are: no run for one segment.
+                        end_run()
+                        at = starts[index]
+                        data = bytes(view[at : at + length])
+                        pieces = [_piece((0, time_ns, numbers[index], file, places[index]))]
+                        chunk = Chunk(half.connection, half.direction, half.offset, data, pieces)
+                        out.append(chunk)
+                        half.passed(1, length, time_ns, seq + length & MASK)
+                    else:
+                        if half is not run_half:
+                            end_run()
+                            run_half, run_flow = half, flow
+                        add(index)
+                        run_next = seq + length & MASK
+                        run_ack = ack
+                    if ack != half.ack:
+                        half.acknowledge(ack)
+                    continue
+        if not tcp[index]:
+            continue
+        end_run()
+        reassembler.packets = numbers[index] - 1
+        if marks is not None:
+            marks.append((len(out), numbers[index]))
+        out += reassembler.feed_marked(closely(index), index in copied)
+        wake_ns = deadlines.wake_ns
+    end_run()
+    return out

@@ -1,0 +1,124 @@
+"""The whole way: a `Source` in, `StreamEvent`s out. This is what the analyzer reads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from kafkascope.captures.errors import CutShort
+from kafkascope.captures.formats.records import Format
+from kafkascope.captures.inputs.files import Block, Source
+from kafkascope.captures.model import Packet, Resolved, StreamEvent
+from kafkascope.captures.packets.ip import FRAGMENT, NOT_TCP
+from kafkascope.captures.packets.resolved import in_packet
+from kafkascope.captures.packets.tcp import segment_of
+from kafkascope.captures.streams.reassembly import Reassembler
+
+Named = Callable[[Resolved], None]
+
+MIN_PACKETS: Final = 48
+"""Blocks with fewer packets are faster one by one: numpy's fixed cost is about 0.3 ms a block."""
+NUMPY_PACKETS: Final = 10_000
+"""Loading numpy takes 0.1 to 0.2 s, as long as this many packets one by one."""
+
+
+def streams(
+    source: Source, *, bulk: bool | None = None, named: Named | None = None
+) -> Iterator[StreamEvent]:
+    """All events of a source, in the order of its packets, each as soon as its packets are read.
+
+    Damage costs only what is damaged: everything whole is delivered, connections are closed, then
+    the
+    first CutShort is raised (`source.statistics.damage` has all). `bulk` forces the bulk path on
+    or off. `named` is told of host names that DNS answers over UDP, or the files, resolve.
+    """
+    reassembler = Reassembler(source.comment_of)
+    damage: CutShort | None = None
+    formats: list[Format] = []
+    try:
+        for block in source.blocks():
+            if named is not None:
+                if not formats or formats[-1] is not block.format:
+                    formats.append(block.format)
+                _tell(formats[-1:], named)
+            events = None
+            if _in_bulk(block, source) if bulk is None else bulk:
+                from kafkascope.captures.streams.scan import scan
+
+                events = scan(block, reassembler, source.statistics, named)
+            yield from one_by_one(block, reassembler, source, named) if events is None else events
+            _sum_up(reassembler, source)
+    except CutShort as error:
+        damage = error
+    for reason in reassembler.fragments.finish():
+        source.statistics.skip(reason, 0)
+    yield from reassembler.finish()
+    if named is not None:
+        # Names stand behind the packets as well, where a program adds them when it ends.
+        _tell(formats, named)
+    _sum_up(reassembler, source)
+    if damage is not None:
+        raise damage
+
+
+def _tell(formats: list[Format], named: Named) -> None:
+    for format_ in formats:
+        for each in format_.names:
+            named(each)
+        format_.names.clear()
+
+
+def one_by_one(
+    block: Block, reassembler: Reassembler, source: Source, named: Named | None = None
+) -> Iterator[StreamEvent]:
+    """The events of a block, packet by packet."""
+    statistics = source.statistics
+    for packet in block.packets():
+        segment = segment_of(packet)
+        statistics.saw(packet)
+        if isinstance(segment, str):
+            if segment == FRAGMENT:
+                yield from _fragment(packet, reassembler, source)
+            else:
+                statistics.skip(segment, packet.link_type)
+                if named is not None and segment == NOT_TCP:
+                    for each in in_packet(packet):
+                        named(each)
+            continue
+        statistics.segments += 1
+        if len(segment.payload) < segment.length:
+            statistics.cut_packets += 1
+        if events := reassembler.feed(segment):
+            yield from events
+
+
+def _fragment(packet: Packet, reassembler: Reassembler, source: Source) -> Iterator[StreamEvent]:
+    """The events of a part of an IP packet, and of those that waited for it."""
+    statistics = source.statistics
+    for segment in reassembler.fragments.parts(packet):
+        if isinstance(segment, str):
+            statistics.skip(segment, packet.link_type)
+            continue
+        statistics.segments += 1
+        if len(segment.payload) < segment.length:
+            statistics.cut_packets += 1
+        yield from reassembler.feed(segment)
+
+
+def _sum_up(reassembler: Reassembler, source: Source) -> None:
+    source.statistics.connections = reassembler.connections
+    source.statistics.duplicates = reassembler.duplicates
+
+
+def _in_bulk(block: Block, source: Source) -> bool:
+    """Whether numpy pays: loading it takes as long as some thousand packets take one by one."""
+    if len(block.positions) < MIN_PACKETS:
+        return False
+    if "numpy" in sys.modules:
+        return True
+    count = len(block.positions)
+    if source.statistics.packets + count > NUMPY_PACKETS:
+        return True
+    # As many as the input holds if all are like these: 64 KB a packet, or 60 bytes.
+    return source.size * (count - 1) > NUMPY_PACKETS * (block.positions[-1] - block.positions[0])

@@ -1,0 +1,193 @@
+"""The bulk path gives what the path packet by packet gives."""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import sys
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.captures import Endpoint
+from kafkascope.captures.build import Composer
+from kafkascope.captures.inputs.files import Source
+from kafkascope.captures.streams import scan
+from tests.captures.wires import A, B, Tape, Trickle, conversation, joined, read
+
+A6, B6 = Endpoint("fd00::1", 40001), Endpoint("fd00::2", 9092)
+STEPS = ["send", "send", "send", "answer", "drop", "swap", "twice", "again", "wait", "cut", "close"]
+STEPS += ["syn", "udp", "vlan", "rst", "vanish", "vanish", "burst"]
+
+
+def messy(steps: list[tuple[str, int]], seed: random.Random) -> Tape:
+    """Several conversations at once, with all that can go wrong."""
+    tape = Tape()
+    composers = [
+        Composer(A, B, mss=500, isn=(0xFFFF_F000, 5)),
+        Composer(A._replace(port=40002), B, mss=700),
+        Composer(A6, B6, mss=600),
+    ]
+    for composer in composers[:2]:
+        tape.add(composer.open())
+    for step, number in steps:
+        composer = composers[number % 3]
+        data = seed.randbytes(number * 37 % 3000)
+        frames = tape.frames
+        match step:
+            case "send" | "answer":
+                tape.add(composer.send(int(step == "answer"), data))
+            case "drop":
+                tape.add(composer.send(0, data)[1:])
+            case "vanish":
+                composer.lose(number & 1, 1 + len(data))
+            case "burst":
+                tape.add(composer.send(number & 1, seed.randbytes(12_000), ack=False))
+            case "swap" if len(frames) > 3:
+                at = len(frames) - 3
+                frames[at], frames[-1] = frames[-1], frames[at]
+            case "twice" if frames:
+                tape.add([frames[-1][1]], 300)
+            case "again" if frames:
+                tape.add([frames[-min(len(frames), number % 40 + 1)][1]])
+            case "wait":
+                tape.now_ns += number * 7_000_000
+            case "close":
+                tape.add(composer.close(number & 1))
+            case "syn":
+                composers[number % 3] = Composer(A, B, isn=(number * 99991, number))
+                tape.add(composers[number % 3].open())
+            case "rst":
+                tape.add(composer.reset(number & 1))
+            case "udp":
+                frame = bytearray(composer.packet(0, 16))
+                frame[23] = 17
+                tape.add([bytes(frame)])
+            case "vlan":
+                for frame in composer.send(0, data):
+                    tape.add([frame[:12] + b"\x81\x00\x00\x05" + frame[12:]])
+            case _:
+                pass
+    return tape
+
+
+def outcome(data: bytes, bulk: bool, **options: Any) -> Any:
+    events, source, error = read(data, bulk=bulk, **options)
+    statistics = astuple(source.statistics)[:-1]
+    return joined(events), statistics, error
+
+
+steps = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 100)), max_size=60)
+
+
+@settings(max_examples=150)
+@given(steps, st.randoms(use_true_random=False), st.sampled_from([120, 262144]), st.booleans())
+def test_bulk_equals_one_by_one(
+    steps: list[tuple[str, int]], seed: random.Random, snaplen: int, pcapng: bool
+) -> None:
+    tape = messy(steps, seed)
+    data = tape.pcapng("a leg") if pcapng else tape.pcap(snaplen=snaplen)
+    with patch.object(scan, "MAX_ODD", 2.0):
+        assert outcome(data, True) == outcome(data, False)
+
+
+@settings(max_examples=60)
+@given(steps, st.randoms(use_true_random=False), st.lists(st.integers(1, 5000), max_size=200))
+def test_any_cut_into_reads_gives_the_same_events(
+    steps: list[tuple[str, int]], seed: random.Random, portions: list[int]
+) -> None:
+    data = messy(steps, seed).pcapng()
+    expected = outcome(data, False)
+    for bulk in (True, False):
+        with patch.object(scan, "MAX_ODD", 2.0):
+            assert outcome(data, bulk, portions=portions) == expected
+
+
+@pytest.mark.parametrize(
+    "options", [{"order": ">"}, {"nano": False}, {"nano": False, "order": ">"}]
+)
+def test_every_kind_of_pcap(options: dict[str, Any]) -> None:
+    data = conversation(10).pcap(**options)
+    assert outcome(data, True) == outcome(data, False)
+
+
+def test_a_run_becomes_one_chunk_with_its_pieces() -> None:
+    tape = conversation(2, 20_000)
+    events, _, _ = read(tape.pcap(), bulk=True)
+    chunks = [event for event in events if hasattr(event, "pieces")]
+    assert [len(chunk.data) for chunk in chunks] == [20_000, 10_000, 20_000, 10_000]
+    data = tape.pcap()
+    for chunk in chunks:
+        assert len(chunk.pieces) > 5
+        ends = [piece.start for piece in chunk.pieces[1:]] + [len(chunk.data)]
+        for piece, end in zip(chunk.pieces, ends, strict=True):
+            assert data[piece.at : piece.at + end - piece.start] == chunk.data[piece.start : end]
+
+
+def test_numpy_is_used_when_it_pays() -> None:
+    data = conversation(400).pcap()
+    with patch.object(scan, "scan", wraps=scan.scan) as used:
+        read(data)
+        first = used.call_count
+        with patch("kafkascope.captures.streams.streams.NUMPY_PACKETS", 0):
+            read(data)
+    assert used.call_count > first or first > 0
+
+
+def test_blocks_are_the_same_for_any_order_of_reads() -> None:
+    data = conversation(50).pcap()
+    source = Source(["x"], None, {0: Trickle(data, [7] * 100_000)})
+    assert sum(len(block.positions) for block in source.blocks()) == len(conversation(50).frames)
+
+
+def same_both_ways(tape: Tape) -> list[Any]:
+    with patch.object(scan, "MAX_ODD", 2.0):
+        found = outcome(tape.pcap(), True)
+    assert found == outcome(tape.pcap(), False)
+    events: list[Any] = found[0]
+    return [event[0] for event in events if isinstance(event[0], str)]
+
+
+def test_an_ack_of_unseen_bytes_ends_a_run() -> None:
+    tape, composer = Tape(), Composer(A, B)
+    tape.add(composer.open())
+    tape.add(composer.send(1, b"one" * 1000, ack=False))
+    composer.lose(0, 50)
+    tape.add(composer.send(1, b"two" * 1000, ack=False))
+    assert same_both_ways(tape) == ["open", "chunk", "gap", "chunk", "closed"]
+
+
+def test_a_hole_is_given_up_in_the_middle_of_a_run() -> None:
+    tape, first, second = Tape(), Composer(A, B), Composer(A._replace(port=7), B)
+    tape.add(first.open())
+    tape.add(second.open())
+    first.lose(0, 50)
+    tape.add(first.send(0, b"late"))
+    for _ in range(50):
+        tape.add(second.send(0, b"x" * 100), 5_000_000)
+    kinds = same_both_ways(tape)
+    assert kinds == ["open", "open", "chunk", "gap", "chunk", "chunk", "closed", "closed"]
+
+
+def test_numpy_is_loaded_for_many_packets_not_for_many_bytes(tmp_path: Path) -> None:
+    """Large packets are few, and few are read one by one before numpy is there."""
+    small, large = tmp_path / "small.pcap", tmp_path / "large.pcap"
+    head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000")
+    for path, size, count in ((small, 60, 20_000), (large, 60_000, 200)):
+        record = struct.pack("<IIII", 1, 0, size, size) + bytes(size)
+        path.write_bytes(head + record * count)
+    code = (
+        "import sys; from kafkascope.captures import open_inputs\n"
+        "from kafkascope.captures.streams.streams import streams\n"
+        "list(streams(open_inputs(sys.argv[1:]))); print('numpy' in sys.modules)"
+    )
+    root = Path(__file__).parents[3]
+    for path, loaded in ((small, "True"), (large, "False")):
+        done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, cwd=root)
+        assert done.stdout.decode().strip() == loaded
