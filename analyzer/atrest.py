@@ -153,7 +153,7 @@ def kind_of(path: Path) -> Kind | None:
 
 def _begins_with_a_batch(data: bytes) -> bool:
     from kafkascope.dissectors.errors import DissectError
-    from kafkascope.dissectors.records import Partial, batches, crc_ok
+    from kafkascope.dissectors.records.records import Partial, batches, crc_ok
 
     try:
         first = next(batches(data))

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 from kafkascope.analyzer.atrest_model import Kind, LogBatch, Verdict
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records import Batch, Partial, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Batch, Partial, batches, crc_ok, open_batch
 
 PREFIX: Final = struct.Struct(">qi")
 """Base offset and length of the rest."""

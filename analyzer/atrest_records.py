@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kafkascope.analyzer.atrest_model import LogBatch
 from kafkascope.analyzer.records import Field, batch_objects, shareable
+from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.jsonform import loads
-from kafkascope.dissectors.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.values import Uuid
 
 NO_PARTITION: Final = -1

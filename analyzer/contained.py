@@ -9,7 +9,7 @@ from typing import Final
 
 from kafkascope.analyzer.model import Exchange, Request, Response
 from kafkascope.dissectors.embedded import Around, Embedded, embedded_in, sasl_token
-from kafkascope.dissectors.masking import has_secrets
+from kafkascope.dissectors.embedded.masking import has_secrets
 from kafkascope.dissectors.registry import APIS, layout_of
 
 SASL_AUTHENTICATE: Final = 36

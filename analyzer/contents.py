@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Note
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records import Batch, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Batch, batches, crc_ok, open_batch
 
 COUNTING_LIMIT: Final = 16 * 1024 * 1024
 """What a compressed message set may expand to only to be counted."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.diff_records import record_differences
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, StructWire, Wire
-from kafkascope.dissectors.reader import Body
-from kafkascope.dissectors.walk import UNKNOWN_TAGS
 
 Kind: TypeAlias = Literal["changed", "left only", "right only"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records import CONTROL, Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.records import CONTROL, Partial, Record, batches, open_batch
 
 SHOWN: Final = 64
 """Bytes of a key or value that a difference shows."""

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final
 
 from kafkascope.analyzer.model import Frame, Side, Undecoded
+from kafkascope.dissectors.codec.reader import REFUSALS, Reader, reader
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, StructWire
-from kafkascope.dissectors.reader import REFUSALS, Reader, reader
 from kafkascope.dissectors.registry import (
     APIS,
     Decoded,

@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kafkascope.dissectors.codec.source import Lines, compile_function
 from kafkascope.dissectors.layout import (
     ArrayWire,
     BytesWire,
@@ -19,7 +20,6 @@ from kafkascope.dissectors.layout import (
     StructWire,
     UuidWire,
 )
-from kafkascope.dissectors.source import Lines, compile_function
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames

@@ -15,7 +15,7 @@ from kafkascope.analyzer.filter_bind import Bound, Every, Find, Some, Test, Unle
 from kafkascope.analyzer.filter_errors import FilterError
 from kafkascope.analyzer.filter_exchange import cheapest_first, scoped
 from kafkascope.analyzer.filter_message import pair_of, size_of
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.records.records import Record
 from kafkascope.dissectors.values import Uuid
 
 Values: TypeAlias = tuple[Any, ...]

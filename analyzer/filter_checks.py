@@ -82,7 +82,7 @@ def shown_as(kind: str) -> Callable[[Any], str]:
 
         return lambda key: APIS[key].name if key in APIS else str(key)
     if kind == "error":
-        from kafkascope.dissectors.codes import error_name
+        from kafkascope.dissectors.reference.codes import error_name
 
         return error_name
     if kind in ("body", "bytes"):

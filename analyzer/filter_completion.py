@@ -276,7 +276,7 @@ def _known(field: Field) -> Iterator[str]:
 
             yield from sorted(api.name for api in APIS.values())
         case "error":
-            from kafkascope.dissectors.codes import ERRORS
+            from kafkascope.dissectors.reference.codes import ERRORS
 
             yield from (error.name for error in ERRORS.values())
         case "state":
@@ -284,7 +284,7 @@ def _known(field: Field) -> Iterator[str]:
         case "bool":
             yield from ("true", "false")
         case "release" if field.name == "removed_in":
-            from kafkascope.dissectors.releases import RELEASES
+            from kafkascope.dissectors.reference.releases import RELEASES
 
             yield from reversed(RELEASES)
     if field.name == "finding":
@@ -327,7 +327,7 @@ def seen_in(session: Session) -> Seen:
             case "api":
                 return sorted(api for api in session.apis.values if api)
             case "error" | "error.top":
-                from kafkascope.dissectors.codes import error_name
+                from kafkascope.dissectors.reference.codes import error_name
 
                 codes = {code for found in session.error_lists.values for code in found}
                 return [error_name(code) for code in sorted(codes)]

@@ -28,7 +28,7 @@ HIDDEN: Final = frozenset({"raw", "wire"})
 @cache
 def removals(key: int | None, version: int | None) -> tuple[str, ...]:
     """The Kafka releases that no longer have a version of an API, though older ones did."""
-    from kafkascope.dissectors import releases
+    from kafkascope.dissectors.reference import releases
     from kafkascope.dissectors.registry import APIS
 
     if key not in APIS or version is None:
@@ -69,7 +69,7 @@ def _top(row: Row) -> Values:
 
 
 def _retriable(row: Row) -> Values:
-    from kafkascope.dissectors.codes import ERRORS
+    from kafkascope.dissectors.reference.codes import ERRORS
 
     return (any(e.code in ERRORS and ERRORS[e.code].retriable for e in row.errors),)
 
@@ -153,7 +153,7 @@ def body_values(exchange: Exchange | None, path: filter_paths.Path) -> Values:
     side = exchange.request if path[0] == "request" else exchange.response
     if side is None or side.decoded is None:
         return ()
-    from kafkascope.dissectors.masking import masked
+    from kafkascope.dissectors.embedded.masking import masked
 
     body = masked(side.decoded.layout, side.decoded.body)
     return tuple(filter_paths.values(body, path[1:]))

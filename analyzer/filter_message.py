@@ -14,7 +14,7 @@ from kafkascope.dissectors.errors import DissectError
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.records import Field
-    from kafkascope.dissectors.records import Batch, Record
+    from kafkascope.dissectors.records.records import Batch, Record
 
 Values: TypeAlias = tuple[Any, ...]
 Reader: TypeAlias = "Callable[[Exchange], Values]"
@@ -30,7 +30,7 @@ def _batches(exchange: Exchange) -> Iterator[tuple[Field, bytes, Batch]]:
     """The batches of an exchange, with the bytes that they stand in, without secrets."""
     from kafkascope.analyzer.records import fields_of, shareable
     from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.dissectors.records import Partial
+    from kafkascope.dissectors.records.records import Partial
 
     for field in fields_of(exchange, TopicNames()):
         data = shareable(field)
@@ -47,7 +47,7 @@ def _batches(exchange: Exchange) -> Iterator[tuple[Field, bytes, Batch]]:
 def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | None]]:
     """The batches with their records, as far as these can be read, and the offset of the first one:
     of a Produce what the broker told, for a client counts from 0."""
-    from kafkascope.dissectors.records import open_batch
+    from kafkascope.dissectors.records.records import open_batch
 
     before: Field | None = None
     place = 0
@@ -168,7 +168,7 @@ def _lag(exchange: Exchange) -> Values:
     The position is behind the last record that came, else the offset that was asked for; when
     neither is there (a fetch session implies the offset), there is no lag to tell.
     """
-    from kafkascope.dissectors.records import Partial, batches
+    from kafkascope.dissectors.records.records import Partial, batches
 
     if exchange.api_key != 1 or exchange.request is None or exchange.response is None:
         return ()
@@ -254,7 +254,7 @@ READERS: Final[dict[str, Reader]] = {
 
 def anywhere(exchange: Exchange, name: str) -> Values:
     """The values of all fields of that name in either body, without secrets."""
-    from kafkascope.dissectors.masking import masked
+    from kafkascope.dissectors.embedded.masking import masked
 
     found: list[Any] = []
     for side in (exchange.request, exchange.response):

@@ -227,7 +227,7 @@ def api_key(text: str) -> int:
 
 def error_code(text: str) -> int:
     """The code of an error by name, former name or number."""
-    from kafkascope.dissectors.codes import ERRORS
+    from kafkascope.dissectors.reference.codes import ERRORS
 
     if re.match(r"-?\d+\Z", text, re.ASCII):
         return int(text)

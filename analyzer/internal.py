@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.topics import CLUSTER_METADATA
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records import Partial, batches, open_batch
+from kafkascope.dissectors.records.records import Partial, batches, open_batch
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
@@ -36,7 +36,7 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
 
 
 def _learn(data: bytes, names: TopicNames) -> None:
-    from kafkascope.dissectors.internal import decode
+    from kafkascope.dissectors.embedded.internal import decode
 
     try:
         for batch in batches(data):

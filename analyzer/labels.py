@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.dissectors.names import name_of
+from kafkascope.dissectors.reference.names import name_of
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.dissectors.weights import memory_of
+from kafkascope.dissectors.codec.weights import memory_of
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.fetch_sessions import FetchSession

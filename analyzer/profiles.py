@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.dissectors.codec.walk import Leaf, leaves
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, NumberWire, StructWire
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.walk import Leaf, leaves
 
 VALUES: Final = 8
 """Distinct values of a field that are kept; with more it counts as "various"."""

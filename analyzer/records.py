@@ -16,24 +16,31 @@ import orjson
 
 from kafkascope.analyzer.times import iso_ms
 from kafkascope.analyzer.topics import short_id
+from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.embedded import embedded_in
-from kafkascope.dissectors.embedded.values import schema_id_of
-from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.internal import (
+from kafkascope.dissectors.embedded.internal import (
     Content,
     decode,
     is_internal,
     masked_content,
     without_secrets,
 )
-from kafkascope.dissectors.jsonform import dumps
-from kafkascope.dissectors.records import Batch, Partial, aligned, batches, crc_ok, open_batch
+from kafkascope.dissectors.embedded.values import schema_id_of
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import (
+    Batch,
+    Partial,
+    aligned,
+    batches,
+    crc_ok,
+    open_batch,
+)
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.dissectors.records import Header, Record
+    from kafkascope.dissectors.records.records import Header, Record
 
 PRODUCE = 0
 FETCH = 1

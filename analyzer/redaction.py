@@ -19,11 +19,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.pseudonyms import NOUNS, Pseudonyms
 from kafkascope.analyzer.redaction_formats import writer_of
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
+from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
-from kafkascope.dissectors.masking import CONFIG_VALUE, asterisks, masked
-from kafkascope.dissectors.reader import Body
-from kafkascope.dissectors.record_redaction import redacted_records
+from kafkascope.dissectors.records.redaction import redacted_records
+from kafkascope.dissectors.reference.words import WORDS, Words, of_enum, own_part, words_of
 from kafkascope.dissectors.registry import (
     Decoded,
     decode_request,
@@ -36,8 +38,6 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.dissectors.schema import Field
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.walk import UNKNOWN_TAGS, changed
-from kafkascope.dissectors.words import WORDS, Words, of_enum, own_part, words_of
 
 Level: TypeAlias = Literal["none", "values", "keys", "all"]
 

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.pseudonyms import Pseudonyms
-from kafkascope.dissectors.compression import compress
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
     CONNECT_SUBSCRIPTION,
@@ -24,7 +24,7 @@ from kafkascope.dissectors.embedded.groups import (
 from kafkascope.dissectors.embedded.table import FORMATS, Format
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import Layout, resolve
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.registry import message, read_layout, write_layout
 from kafkascope.dissectors.schema import Message
 

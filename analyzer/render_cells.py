@@ -60,7 +60,7 @@ def plain(kind: Type, value: Any) -> str:
 
         return APIS[value].name if value in APIS else str(value)
     if kind == "error":
-        from kafkascope.dissectors.codes import error_name
+        from kafkascope.dissectors.reference.codes import error_name
 
         return error_name(value)
     if type(value) is bytes:
@@ -68,7 +68,7 @@ def plain(kind: Type, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):
-        from kafkascope.dissectors.jsonform import dumps
+        from kafkascope.dissectors.codec.jsonform import dumps
 
         return dumps(value).decode("utf-8", "replace")
     return str(value)

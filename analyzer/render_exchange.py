@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Frame
     from kafkascope.analyzer.nodes import NodeAddresses
     from kafkascope.analyzer.topics import TopicNames
-    from kafkascope.dissectors.tree import Node
+    from kafkascope.dissectors.codec.tree import Node
 
 SASL_TOKEN: Final = "SaslToken"
 MOST_TOPICS: Final = 20

@@ -10,11 +10,18 @@ from typing import Final
 from kafkascope.analyzer.records import Field
 from kafkascope.analyzer.render_values import internal_lines
 from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.codec.tree import Node
+from kafkascope.dissectors.embedded.internal import decode, without_secrets
 from kafkascope.dissectors.embedded.values import schema_id_of
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.internal import decode, without_secrets
-from kafkascope.dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
-from kafkascope.dissectors.tree import Node
+from kafkascope.dissectors.records.records import (
+    Batch,
+    Partial,
+    Record,
+    batches,
+    crc_ok,
+    open_batch,
+)
 
 BYTES_SHOWN: Final = 1 << 20
 """Of a key or value: as much as brokers take in a batch unless told otherwise. A line of a hundred

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.labels import PLAIN, Labels
 from kafkascope.analyzer.text import escaped
+from kafkascope.dissectors.codec.tree import REST, Node, annotate
+from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot
-from kafkascope.dissectors.masking import asterisks, is_secret
-from kafkascope.dissectors.tree import REST, Node, annotate
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:

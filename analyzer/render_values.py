@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kafkascope.analyzer.labels import PLAIN, Labels
 from kafkascope.analyzer.text import escaped
 from kafkascope.dissectors.embedded import Embedded, embedded_in
-from kafkascope.dissectors.internal import Content, Internal, masked_content
+from kafkascope.dissectors.embedded.internal import Content, Internal, masked_content
 from kafkascope.dissectors.layout import ArrayWire, Slot, StructWire, Wire
 from kafkascope.dissectors.values import Uuid
 

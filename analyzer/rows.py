@@ -15,7 +15,7 @@ from kafkascope.analyzer.facts import Facts, collector
 from kafkascope.analyzer.model import Note, State, Undecoded
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import short_id
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 
 if TYPE_CHECKING:

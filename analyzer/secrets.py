@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+from kafkascope.dissectors.embedded.masking import has_secrets, masked
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.masking import has_secrets, masked
 from kafkascope.dissectors.registry import (
     APIS,
     layout_of,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kafkascope.analyzer.model import State, Undecoded
 from kafkascope.analyzer.rows import RowError, is_flexible, late_names, row_of
 from kafkascope.analyzer.session_packing import NO_ACKS, NO_ID, NONE, STATES
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

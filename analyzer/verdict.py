@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from kafkascope.dissectors import releases
 from kafkascope.dissectors.errors import UnknownApi
+from kafkascope.dissectors.reference import releases
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.statistics.clients import Usage

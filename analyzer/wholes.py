@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from kafkascope.dissectors.codec.jsonform import body_from_json
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, Malformed, UnknownVersion
-from kafkascope.dissectors.jsonform import body_from_json
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import (
     api_named,
     decode_request,

@@ -23,7 +23,7 @@ from typing import Any
 from reader import kafkascope
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.structs import parse
+from kafkascope.dissectors.codec.structs import parse
 
 RECORDS = bytes(600)
 

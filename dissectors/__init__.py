@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kafkascope.dissectors.codec.tree import annotate
     from kafkascope.dissectors.errors import DissectError
     from kafkascope.dissectors.registry import (
         APIS,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         layout_of,
         message,
     )
-    from kafkascope.dissectors.tree import annotate
 
 __all__ = [
     "APIS",
@@ -36,7 +36,7 @@ __all__ = [
     "message",
 ]
 
-_HOMES = {"DissectError": "errors", "annotate": "tree"}
+_HOMES = {"DissectError": "errors", "annotate": "codec.tree"}
 
 
 def __getattr__(name: str) -> Any:

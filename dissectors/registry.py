@@ -11,16 +11,16 @@ import struct
 from functools import cache, lru_cache, partial
 from typing import Any, Final, NamedTuple
 
+from kafkascope.dissectors.codec.reader import REFUSALS, Body, Reader, reader
+from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large
+from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
+from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import Malformed, TooLarge, Truncated, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout, implied_default, resolve
 from kafkascope.dissectors.messages import APIS as _APIS
 from kafkascope.dissectors.messages import DATA
-from kafkascope.dissectors.reader import REFUSALS, Body, Reader, reader
 from kafkascope.dissectors.schema import Message, Versions
 from kafkascope.dissectors.values import read_uvarint
-from kafkascope.dissectors.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large
-from kafkascope.dissectors.writer import REFUSALS as WRITER_REFUSALS
-from kafkascope.dissectors.writer import writer
 
 API_VERSIONS: Final = 18
 CONTROLLED_SHUTDOWN: Final = 7
@@ -111,7 +111,7 @@ def read_layout(layout: Layout, data: bytes, at: int = 0) -> tuple[Body, int]:
     except TooLarge:
         raise
     except REFUSALS:
-        from kafkascope.dissectors.structs import parse
+        from kafkascope.dissectors.codec.structs import parse
 
         parse(layout, data, at, steps=EXPLAINED)
         raise Malformed("the generated reader refuses these bytes", offset=at) from None
@@ -122,7 +122,7 @@ def write_layout(layout: Layout, body: Body) -> bytes:
     try:
         return writer(layout)(body)
     except WRITER_REFUSALS:
-        from kafkascope.dissectors.structs import build
+        from kafkascope.dissectors.codec.structs import build
 
         build(layout, body)
         raise Malformed("the generated writer refuses this body") from None

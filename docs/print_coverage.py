@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.history import when
-from kafkascope.dissectors.releases import span
+from kafkascope.dissectors.codec.history import when
+from kafkascope.dissectors.reference.releases import span
 
 HERE = Path(__file__).parent
 SEEN, TARGET = HERE / "coverage.txt", HERE / "coverage.md"

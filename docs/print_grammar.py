@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.grammar import call_grammar, grammar
-from kafkascope.dissectors.history import history
+from kafkascope.dissectors.codec.grammar import call_grammar, grammar
+from kafkascope.dissectors.codec.history import history
 from kafkascope.dissectors.messages import DATA
 
 TARGET = Path(__file__).with_name("grammar.md")

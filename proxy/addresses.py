@@ -12,9 +12,9 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import (
     API_VERSIONS,
     APIS,

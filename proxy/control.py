@@ -385,6 +385,6 @@ def _line(told: dict[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     return json.loads(dumps(value))

@@ -14,11 +14,18 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafkascope.dissectors.compression import name_of
 from kafkascope.dissectors.errors import DissectError, Malformed
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
-from kafkascope.dissectors.record_writer import encode_batch, with_right_crc
-from kafkascope.dissectors.records import Batch, Partial, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.compression import name_of
+from kafkascope.dissectors.records.records import (
+    Batch,
+    Partial,
+    Record,
+    batches,
+    crc_ok,
+    open_batch,
+)
+from kafkascope.dissectors.records.writer import encode_batch, with_right_crc
 
 CODECS: Final = {name_of(number) or "none": number for number in range(5)}
 Change = Callable[[Any, "bytes | None"], Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, loads
+from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.jsonform import body_from_json, dumps, loads
-from kafkascope.dissectors.masking import masked
 from kafkascope.dissectors.registry import write_layout
 from kafkascope.proxy.edit_records import change_records, spelled, unspelled
 

@@ -11,13 +11,13 @@ from kafkascope.analyzer.cut_rewrites import TOKEN
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import BytesWire, Slot
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Partial, batches, open_batch
+from kafkascope.dissectors.records.records import Partial, batches, open_batch
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request, decode_response, write_layout
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.walk import changed
 
 EVIL = "\x1b[31m\r\nkafkascope: forged\x9b2J\x7f\u202e\u2066\u200b\ufeff\u2028\U000e0041[red][/]"
 """A colour, a forged line, a C1 sequence, directions, zero widths, a private tag, markup."""

@@ -80,4 +80,4 @@ def test_public_names_exist(package: str) -> None:
 def test_exec_appears_once() -> None:
     sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     users = [path.relative_to(ROOT) for path in sources if "exec(compile(" in path.read_text()]
-    assert users == [Path("dissectors/source.py")]
+    assert users == [Path("dissectors/codec/source.py")]

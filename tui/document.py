@@ -24,15 +24,15 @@ from kafkascope.analyzer.render_tree import (
 )
 from kafkascope.analyzer.render_values import embedded_lines
 from kafkascope.analyzer.rows import row_of
+from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.masking import asterisks, is_secret
-from kafkascope.dissectors.record_tree import record_nodes
+from kafkascope.dissectors.records.tree import record_nodes
 from kafkascope.dissectors.registry import (
     layout_of,
     request_header_version,
     response_header_version,
 )
-from kafkascope.dissectors.tree import Node, annotate
 from kafkascope.tui.tree import Item, Space, Tree
 
 if TYPE_CHECKING:

@@ -193,7 +193,7 @@ class _ListRows:
 
     def json(self, value: dict[str, Any]) -> None:
         """One object a line; of `json` one array."""
-        from kafkascope.dissectors.jsonform import dumps
+        from kafkascope.dissectors.codec.jsonform import dumps
 
         before = b""
         if self.form == "json":
@@ -345,7 +345,7 @@ def _shown(
     file: AtRest, batch: LogBatch, data: bytes, wish: Wish, show_hex: bool
 ) -> Iterator[str | bytes]:
     from kafkascope.analyzer.atrest_records import records_of
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     records = list(records_of(batch, data, file.place))
     if wish.form in ("json", "jsonl"):
@@ -354,7 +354,7 @@ def _shown(
     from kafkascope.analyzer.atrest_records import field_of
     from kafkascope.analyzer.records import shareable
     from kafkascope.analyzer.render_records import lines_inside
-    from kafkascope.dissectors.tree import Node
+    from kafkascope.dissectors.codec.tree import Node
 
     topic = "" if file.topic is None else f" of {file.topic}-{file.partition}"
     yield f"batch {batch.number}{topic} in {batch.file}"

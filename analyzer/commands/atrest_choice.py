@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.atrest_model import LogBatch
     from kafkascope.analyzer.atrest_records import Place
     from kafkascope.analyzer.commands.options import Wish
-    from kafkascope.dissectors.records import Record
+    from kafkascope.dissectors.records.records import Record
 
 NS_PER_MS: Final = 1_000_000
 

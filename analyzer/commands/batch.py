@@ -14,13 +14,13 @@ from typing import Any, Final
 import orjson
 
 from kafkascope.analyzer.text import json_safe
+from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, plain
+from kafkascope.dissectors.codec.reader import REFUSALS, reader
+from kafkascope.dissectors.codec.writer import REFUSALS as WRITER_REFUSALS
+from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.jsonform import body_from_json, dumps, plain
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.reader import REFUSALS, reader
 from kafkascope.dissectors.registry import layout_of, read_layout, write_layout
-from kafkascope.dissectors.writer import REFUSALS as WRITER_REFUSALS
-from kafkascope.dissectors.writer import writer
 
 READ: Final = 1 << 20
 """Bytes read at once; a pipe gives what it has."""

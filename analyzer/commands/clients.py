@@ -21,7 +21,7 @@ from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.verdict import RANK, breaks_at, verdict_of
-from kafkascope.dissectors.releases import RELEASES, release_key
+from kafkascope.dissectors.reference.releases import RELEASES, release_key
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.identity import Identity

@@ -56,7 +56,7 @@ def full_name(name: str, side: str | None) -> str:
 
 def print_json(value: Any, pretty: bool | None) -> None:
     """One line when piped, indented on a terminal."""
-    from kafkascope.dissectors.jsonform import dumps, dumps_indented
+    from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented
 
     if pretty is None:
         pretty = sys.stdout.isatty()

@@ -208,7 +208,7 @@ def _messages(
     show_hex: bool,
 ) -> Iterator[dict[str, Any]]:
     from kafkascope.analyzer.diff import differences
-    from kafkascope.dissectors.masking import masked
+    from kafkascope.dissectors.embedded.masking import masked
 
     if a is None or b is None or a.decoded is None or b.decoded is None:
         words = tuple(
@@ -233,8 +233,8 @@ def _messages(
 
 def _octets_of(message: Request | Response) -> Any:
     """place -> the bytes of that field as text; empty when it is not there."""
-    from kafkascope.dissectors.masking import has_secrets
-    from kafkascope.dissectors.tree import Node, annotate
+    from kafkascope.dissectors.codec.tree import Node, annotate
+    from kafkascope.dissectors.embedded.masking import has_secrets
 
     decoded, payload = message.decoded, message.frame.payload
     assert decoded is not None
@@ -265,7 +265,7 @@ def _octets_of(message: Request | Response) -> Any:
 def text_of(value: Any) -> str:
     """A value in a line."""
     from kafkascope.analyzer.render_tree import shown
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     if isinstance(value, dict | list):
         text = dumps(value).decode("utf-8", "replace")
@@ -274,6 +274,6 @@ def text_of(value: Any) -> str:
 
 
 def _json(output: Output, line: dict[str, Any]) -> None:
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     output.json_line(dumps(line))

@@ -23,8 +23,8 @@ def errors(wanted: str | None, how: TableFormat) -> int:
       kafkascope errors fenced
     """
     from kafkascope.analyzer.filter_errors import nearest
-    from kafkascope.dissectors.codes import ERRORS
-    from kafkascope.dissectors.error_help import help_of
+    from kafkascope.dissectors.reference.codes import ERRORS
+    from kafkascope.dissectors.reference.help import help_of
 
     rows = [
         (
@@ -56,8 +56,8 @@ def errors(wanted: str | None, how: TableFormat) -> int:
 
 
 def _explained(code: int) -> Iterator[str]:
-    from kafkascope.dissectors.codes import ERRORS
-    from kafkascope.dissectors.error_help import help_of
+    from kafkascope.dissectors.reference.codes import ERRORS
+    from kafkascope.dissectors.reference.help import help_of
 
     error, text = ERRORS[code], help_of(code)
     former = f", once {' or '.join(error.former_names)}" if error.former_names else ""

@@ -66,14 +66,14 @@ def _of_one(
         return
     api = registry.APIS[key]
     if since:
-        from kafkascope.dissectors.history import history
+        from kafkascope.dissectors.codec.history import history
 
         yield history(api.name)
     elif source:
         for each in (f"{api.name}Request", f"{api.name}Response"):
             yield from _of_message(each, version, since, source)
     else:
-        from kafkascope.dissectors.grammar import call_grammar
+        from kafkascope.dissectors.codec.grammar import call_grammar
 
         for number in _wanted(version, api.versions):
             yield call_grammar(key, number)
@@ -103,11 +103,11 @@ def _wanted(version: str | None, versions: Versions) -> Sequence[int]:
 
 def _of_message(name: str, version: str | None, since: bool, source: bool) -> Iterator[str]:
     from kafkascope.dissectors import registry
-    from kafkascope.dissectors.grammar import grammar as printed
-    from kafkascope.dissectors.reader import reader_source
+    from kafkascope.dissectors.codec.grammar import grammar as printed
+    from kafkascope.dissectors.codec.reader import reader_source
 
     if since:
-        from kafkascope.dissectors.history import history
+        from kafkascope.dissectors.codec.history import history
 
         yield history(name)
         return

@@ -220,7 +220,7 @@ def json_line(columns: Sequence[Column], line: Line, schema: str) -> Line:
 def _print_json(
     lines: list[Line], columns: Sequence[Column], schema: str, whole: bool, output: Output
 ) -> None:
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     before = b"["
     for line in lines:

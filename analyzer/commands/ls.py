@@ -136,7 +136,7 @@ def _ordered(
 
 
 def _print_json(pairs: Iterator[Pair], output: Output, *, whole: bool) -> None:
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     if not whole:
         for row, _ in pairs:
@@ -184,7 +184,7 @@ def _print_plain(pairs: Iterator[Pair], columns: list[Column], wish: Wish, outpu
         output.line(csv_line(names)[:-1])
     elif wish.form == "tsv":
         output.line("\t".join(names))
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     before, whole = b"[", wish.form == "json"
     for row, exchange in pairs:

@@ -26,7 +26,7 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
     """The value of an option that names a Kafka release."""
     if value is None:
         return None
-    from kafkascope.dissectors.releases import release_key
+    from kafkascope.dissectors.reference.releases import release_key
 
     try:
         release_key(value)

@@ -138,7 +138,7 @@ class _Lines:
         self._columns = columns
 
     def __call__(self, lines: bytes) -> None:
-        from kafkascope.dissectors.jsonform import loads
+        from kafkascope.dissectors.codec.jsonform import loads
 
         if not self._started:
             self._started = True

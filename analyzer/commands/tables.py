@@ -53,7 +53,7 @@ def terminal_width() -> int | None:
 def print_table(header: Sequence[str], rows: Iterable[Sequence[Any]], how: TableFormat) -> None:
     """Print rows; `table` on a terminal is cut to its width, in a pipe it is separated by tabs."""
     if how.name in ("json", "jsonl"):
-        from kafkascope.dissectors.jsonform import dumps
+        from kafkascope.dissectors.codec.jsonform import dumps
 
         names = [name.replace(" ", "_") for name in header]
         objects = [dict(zip(names, each, strict=True)) for each in rows]

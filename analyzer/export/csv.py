@@ -10,7 +10,7 @@ from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.records import Problem, record_lines
 from kafkascope.analyzer.rows import result, to_json, unnamed
 from kafkascope.analyzer.spreadsheet import as_text, csv_line, one_line
-from kafkascope.dissectors.jsonform import loads
+from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.export import Options

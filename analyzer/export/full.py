@@ -24,10 +24,10 @@ from kafkascope.analyzer.records import (
     topic_text,
 )
 from kafkascope.analyzer.rows import to_json
+from kafkascope.dissectors.codec.jsonform import plain, without_non_finite
+from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.jsonform import plain, without_non_finite
-from kafkascope.dissectors.masking import masked
-from kafkascope.dissectors.records import Partial, crc_ok
+from kafkascope.dissectors.records.records import Partial, crc_ok
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.fetch_sessions import FetchSession

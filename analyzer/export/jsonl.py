@@ -10,7 +10,7 @@ from kafkascope.analyzer.export.late import Late
 from kafkascope.analyzer.records import Problem, record_lines
 from kafkascope.analyzer.rows import to_json, unnamed
 from kafkascope.analyzer.text import json_safe
-from kafkascope.dissectors.jsonform import dumps
+from kafkascope.dissectors.codec.jsonform import dumps
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.export import Options

@@ -23,7 +23,7 @@ from kafkascope.analyzer.statistics.mergeable import (
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.text import spelled
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import per_second, topic_key
-from kafkascope.dissectors.codes import ERRORS, error_name
+from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
@@ -104,7 +104,7 @@ class ErrorCodes(Detector):
             often = f" within {duration(span)} ({rate:.0f} per second)" if storm else ""
             retry = ERRORS[code].retriable if code in ERRORS else False
             again = ", which no retry heals" if storm and not retry else ""
-            from kafkascope.dissectors.error_help import help_of
+            from kafkascope.dissectors.reference.help import help_of
 
             help_ = help_of(code)
             why = f"{help_.meaning} Usual causes: {'; '.join(help_.causes)}."

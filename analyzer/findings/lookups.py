@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.model import per_second, topic_key
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

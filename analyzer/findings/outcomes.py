@@ -29,7 +29,7 @@ from kafkascope.analyzer.identity import Identity, host_of
 from kafkascope.analyzer.statistics.connections import FAILED
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import spelled
-from kafkascope.dissectors.codes import ERRORS, error_name
+from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.findings import Findings

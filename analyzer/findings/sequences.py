@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.producer_story import OUT_OF_ORDER
 from kafkascope.analyzer.text import Spelled, spelled
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

@@ -12,8 +12,8 @@ from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.text import spelled
 from kafkascope.analyzer.verdict import breaks_at, verdict_of
-from kafkascope.dissectors import releases
 from kafkascope.dissectors.errors import UnknownApi
+from kafkascope.dissectors.reference import releases
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

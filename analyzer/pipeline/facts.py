@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Endpoint
-from kafkascope.dissectors.jsonform import dumps, loads
+from kafkascope.dissectors.codec.jsonform import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from kafkascope.analyzer.pipeline.schemas import PAIRS
 from kafkascope.analyzer.pipeline.values import place_of
 from kafkascope.analyzer.waits import WAITING
 from kafkascope.captures.model import Connection, Endpoint
-from kafkascope.dissectors.jsonform import loads
+from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.registry import RequestHeader
 from kafkascope.dissectors.values import Uuid
 

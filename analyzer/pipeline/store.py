@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafkascope.analyzer.pipeline.schemas import CARRY, TABLES, VERSION
-from kafkascope.dissectors.jsonform import dumps, dumps_indented, loads
+from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented, loads
 
 MANIFEST: Final = "_manifest"
 STAGING: Final = "_staging"

@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.captures.errors import CaptureError, CutShort
 from kafkascope.captures.inputs.files import Source
-from kafkascope.dissectors.jsonform import loads
+from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.statistics.model import topic_label
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.dissectors.jsonform import dumps, loads
-from kafkascope.dissectors.records import crc_ok
+from kafkascope.dissectors.codec.jsonform import dumps, loads
+from kafkascope.dissectors.records.records import crc_ok
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

@@ -10,7 +10,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.values import read_uvarint
 
 if TYPE_CHECKING:
-    from kafkascope.dissectors.batches import Batch
+    from kafkascope.dissectors.records.batches import Batch
 
 HEADER: Final = 61
 """Bytes of a batch before its records."""

@@ -9,7 +9,7 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import OTHERS, Measures, least, measured, most, total
 from kafkascope.analyzer.statistics.model import Column, Line, topic_key
 from kafkascope.analyzer.statistics.simple import ByKey
-from kafkascope.dissectors.codes import ERRORS, error_name
+from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

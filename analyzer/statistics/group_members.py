@@ -136,7 +136,7 @@ def left_text(about: dict[str, Any]) -> str:
 
 def fenced_text(code: int) -> str:
     """What it was told."""
-    from kafkascope.dissectors.codes import error_name
+    from kafkascope.dissectors.reference.codes import error_name
 
     return f"told {error_name(code)}"
 

@@ -11,7 +11,7 @@ from kafkascope.analyzer.statistics.model import topic_key
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.dissectors.records import Batch
+    from kafkascope.dissectors.records.records import Batch
 
 PRODUCE: Final = 0
 FETCH: Final = 1

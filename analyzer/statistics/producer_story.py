@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from kafkascope.analyzer.statistics.mergeable import Event
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 
 SEQUENCES: Final = 1 << 31
 """Sequence numbers begin again at 0 after this many."""

@@ -40,7 +40,7 @@ from kafkascope.analyzer.statistics.producer_story import (
     lanes_of,
     transactions_of,
 )
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange

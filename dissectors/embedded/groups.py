@@ -13,12 +13,12 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded import streams
 from kafkascope.dissectors.embedded.model import Embedded
 from kafkascope.dissectors.embedded.values import describe
 from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
 from kafkascope.dissectors.layout import resolve
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import message, read_layout
 from kafkascope.dissectors.schema import Array, Bytes, Int16, Int32, Int64, Message, String, data
 

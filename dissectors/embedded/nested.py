@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import struct
 
+from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.model import Embedded
 from kafkascope.dissectors.errors import Truncated
 from kafkascope.dissectors.layout import Layout, resolve
-from kafkascope.dissectors.masking import masked
 from kafkascope.dissectors.registry import (
     Decoded,
     decode_request,

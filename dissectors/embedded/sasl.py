@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.embedded.model import Embedded
-from kafkascope.dissectors.reader import Body
 
 MASK: Final = "***"
 ERROR_LIMIT: Final = 4096

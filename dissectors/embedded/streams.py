@@ -13,8 +13,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import Malformed, Truncated
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import decode_body, message
 
 ASSIGNOR: Final = "stream"

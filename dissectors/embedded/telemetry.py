@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kafkascope.dissectors.compression import decompress
 from kafkascope.dissectors.embedded.model import Embedded
+from kafkascope.dissectors.records.compression import decompress
 
 LIMIT: Final = 16 << 20
 """Bytes of metrics when expanded; brokers take 1 MB (telemetry.max.bytes) of them compressed."""

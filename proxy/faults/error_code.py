@@ -6,8 +6,8 @@ import struct
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from kafkascope.analyzer.tampering import FAULT
-from kafkascope.dissectors.codes import ERRORS, error_name
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.reference.codes import ERRORS, error_name
 from kafkascope.dissectors.registry import (
     APIS,
     encode_body,

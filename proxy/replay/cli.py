@@ -314,7 +314,7 @@ def _at(values: list[int], share: float) -> int:
 
 
 def _print_json(outcome: Outcome, findings: list[Any], skipped: list[Any], output: Output) -> None:
-    from kafkascope.dissectors.jsonform import dumps
+    from kafkascope.dissectors.codec.jsonform import dumps
 
     for each in findings:
         output.json_line(dumps({"schema": "replay-difference/1", **each._asdict()}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS, api_named, example
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach, Unreadable
 

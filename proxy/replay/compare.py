@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.diff import Difference, differences
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.replay.explain import explanation
 from kafkascope.proxy.replay.streams import Streams

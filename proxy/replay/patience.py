@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import Decoded
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.compare import HEARTBEATS, Comparison

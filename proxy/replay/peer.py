@@ -9,8 +9,8 @@ from collections import deque
 from typing import Final, NamedTuple, cast
 
 from kafkascope.analyzer.text import cut
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import (
     api_named,
     decode_response,

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import Change
 from kafkascope.dissectors.layout import ArrayWire, Layout, Slot, StructWire, Wire
-from kafkascope.dissectors.reader import Body
-from kafkascope.dissectors.walk import Change
 
 Wanted: TypeAlias = Callable[[Slot], bool]
 

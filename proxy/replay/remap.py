@@ -11,10 +11,10 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
-from kafkascope.dissectors.reader import Body
-from kafkascope.dissectors.records import Partial, batches, crc_of
+from kafkascope.dissectors.records.records import Partial, batches, crc_of
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.replay.picks import Picks
 

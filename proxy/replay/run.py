@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.fetch_sessions import FETCH
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import Decoded, decode_response, write_layout
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cluster import Cluster

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 
 NO_SESSION: Final = -1
 

@@ -11,8 +11,8 @@ from copy import copy
 from functools import cache
 from typing import Any, Final, TypeAlias
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, NumberWire, Slot, StructWire
-from kafkascope.dissectors.reader import Body
 from kafkascope.proxy.replay.picks import Picks
 
 PARTITION_NAMES: Final = ("partition", "partition_index", "index")

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.reader import Body
-from kafkascope.dissectors.records import Batch, Partial, batches, open_batch
+from kafkascope.dissectors.records.records import Batch, Partial, batches, open_batch
 
 RECORDS_KEPT: Final = 1_000_000
 """Of both sides together, once opened."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 
 LONGEST_WAIT_S: Final = 60.0
 """Whatever a request asks for: no wait for records is longer."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, NamedTuple
 
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import changed
 from kafkascope.dissectors.layout import Slot
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
-from kafkascope.dissectors.walk import changed
 from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
 from kafkascope.proxy.serve.cluster import Cluster
 from kafkascope.proxy.serve.consumers import ConsumerGroups

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Asked, Code, Handler, naming
 from kafkascope.proxy.serve.model import Model, Partition, Topic, uuid_of
 

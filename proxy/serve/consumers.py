@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kafkascope.analyzer.filter_regex import Regex, RegexError
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Asked, Code, Handler
 from kafkascope.proxy.serve.model import Model
 from kafkascope.proxy.serve.room import ENTRY, Room, size_of, size_of_names

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Code
 from kafkascope.proxy.serve.log import Log
 

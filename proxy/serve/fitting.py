@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import (
     ArrayWire,
     Layout,
@@ -14,7 +15,6 @@ from kafkascope.dissectors.layout import (
     default_of,
     implied_default,
 )
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.values import Uuid
 
 

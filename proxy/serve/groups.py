@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Asked, Code, Handler
 from kafkascope.proxy.serve.room import Room, size_of, size_of_names, size_of_protocols
 

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session import Session
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import leaves
+from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.layout import Layout, Slot
-from kafkascope.dissectors.masking import masked
-from kafkascope.dissectors.reader import Body
-from kafkascope.dissectors.walk import leaves
 
 MOST: Final = 256
 """Exchanges of an API that are kept: the similarity of each is computed for each request."""

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
-from kafkascope.dissectors.records import (
+from kafkascope.dissectors.records.records import (
     CONTROL,
     TRANSACTIONAL,
     Batch,
@@ -19,6 +18,7 @@ from kafkascope.dissectors.records import (
     batches,
     open_batch,
 )
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 
 _OFFSET: Final = struct.Struct(">q")
 _MARKER_KEY: Final = struct.Struct(">hh")

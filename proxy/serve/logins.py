@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Generator, Mapping
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.replay.sasl import SCRAM
 from kafkascope.proxy.serve.asked import Code
 

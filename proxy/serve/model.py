@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.serve.log import Log

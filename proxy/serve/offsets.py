@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Asked, Code, Handler, each_partition, naming
 from kafkascope.proxy.serve.consumers import ConsumerGroups
 from kafkascope.proxy.serve.groups import Groups

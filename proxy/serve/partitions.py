@@ -7,7 +7,7 @@ import asyncio
 import time
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler, naming
 from kafkascope.proxy.serve.log import Log
 from kafkascope.proxy.serve.model import Model, Partition

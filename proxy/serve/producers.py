@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Asked, Code, Handler
 from kafkascope.proxy.serve.offsets import Offsets
 from kafkascope.proxy.serve.partitions import Partitions

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 
 STATE_LIMIT: Final = 64 << 20
 """Bytes of state that clients may make. A thousand members with subscriptions of a hundred topics

@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError, UnknownApi, UnknownVersion
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import (
     API_VERSIONS,
     APIS,

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
 from kafkascope.proxy.serve.consumers import (
     HEARTBEAT_MS,

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkascope.dissectors.batches import HEADER_SIZE, Batch, Partial, batches
-from kafkascope.dissectors.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.codec.walk import leaves
 from kafkascope.dissectors.layout import BytesWire
-from kafkascope.dissectors.message_sets import open_entry
+from kafkascope.dissectors.records.batches import HEADER_SIZE, Batch, Partial, batches
+from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.records.message_sets import open_entry
 from kafkascope.dissectors.registry import Decoded
-from kafkascope.dissectors.walk import leaves
 
 __all__ = ["fields_of", "told_of", "unpacked"]
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.atrest import AtRest, open_at_rest
 from kafkascope.analyzer.atrest_model import Verdict
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 
 SEGMENT = "00000000000000000000.log"
 TIME = 1_700_000_000_000

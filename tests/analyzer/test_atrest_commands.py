@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.tui.cli import main
 
 TIME = 1_700_000_000_000

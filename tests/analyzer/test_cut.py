@@ -18,7 +18,7 @@ from kafkascope.analyzer.detect import is_other
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.rows import Row, row_of
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.dissectors.records import crc_ok
+from kafkascope.dissectors.records.records import crc_ok
 from tests.analyzer.packed import fields_of, told_of, unpacked
 
 SAMPLES = sorted((Path(__file__).parents[2] / "captures" / "samples").glob("*.pcap*"))

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.diff import differences
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.codec.walk import changed, leaves
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of
-from kafkascope.dissectors.walk import changed, leaves
 from tests.strategies import bodies
 
 

@@ -23,7 +23,7 @@ from kafkascope.analyzer.session import Session
 from kafkascope.captures import Spool
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint
-from kafkascope.dissectors.codes import error_name
+from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.values import Uuid
 
 SAMPLES = sorted(Path(__file__).parents[2].joinpath("captures", "samples").glob("*.pcap*"))

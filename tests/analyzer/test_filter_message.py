@@ -13,8 +13,8 @@ from kafkascope.analyzer.filter_message import READERS, anywhere
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.render_list import raw_values
 from kafkascope.analyzer.rows import row_of
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import example
 from tests.analyzer.wire import Wire, request, response, told
 

@@ -227,8 +227,8 @@ def test_damaged_batches_prove_nothing() -> None:
 
 
 def test_message_sets_are_counted_as_batches_are() -> None:
-    from kafkascope.dissectors.record_reader import Record
-    from kafkascope.dissectors.record_writer import encode_message
+    from kafkascope.dissectors.records.reader import Record
+    from kafkascope.dissectors.records.writer import encode_message
 
     old = encode_message(1, Record(3, 0, None, b"v", []))
     for end, expected in ((4, 0), (3, 500)):

@@ -17,8 +17,8 @@ from kafkascope.analyzer.export import FORMATS, format_of, open_writer
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.records import Problem, record_lines
 from kafkascope.analyzer.rows import row_of
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import encode_body
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import Pair, batch

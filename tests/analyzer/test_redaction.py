@@ -10,11 +10,11 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.pseudonyms import Pseudonyms
 from kafkascope.analyzer.redaction import LEVELS, Redaction
-from kafkascope.dissectors.compression import compress, decompress
 from kafkascope.dissectors.embedded.groups import subscription
-from kafkascope.dissectors.record_redaction import redacted_records
-from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
-from kafkascope.dissectors.records import Partial, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.compression import compress, decompress
+from kafkascope.dissectors.records.records import Partial, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.redaction import redacted_records
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 from kafkascope.dissectors.registry import decode_request, decode_response, layout_of
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.unique_words import Filler

@@ -15,7 +15,7 @@ from kafkascope.analyzer.render_exchange import exchange_lines
 from kafkascope.analyzer.render_values import LIST_SHOWN, ValueLines, embedded_lines, internal_lines
 from kafkascope.analyzer.rows import row_of
 from kafkascope.dissectors.embedded import Around, Embedded, decode
-from kafkascope.dissectors.internal import decode as decode_internal
+from kafkascope.dissectors.embedded.internal import decode as decode_internal
 from kafkascope.dissectors.registry import encode_body, example, layout_of
 from tests.analyzer.wire import Wire, framed, request, response, told
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafkascope.analyzer.context import Context
 from kafkascope.analyzer.facts import Facts, collector
 from kafkascope.analyzer.rows import Row, renamed, result, row_of, to_json, unnamed
-from kafkascope.dissectors.jsonform import dumps
+from kafkascope.dissectors.codec.jsonform import dumps
 from kafkascope.dissectors.registry import APIS, encode_body, layout_of
 from kafkascope.dissectors.values import Uuid
 from tests.analyzer.batches import batch

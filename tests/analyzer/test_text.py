@@ -23,7 +23,7 @@ from kafkascope.analyzer.text import (
     spelled,
     wrapped,
 )
-from kafkascope.dissectors.jsonform import dumps
+from kafkascope.dissectors.codec.jsonform import dumps
 
 HOSTILE = [
     *map(chr, range(0x20)),

@@ -14,6 +14,7 @@ from kafkascope.analyzer.offline import open_capture
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS
 from kafkascope.dissectors.embedded import groups
 from kafkascope.dissectors.layout import (
     ArrayWire,
@@ -28,8 +29,8 @@ from kafkascope.dissectors.layout import (
     Wire,
     resolve,
 )
-from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
-from kafkascope.dissectors.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 from kafkascope.dissectors.registry import (
     APIS,
     layout_of,
@@ -39,7 +40,6 @@ from kafkascope.dissectors.registry import (
     write_layout,
 )
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.walk import UNKNOWN_TAGS
 
 WORD = re.compile(rb"qz\d{6}k")
 """What a word looks like."""

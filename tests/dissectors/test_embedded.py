@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.dissectors import registry
-from kafkascope.dissectors.compression import compress
 from kafkascope.dissectors.embedded import Around, Embedded, decode, embedded_in
 from kafkascope.dissectors.embedded.groups import (
     CONNECT_ASSIGNMENT,
@@ -21,11 +20,12 @@ from kafkascope.dissectors.embedded.groups import (
     COOPERATIVE_USER_DATA,
     STICKY_USER_DATA,
 )
+from kafkascope.dissectors.embedded.masking import masked
 from kafkascope.dissectors.embedded.table import FORMATS
 from kafkascope.dissectors.embedded.telemetry import LIMIT
 from kafkascope.dissectors.embedded.values import describe
 from kafkascope.dissectors.layout import resolve
-from kafkascope.dissectors.masking import masked
+from kafkascope.dissectors.records.compression import compress
 from kafkascope.dissectors.schema import Message
 from tests.strategies import bodies
 

@@ -23,6 +23,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from kafkascope.dissectors import registry
+from kafkascope.dissectors.codec.reader import Body, reader
+from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.layout import (
     ArrayWire,
     Layout,
@@ -32,9 +34,7 @@ from kafkascope.dissectors.layout import (
     Wire,
     default_of,
 )
-from kafkascope.dissectors.reader import Body, reader
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 PAIRS = 625

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkascope.dissectors import jsonform, registry, structs, tree
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.codec import jsonform, structs, tree
+from kafkascope.dissectors.codec.reader import REFUSALS, reader
+from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout, resolve
-from kafkascope.dissectors.reader import REFUSALS, reader
-from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 EXAMPLES = int(os.environ.get("LAW_EXAMPLES", settings().max_examples // 20))

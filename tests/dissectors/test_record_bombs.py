@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kafkascope.dissectors.compression import compress
-from kafkascope.dissectors.record_writer import encode_batch, encode_message, encode_message_set
-from kafkascope.dissectors.records import RECORD_LIMIT, Record
+from kafkascope.dissectors.records.compression import compress
+from kafkascope.dissectors.records.records import RECORD_LIMIT, Record
+from kafkascope.dissectors.records.writer import encode_batch, encode_message, encode_message_set
 
 RUN = """
 import resource, sys, time
-from kafkascope.dissectors.compression import decompress
-from kafkascope.dissectors.records import batches, open_batch
+from kafkascope.dissectors.records.compression import decompress
+from kafkascope.dissectors.records.records import batches, open_batch
 data = open(sys.argv[1], "rb").read()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()

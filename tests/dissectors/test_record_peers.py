@@ -14,8 +14,8 @@ from aiokafka.record.memory_records import MemoryRecords as AioRecords
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
-from kafkascope.dissectors.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 
 with warnings.catch_warnings():
     # Its modules read their resources in a way that Python has deprecated.

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, assume, given, settings
 
-from kafkascope.dissectors import registry, structs
+from kafkascope.dissectors import registry
+from kafkascope.dissectors.codec import structs
+from kafkascope.dissectors.codec.reader import reader
+from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import (
     DissectError,
     Malformed,
@@ -14,8 +17,6 @@ from kafkascope.dissectors.errors import (
     UnknownVersion,
 )
 from kafkascope.dissectors.layout import resolve
-from kafkascope.dissectors.reader import reader
-from kafkascope.dissectors.writer import writer
 from tests.strategies import bodies
 
 # A metadata answer of Kafka 0.8 as somebody printed it byte by byte while learning the protocol:

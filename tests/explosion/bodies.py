@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Record
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_batch
 from tests.analyzer.wire import framed, request, response
 from tests.explosion.turns import Turn, exchange, uvarint
 

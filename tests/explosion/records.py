@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from kafkascope.dissectors.compression import compress
-from kafkascope.dissectors.record_writer import (
+from kafkascope.dissectors.records.compression import compress
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import (
     encode_batch,
     encode_message,
     encode_message_set,
     varint,
 )
-from kafkascope.dissectors.records import Record
 from tests.explosion.turns import Turn, batch_of, fetch, produce, record
 
 

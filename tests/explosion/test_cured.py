@@ -24,11 +24,11 @@ from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.groups import Groups
 from kafkascope.analyzer.statistics.reach import MAX_RESOLVED
 from kafkascope.captures.model import Resolved
-from kafkascope.dissectors.jsonform import loads
-from kafkascope.dissectors.record_redaction import redacted_records
-from kafkascope.dissectors.record_writer import encode_batch, varint
-from kafkascope.dissectors.records import Batch, Header, Record, batches
-from kafkascope.dissectors.tree import Node
+from kafkascope.dissectors.codec.jsonform import loads
+from kafkascope.dissectors.codec.tree import Node
+from kafkascope.dissectors.records.records import Batch, Header, Record, batches
+from kafkascope.dissectors.records.redaction import redacted_records
+from kafkascope.dissectors.records.writer import encode_batch, varint
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
 from tests.explosion.bodies import produced_topics

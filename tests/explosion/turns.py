@@ -10,9 +10,9 @@ from typing import Any, Final
 from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint
-from kafkascope.dissectors.compression import compress
-from kafkascope.dissectors.record_writer import encode_batch, varint, with_right_crc
-from kafkascope.dissectors.records import Batch, Record, batches
+from kafkascope.dissectors.records.compression import compress
+from kafkascope.dissectors.records.records import Batch, Record, batches
+from kafkascope.dissectors.records.writer import encode_batch, varint, with_right_crc
 from tests.analyzer.wire import request, response
 
 __all__ = [

@@ -20,8 +20,8 @@ from kafkascope.analyzer.fixtures.new import matrix
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.pseudonyms import Pseudonyms
 from kafkascope.analyzer.redaction import Redaction
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
-from kafkascope.dissectors.reader import Body
 from tests.dissectors.test_kio import CLASSES, _from_kio
 from tests.interop.oracle import Oracle
 from tests.interop.test_oracle import RENAMED, compare

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 
 from kafkascope.dissectors import registry
+from kafkascope.dissectors.codec.reader import reader
+from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.layout import (
     ArrayWire,
     BoolWire,
@@ -25,9 +27,7 @@ from kafkascope.dissectors.layout import (
     Wire,
     default_of,
 )
-from kafkascope.dissectors.reader import reader
 from kafkascope.dissectors.values import Uuid
-from kafkascope.dissectors.writer import writer
 from tests.interop.oracle import Oracle
 from tests.strategies import bodies
 

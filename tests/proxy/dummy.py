@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.reader import Body
 from kafkascope.dissectors.registry import (
     APIS,
     decode_request,

@@ -10,8 +10,8 @@ from typing import Any
 from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.session import Session
 from kafkascope.captures.inputs.spool import Spool
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.proxy.replay.peer import Peer, Reach
 from kafkascope.proxy.serve.broker import Broker
 from kafkascope.proxy.serve.library import Library

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.actions import CLIENT
 from kafkascope.proxy.edits import edited, shown

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafkascope.dissectors.codes import ERRORS
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import (
     APIS,
     decode_request,

@@ -10,8 +10,8 @@ import weakref
 
 import pytest
 
-from kafkascope.dissectors.record_writer import encode_batch
-from kafkascope.dissectors.records import Partial, Record, batches, crc_ok
+from kafkascope.dissectors.records.records import Partial, Record, batches, crc_ok
+from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
 from kafkascope.dissectors.values import Uuid
 from kafkascope.proxy.replay import policy, split

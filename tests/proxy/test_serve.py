@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from kafkascope.dissectors.codes import ERRORS
+from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import (
     APIS,
     Decoded,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkascope.dissectors.record_writer import encode_batch, encode_message_set
-from kafkascope.dissectors.records import batches
+from kafkascope.dissectors.records.records import batches
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
 from kafkascope.proxy.serve.log import MOST, Log
 from tests.proxy.served import PRODUCER, batch, read, rows
 

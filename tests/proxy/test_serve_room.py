@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkascope.analyzer.topics import TopicNames
-from kafkascope.dissectors.reader import Body
+from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve import room as rooms
 from kafkascope.proxy.serve.asked import Asked, Code
 from kafkascope.proxy.serve.consumers import ConsumerGroups

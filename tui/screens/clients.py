@@ -14,7 +14,7 @@ from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.text import safe, wrapped
 from kafkascope.analyzer.verdict import breaks_at
-from kafkascope.dissectors.releases import RELEASES, release_key
+from kafkascope.dissectors.reference.releases import RELEASES, release_key
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.board import told

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from kafkascope.analyzer.text import json_safe
-from kafkascope.dissectors.jsonform import dumps_indented
+from kafkascope.dissectors.codec.jsonform import dumps_indented
 from kafkascope.tui.palette import STYLES, Glyphs
 from kafkascope.tui.views.typing import ShownArea
 

@@ -12,7 +12,7 @@ from kafkascope.analyzer.render_cells import size
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.records import Batch, open_batch
+from kafkascope.dissectors.records.records import Batch, open_batch
 from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.sheet import Spans
 from kafkascope.tui.view import View

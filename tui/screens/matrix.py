@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.verdict import Verdict, verdict_of
-from kafkascope.dissectors import releases
 from kafkascope.dissectors.errors import UnknownApi
+from kafkascope.dissectors.reference import releases
 from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:

@@ -98,7 +98,7 @@ def test_every_rule_has_advice_and_a_title() -> None:
 
 
 def test_links_are_errors_that_can_be_looked_up() -> None:
-    from kafkascope.dissectors.codes import ERRORS
+    from kafkascope.dissectors.reference.codes import ERRORS
 
     names = {error.name for error in ERRORS.values()}
     assert {rule.link for rule in RULES.values() if rule.link} <= names

@@ -17,7 +17,7 @@ from kafkascope.analyzer.findings.detectors import DETECTORS
 from kafkascope.analyzer.findings.limits import LIMITS
 from kafkascope.analyzer.findings.outcomes import THRESHOLDS
 from kafkascope.analyzer.statistics import limits as counted
-from kafkascope.dissectors.codes import ERRORS
+from kafkascope.dissectors.reference.codes import ERRORS
 from kafkascope.dissectors.registry import APIS
 
 UNITS = frozenset({"ns", "ms", "bytes", "count", "times", "percent", "per second", "per minute"})

@@ -318,8 +318,8 @@ def inventory_sync() -> None:
 
     No ApiVersions, no Metadata, Produce 3; tries again and again whatever the error is.
     """
-    from kafkascope.dissectors.record_writer import encode_batch
-    from kafkascope.dissectors.records import Record
+    from kafkascope.dissectors.records.records import Record
+    from kafkascope.dissectors.records.writer import encode_batch
     from kafkascope.dissectors.registry import encode_body
 
     leader, partition = ADDRESSES[2], 2

@@ -1,0 +1,231 @@
+"""Bodies as JSON and back: one form everywhere (docs/json.md).
+
+snake_case names, integers, null; bytes and records as base64; uuids as Kafka prints them; non-
+finite doubles as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias, assert_never
+
+import orjson
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.errors import Malformed
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    Slot,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+    default_of,
+)
+from kafkascope.dissectors.values import NonFinite, Uuid, finite
+
+
+def plain(value: Any) -> Any:
+    """The JSON form of a value that JSON has no type for; `TypeError` for others."""
+    if isinstance(value, Uuid | NonFinite):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode("ascii")
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def dumps(value: Any) -> bytes:
+    """One line of JSON, without the line feed."""
+    try:
+        return orjson.dumps(value, default=plain)
+    except TypeError:
+        # A string that was not UTF-8 holds lone surrogates; they are escaped, so that nothing is
+        # lost.
+        text = json.dumps(without_non_finite(value), default=plain, separators=(",", ":"))
+        return text.encode("ascii")
+
+
+def dumps_indented(value: Any) -> bytes:
+    """The same for people: two spaces a level."""
+    try:
+        return orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2)
+    except TypeError:
+        return json.dumps(without_non_finite(value), default=plain, indent=2).encode("ascii")
+
+
+def without_non_finite(value: Any) -> Any:
+    """A copy with text for each NaN and infinity: the stock encoder writes words that are no JSON
+    for them, and asks nobody."""
+    if isinstance(value, dict):
+        return {key: without_non_finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_non_finite(each) for each in value]
+    return str(value) if isinstance(value, NonFinite) else value
+
+
+def loads(text: bytes | str) -> Any:
+    """What `dumps` wrote, lone surrogates too; `ValueError` when it is no JSON."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text)
+
+
+def body_from_json(layout: Layout, value: Any) -> Body:
+    """The complete body that a JSON value stands for: fields that are missing get their defaults.
+
+    `Malformed` with the path of a field that is unknown or of the wrong type.
+    """
+    body: Body = _converter(layout)(value)
+    return body
+
+
+Converter: TypeAlias = Callable[[Any], Any]
+"""JSON value -> value of a body; `Malformed` whose path is filled in on the way out."""
+
+
+@cache
+def _converter(layout: Layout) -> Converter:
+    return _of_struct(layout.body)
+
+
+def _convert(wire: Wire) -> Converter:
+    """Converters are closures made once per layout: `encode --batch` takes millions of bodies."""
+    match wire:
+        case NumberWire():
+            return _float if wire.code == "d" else _integer
+        case BoolWire():
+            return _bool
+        case UuidWire():
+            return _uuid
+        case StringWire():
+            return _or_null(_text, wire.nullable)
+        case BytesWire():
+            return _or_null(_bytes, wire.nullable)
+        case ArrayWire():
+            return _or_null(_of_array(_convert(wire.element)), wire.nullable)
+        case StructWire():
+            return _or_null(_of_struct(wire), wire.nullable)
+        case _:
+            assert_never(wire)
+
+
+def _or_null(convert: Converter, nullable: bool) -> Converter:
+    return (lambda value: None if value is None else convert(value)) if nullable else convert
+
+
+def _of_array(element: Converter) -> Converter:
+    def convert(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise _wrong(value, "an array")
+        out: list[Any] = []
+        try:
+            for each in value:
+                out.append(element(each))  # its length is the index in the error
+        except Malformed as error:
+            dot = "." if error.path and error.path[0] != "[" else ""
+            error.path = f"[{len(out)}]{dot}{error.path}"
+            raise
+        return out
+
+    return convert
+
+
+def _of_struct(wire: StructWire) -> Converter:
+    slots = [(slot.name, _convert(slot.wire), slot) for slot in (*wire.slots, *wire.tags)]
+    names = {slot[0] for slot in slots}
+
+    def convert(value: Any) -> Body:
+        if not isinstance(value, dict):
+            raise _wrong(value, "an object")
+        body: Body = {}
+        name = ""
+        try:
+            for name, field, slot in slots:
+                body[name] = field(value[name]) if name in value else _default(slot)
+            if not value.keys() <= names:
+                name = next((key for key in value if key not in names | {"_tagged_fields"}), "")
+                if name:
+                    raise Malformed("this version has no such field")
+                name = "_tagged_fields"
+                if tagged := _tagged(value[name], wire.flexible):
+                    body[name] = tagged
+        except Malformed as error:
+            dot = "." if error.path and error.path[0] != "[" else ""
+            error.path = f"{name}{dot}{error.path}"
+            raise
+        return body
+
+    return convert
+
+
+def _default(slot: Slot) -> Any:
+    value = default_of(slot)
+    return Uuid(value) if isinstance(slot.wire, UuidWire) else value
+
+
+def _tagged(value: Any, flexible: bool) -> list[Body]:
+    if not isinstance(value, list):
+        raise _wrong(value, "an array")
+    if value and not flexible:
+        raise Malformed("this version has no tagged fields")
+    fields = []
+    for each in value:
+        tag = each.get("tag") if isinstance(each, dict) else None
+        if not isinstance(tag, int) or isinstance(tag, bool):
+            raise _wrong(each, 'an object {"tag": number, "data": base64}')
+        fields.append({"tag": tag, "data": _bytes(each.get("data"))})
+    return fields
+
+
+def _wrong(value: Any, wanted: str) -> Malformed:
+    return Malformed(f"{value!r:.60} is not {wanted}")
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise _wrong(value, "an integer")
+    return value
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise _wrong(value, "a number")
+    if isinstance(value, str) and value not in ("NaN", "Infinity", "-Infinity"):
+        raise _wrong(value, "a number")
+    return finite(float(value))
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(value, "true or false")
+    return value
+
+
+def _uuid(value: Any) -> Uuid:
+    try:
+        return Uuid.parse(value)
+    except (ValueError, AttributeError):
+        raise _wrong(value, "a uuid of 22 characters") from None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong(value, "text")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError:
+            pass
+    raise _wrong(value, "base64")

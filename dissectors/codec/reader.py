@@ -1,0 +1,271 @@
+"""Layout -> generated `read(data, at) -> (body, end)`: the fast meaning of a message.
+
+Runs of fixed-size fields are one `struct` call, structs are dict displays, loops are inline. The
+generated code checks every
+length and count against the bytes that are left, but it does not explain: on anything wrong it
+raises one of `REFUSALS`,
+and the caller parses the same bytes with the reference Struct to learn where and why. Good frames
+never pay for that. Only `TooLarge` is the last word: to parse such a body again would take long.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias, assert_never
+
+from kafkascope.dissectors.codec.source import Lines, compile_function
+from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    Slot,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+    minimum_size,
+)
+from kafkascope.dissectors.values import Uuid, finite, read_uvarint
+
+Body: TypeAlias = dict[str, Any]
+"""A decoded message: snake_case names to int, float, bool, str, bytes, Uuid, None, lists and
+bodies."""
+
+Reader: TypeAlias = Callable[[bytes, int], tuple[Body, int]]
+
+
+class Refusal(Exception):
+    """Bytes that the generated reader does not take; says nothing more."""
+
+
+REFUSALS = (Refusal, struct.error, IndexError, DissectError)
+"""What a generated reader may raise."""
+
+
+@cache
+def reader(layout: Layout) -> Reader:
+    """The reader of a layout, generated once."""
+    names: dict[str, Any] = {
+        "Uuid": Uuid,
+        "Refusal": Refusal,
+        "finite": finite,
+        "too_large": too_large,
+        "uvarint": read_uvarint,
+        "unpack_from": struct.unpack_from,
+    }
+    source = reader_source(layout, names)
+    origin = f"reader of {layout.message.name} {layout.version} {layout.message.releases}".strip()
+    function: Reader = compile_function("read", source, names, origin)
+    return function
+
+
+def reader_source(layout: Layout, names: dict[str, Any] | None = None) -> str:
+    """The reader's source; `names` is given the struct objects that the source refers to."""
+    writer = _ReaderSource({} if names is None else names)
+    return writer.function(layout.body)
+
+
+class _ReaderSource(Lines):
+    def __init__(self, names: dict[str, Any]) -> None:
+        super().__init__()
+        self.names = names
+        self.run: list[tuple[str, str]] = []
+        """Fixed-size values not read yet: (struct letter, variable)."""
+
+    def function(self, body: StructWire) -> str:
+        self.add("def read(data, at):")
+        self.depth = 1
+        self.add("size = len(data)", f"room = {BODY_LIMIT}")
+        value = self.struct(body)
+        self.add(f"return {value}, at")
+        return self.text()
+
+    def flush(self) -> None:
+        """Read the pending run with one call."""
+        if not self.run:
+            return
+        form = ">" + "".join(code for code, _ in self.run)
+        name = "read_" + form[1:].replace("?", "o")
+        packer = struct.Struct(form)
+        self.names[name] = packer.unpack_from
+        targets = ", ".join(variable for _, variable in self.run)
+        self.add(f"{targets}{',' if len(self.run) == 1 else ''} = {name}(data, at)")
+        self.add(f"at += {packer.size}")
+        self.run = []
+
+    def struct(self, wire: StructWire) -> str:
+        """Emit a struct that is there; the expression of its value."""
+        items = [f"{slot.name!r}: {self.value(slot.wire)}" for slot in wire.slots]
+        if not wire.flexible:
+            self.flush()
+            return "{" + ", ".join(items) + "}"
+        self.flush()
+        count = self.fresh("n")
+        self.add(f"{count} = data[at]", "at += 1")
+        extra = self.fresh("extra")
+        variables = {slot.name: self.fresh("t") for slot in wire.tags}
+        for slot in wire.tags:
+            self.add(f"{variables[slot.name]} = {_literal(slot.default)}")
+        result = self.fresh("s")
+        items += [f"{name!r}: {variable}" for name, variable in variables.items()]
+        self.add(f"if {count}:")
+        self.depth += 1
+        self.section(wire, count, extra, variables)
+        self.add(f"{result} = {{{', '.join(items)}}}")
+        self.add(f"if {extra}:", f"    {result}['_tagged_fields'] = {extra}")
+        self.depth -= 1
+        self.add("else:", f"    {result} = {{{', '.join(items)}}}")
+        return result
+
+    def section(self, wire: StructWire, count: str, extra: str, known: dict[str, str]) -> None:
+        """Emit the loop over a tagged section that is not empty."""
+        tag, last, length, stop = (self.fresh(p) for p in ("tag", "last", "size", "stop"))
+        self.add(f"if {count} > 127:", f"    {count}, at = uvarint(data, at - 1)")
+        # A tagged field takes two bytes at least.
+        self.add(f"if {count} > size - at:", "    raise Refusal")
+        self.add(
+            f"room -= {count} * {UNKNOWN_TAG_WEIGHT}", "if room < 0:", "    raise too_large(at)"
+        )
+        self.add(f"{extra} = []", f"{last} = -1", f"for _ in range({count}):")
+        self.depth += 1
+        self.add(f"{tag}, at = uvarint(data, at)", f"{length}, at = uvarint(data, at)")
+        self.add(f"{stop} = at + {length}")
+        self.add(f"if {tag} <= {last} or {stop} > size:", "    raise Refusal", f"{last} = {tag}")
+        word = "if"
+        for slot in wire.tags:
+            self.add(f"{word} {tag} == {slot.tag}:")
+            self.depth += 1
+            self.tagged(slot, known[slot.name])
+            self.add(f"if at != {stop}:", "    raise Refusal")
+            self.depth -= 1
+            word = "elif"
+        unknown = f"{extra}.append({{'tag': {tag}, 'data': data[at:{stop}]}})"
+        if wire.tags:
+            self.add("else:", f"    {unknown}", f"    at = {stop}")
+        else:
+            self.add(unknown, f"at = {stop}")
+        self.depth -= 1
+
+    def tagged(self, slot: Slot, target: str) -> None:
+        """Emit the value of a tagged field into `target`."""
+        if isinstance(slot.wire, StructWire) and slot.wire.nullable:
+            self.add("marker, at = uvarint(data, at)", "if marker == 0:", f"    {target} = None")
+            self.add("elif marker == 1:")
+            self.depth += 1
+            self.add(f"{target} = {self.struct(slot.wire)}")
+            self.depth -= 1
+            self.add("else:", "    raise Refusal")
+            return
+        value = self.value(slot.wire)
+        self.flush()
+        self.add(f"{target} = {value}")
+
+    def value(self, wire: Wire) -> str:
+        """Emit what reads a value, or add it to the run; the expression of the value."""
+        match wire:
+            case NumberWire():
+                variable = self.fresh()
+                self.run.append((wire.code, variable))
+                return f"finite({variable})" if wire.code == "d" else variable
+            case BoolWire():
+                variable = self.fresh()
+                self.run.append(("?", variable))
+                return variable
+            case UuidWire():
+                variable = self.fresh()
+                self.run.append(("16s", variable))
+                return f"Uuid({variable})"
+            case StringWire():
+                return self.blob(wire, "h", ".decode('utf-8', 'surrogateescape')")
+            case BytesWire():
+                return self.blob(wire, "i", "")
+            case ArrayWire():
+                return self.array(wire)
+            case StructWire():
+                return self.nullable_struct(wire) if wire.nullable else self.struct(wire)
+            case _:
+                assert_never(wire)
+
+    def length(self, compact: bool, code: str) -> str:
+        """Emit a length or count; when compact, the variable still holds the value + 1."""
+        variable = self.fresh("n")
+        if compact:
+            self.flush()
+            self.add(f"{variable} = data[at]", "at += 1", f"if {variable} > 127:")
+            self.add(f"    {variable}, at = uvarint(data, at - 1)")
+        else:
+            self.run.append((code, variable))
+            self.flush()
+        return variable
+
+    def blob(self, wire: StringWire | BytesWire, code: str, conversion: str) -> str:
+        length, value, stop = self.length(wire.compact, code), self.fresh(), self.fresh("stop")
+        there, null, taken = (
+            (f"{length} > 0", f"{length} == 0", f"{length} - 1")
+            if wire.compact
+            else (f"{length} >= 0", f"{length} == -1", length)
+        )
+        self.add(f"if {there}:", f"    {stop} = at + {taken}")
+        self.add(f"    if {stop} > size:", "        raise Refusal")
+        self.add(f"    {value} = data[at:{stop}]{conversion}", f"    at = {stop}")
+        self.null_or_refuse(value, null, wire.nullable)
+        return value
+
+    def null_or_refuse(self, value: str, null: str, nullable: bool) -> None:
+        """Emit the other branches after `if it is there`."""
+        if nullable:
+            self.add(f"elif {null}:", f"    {value} = None")
+        self.add("else:", "    raise Refusal")
+
+    def array(self, wire: ArrayWire) -> str:
+        count, value = self.length(wire.compact, "i"), self.fresh("a")
+        if wire.compact:
+            self.add(f"{count} -= 1")
+        smallest = max(1, minimum_size(wire.element))
+        self.add(f"if {count} >= 0:")
+        self.depth += 1
+        # A hostile count is refused before anything is allocated for it.
+        self.add(f"if {count} * {smallest} > size - at:", "    raise Refusal")
+        self.add(f"room -= {count} * {8 + weight(wire.element)}", "if room < 0:")
+        self.add("    raise too_large(at)")
+        if isinstance(wire.element, NumberWire) and wire.element.code != "d":
+            self.add(f"{value} = list(unpack_from(f'>{{{count}}}{wire.element.code}', data, at))")
+            self.add(f"at += {count} * {wire.element.size}")
+        else:
+            self.add(f"{value} = []", f"for _ in range({count}):")
+            self.depth += 1
+            element = self.value(wire.element)
+            self.flush()
+            self.add(f"{value}.append({element})")
+            self.depth -= 1
+        self.depth -= 1
+        self.null_or_refuse(value, f"{count} == -1", wire.nullable)
+        return value
+
+    def nullable_struct(self, wire: StructWire) -> str:
+        marker, value = self.fresh("n"), self.fresh("s")
+        self.run.append(("b", marker))
+        self.flush()
+        self.add(f"if {marker} == 1:")
+        self.depth += 1
+        self.add(f"{value} = {self.struct(wire)}")
+        self.depth -= 1
+        self.null_or_refuse(value, f"{marker} == -1", nullable=True)
+        return value
+
+
+def _literal(value: Any) -> str:
+    """A default as source; uuids are marked, and containers are made anew each time."""
+    if isinstance(value, bytes) and len(value) == 16:
+        return f"Uuid({value!r})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, float):
+        return f"finite({value!r})"
+    return repr(value)

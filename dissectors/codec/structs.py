@@ -1,0 +1,92 @@
+"""Layout -> construct Struct: the reference meaning of a message; `parse` and `build` run it and
+explain what is wrong."""
+
+from __future__ import annotations
+
+from functools import cache
+from io import BytesIO
+from typing import assert_never
+
+import construct
+
+from kafkascope.dissectors.codec import wire as kafka
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BoolWire,
+    BytesWire,
+    Layout,
+    NumberWire,
+    Slot,
+    StringWire,
+    StructWire,
+    UuidWire,
+    Wire,
+    minimum_size,
+)
+
+
+@cache
+def struct_of(layout: Layout) -> construct.Construct:
+    """The Struct of a layout."""
+    return _fields(layout.body)
+
+
+def _fields(wire: StructWire) -> kafka.Fields:
+    members = [kafka.Member(slot, construct_of(slot.wire)) for slot in wire.slots]
+    tags = kafka.Tags([_tagged(slot) for slot in wire.tags]) if wire.flexible else None
+    return kafka.Fields(members, tags)
+
+
+def _tagged(slot: Slot) -> kafka.Member:
+    if isinstance(slot.wire, StructWire) and slot.wire.nullable:
+        return kafka.Member(slot, kafka.NullableFields(_fields(slot.wire), tagged=True))
+    return kafka.Member(slot, construct_of(slot.wire))
+
+
+def construct_of(wire: Wire) -> construct.Construct:
+    """The Construct of one wire kind."""
+    match wire:
+        case NumberWire():
+            return kafka.Number(wire)
+        case BoolWire():
+            return kafka.Flag()
+        case UuidWire():
+            return kafka.Identifier()
+        case StringWire() | BytesWire():
+            return kafka.Blob(wire)
+        case ArrayWire():
+            return kafka.Counted(wire, construct_of(wire.element), minimum_size(wire.element))
+        case StructWire():
+            fields = _fields(wire)
+            return kafka.NullableFields(fields, tagged=False) if wire.nullable else fields
+        case _:
+            assert_never(wire)
+
+
+def parse(
+    layout: Layout,
+    data: bytes,
+    at: int = 0,
+    trace: kafka.Trace | None = None,
+    *,
+    steps: int = kafka.ENDLESS,
+) -> tuple[Body, int]:
+    """The body that begins at `at` and the offset behind it; `DissectError` with path and offset,
+    also when there are more than so many values to read."""
+    stream = kafka.Input(data, steps)
+    stream.seek(at)
+    body = struct_of(layout).parse_stream(stream, **({"trace": trace} if trace else {}))
+    return body, stream.tell()
+
+
+def build(layout: Layout, body: Body) -> bytes:
+    """The bytes of a complete body; `DissectError` with the path of what does not fit."""
+    stream = BytesIO()
+    try:
+        struct_of(layout).build_stream(body, stream)
+    except DissectError as error:
+        error.offset = stream.tell()
+        raise
+    return stream.getvalue()

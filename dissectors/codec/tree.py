@@ -1,0 +1,109 @@
+"""Bytes -> a tree of named nodes with byte ranges: what the detail and hex panes show.
+
+The same Structs as the reference, with somebody listening. The leaves tile the message: in order,
+no gap, no overlap;
+lengths, counts, markers and tags are leaves too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafkascope.dissectors.codec.structs import parse
+from kafkascope.dissectors.layout import Layout, Slot
+
+NODE_LIMIT: Final = 300_000
+"""Nodes of one message: beyond them elements of arrays and unknown tags share one node. They take
+300 bytes each, and a message of 1 MB may have millions."""
+
+REST: Final = "not shown"
+"""Name of the node of all elements behind the limit; its value is how many there are."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A named value and the half-open byte range that it came from."""
+
+    name: str
+    start: int
+    end: int = 0
+    value: Any = None
+    slot: Slot | None = None
+    """The field of the layout; None for elements, lengths, counts and tags."""
+    children: list[Node] = field(default_factory=list)
+    inside: Inside | None = None
+    """What the node's bytes expand to, where they are compressed."""
+
+    def leaves(self) -> Iterator[Node]:
+        """The nodes without children, in order."""
+        if not self.children:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+@dataclass(slots=True)
+class Inside:
+    """Expanded bytes and the nodes whose ranges are offsets in them."""
+
+    data: bytes
+    nodes: list[Node]
+
+
+class _Recorder:
+    """Makes nodes of what a parse tells, up to `NODE_LIMIT`."""
+
+    def __init__(self, root: Node) -> None:
+        self.open = [root]
+        self.left = NODE_LIMIT
+        self.passing = 0
+        """How many values are open that get no nodes."""
+
+    def begin(self, name: str, start: int, slot: Slot | None) -> None:
+        if self.passing or (self.left <= 0 and name.startswith("[")):
+            if not self.passing:
+                self._rest(start)
+            self.passing += 1
+            return
+        self.left -= 1
+        node = Node(name, start, slot=slot)
+        self.open[-1].children.append(node)
+        self.open.append(node)
+
+    def leaf(self, name: str, start: int, end: int, value: Any) -> None:
+        # A number, bool or uuid is its own leaf.
+        if not name or self.passing:
+            return
+        if self.left <= 0 and self.open[-1].name == "_tagged_fields":
+            self._rest(start, int(name == "data"), end)
+            return
+        self.left -= 1
+        self.open[-1].children.append(Node(name, start, end, value))
+
+    def end(self, end: int, value: Any) -> None:
+        if self.passing:
+            self.passing -= 1
+            if not self.passing:
+                self.open[-1].children[-1].end = end
+            return
+        node = self.open.pop()
+        node.end, node.value = end, value
+
+    def _rest(self, start: int, count: int = 1, end: int = 0) -> None:
+        """Count something more that has no node of its own."""
+        around = self.open[-1].children
+        if not around or around[-1].name != REST:
+            around.append(Node(REST, start, value=0))
+        around[-1].value += count
+        around[-1].end = end
+
+
+def annotate(layout: Layout, data: bytes, at: int = 0) -> Node:
+    """The tree of the message that begins at `at`; the root carries the message's name and body.
+
+    Beyond `NODE_LIMIT` the elements of an array become one node, `REST`."""
+    root = Node(layout.message.name, at)
+    root.value, root.end = parse(layout, data, at, _Recorder(root))
+    return root

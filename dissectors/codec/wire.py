@@ -1,0 +1,451 @@
+"""The construct classes that Kafka's types need: the reference for how each type is read and
+written.
+
+Each checks lengths and counts against what is left before it reads, raises `DissectError` with path
+and offset, and tells a `Trace`
+(parse parameter `trace`), when one listens, which bytes were what. Speed is the business of
+`reader` and `writer`.
+"""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+from typing import Any, Final, Protocol
+
+import construct
+
+from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, too_large, weight
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated
+from kafkascope.dissectors.layout import (
+    ArrayWire,
+    BytesWire,
+    NumberWire,
+    Slot,
+    StringWire,
+    StructWire,
+    default_of,
+)
+from kafkascope.dissectors.values import Uuid, finite, write_uvarint
+
+ENDLESS: Final = 1 << 62
+
+
+class Trace(Protocol):
+    """Listens to a parse: what began, which leaves it had, where it ended."""
+
+    def begin(self, name: str, start: int, slot: Slot | None) -> None:
+        """A value called `name` begins."""
+
+    def leaf(self, name: str, start: int, end: int, value: Any) -> None:
+        """Bytes that belong to the value that is open: a length, a count, a tag, its content."""
+
+    def end(self, end: int, value: Any) -> None:
+        """The value that is open ends."""
+
+
+class Silence:
+    """The trace that nobody listens to."""
+
+    def begin(self, name: str, start: int, slot: Slot | None) -> None:
+        """Nothing."""
+
+    def leaf(self, name: str, start: int, end: int, value: Any) -> None:
+        """Nothing."""
+
+    def end(self, end: int, value: Any) -> None:
+        """Nothing."""
+
+
+SILENCE = Silence()
+
+
+def trace_of(context: Any) -> Trace:
+    """The trace that was given to `parse`, or silence."""
+    trace: Trace = context._params.get("trace", SILENCE)
+    return trace
+
+
+def dotted(path: str) -> str:
+    """construct's "(parsing) -> topics[0] -> partition" as "topics[0].partition"."""
+    return ".".join(path.split(" -> ")[1:])
+
+
+class Input(BytesIO):
+    """Bytes to be parsed."""
+
+    def __init__(self, data: bytes, steps: int = ENDLESS) -> None:
+        super().__init__(data)
+        self.limit = len(data)
+        """Nothing may be read from here on: the end, or that of the tagged field around."""
+        self.steps = steps
+        """How many values may still be read."""
+        self.room = BODY_LIMIT
+        """Bytes of memory that the body may still take."""
+
+    def weigh(self, count: int, each: int, path: str) -> None:
+        """Take the room of so many values; `TooLarge` when there is none."""
+        self.room -= count * each
+        if self.room < 0:
+            raise too_large(self.tell(), dotted(path))
+
+
+def take(stream: Input, size: int, path: str, what: str = "") -> bytes:
+    """Exactly `size` bytes, or `Truncated` at the place where they should begin."""
+    at = stream.tell()
+    left = stream.limit - at
+    stream.steps -= 1
+    if stream.steps < 0:
+        raise Malformed("what is wrong stands behind this place", offset=at, path=dotted(path))
+    if size > left:
+        reason = f"{what or 'the value'} needs {size} bytes, {left} are left"
+        raise Truncated(reason, offset=at, path=dotted(path))
+    return stream.read(size)
+
+
+class Kafka(construct.Construct):
+    """Base of these classes: a leaf reports itself under the name `value`."""
+
+    def refuse(
+        self, reason: str, stream: BytesIO | None, path: str, at: int | None = None
+    ) -> DissectError:
+        """The error for a value that the protocol does not allow."""
+        offset = at if at is not None else stream.tell() if stream else 0
+        return Malformed(reason, offset=offset, path=dotted(path))
+
+
+class Number(Kafka):
+    """A big-endian number of the struct module's letter `code`."""
+
+    def __init__(self, wire: NumberWire) -> None:
+        super().__init__()
+        self.wire = wire
+        self.format = struct.Struct(">" + wire.code)
+
+    def _parse(self, stream: Input, context: Any, path: str) -> int | float:
+        start = stream.tell()
+        (value,) = self.format.unpack(take(stream, self.format.size, path, self.wire.name))
+        value = finite(value) if self.wire.code == "d" else value
+        trace_of(context).leaf("", start, stream.tell(), value)
+        return value
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if isinstance(obj, bool) or not isinstance(obj, int | float):
+            raise self.refuse(f"{obj!r} is not a number", stream, path)
+        try:
+            stream.write(self.format.pack(obj))
+        except (struct.error, OverflowError):
+            raise self.refuse(f"{obj} does not fit {self.wire.name}", stream, path) from None
+        return obj
+
+
+class Flag(Kafka):
+    """A bool: 0 is false, anything else true, written as 1."""
+
+    def _parse(self, stream: Input, context: Any, path: str) -> bool:
+        start = stream.tell()
+        value = take(stream, 1, path, "bool") != b"\0"
+        trace_of(context).leaf("", start, stream.tell(), value)
+        return value
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if not isinstance(obj, int):
+            raise self.refuse(f"{obj!r} is not a bool", stream, path)
+        stream.write(b"\1" if obj else b"\0")
+        return obj
+
+
+class Identifier(Kafka):
+    """A uuid of 16 bytes."""
+
+    def _parse(self, stream: Input, context: Any, path: str) -> Uuid:
+        start = stream.tell()
+        value = Uuid(take(stream, 16, path, "uuid"))
+        trace_of(context).leaf("", start, stream.tell(), value)
+        return value
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if not isinstance(obj, bytes) or len(obj) != 16:
+            raise self.refuse(f"{obj!r} is not 16 bytes", stream, path)
+        stream.write(obj)
+        return obj
+
+
+class UVarint(Kafka):
+    """An unsigned varint: at most 5 bytes, at most 32 bits. `name` is what it is for."""
+
+    def __init__(self, role: str = "length") -> None:
+        super().__init__()
+        self.role = role
+
+    def _parse(self, stream: Input, context: Any, path: str) -> int:
+        start, value = stream.tell(), 0
+        for shift in range(0, 35, 7):
+            byte = take(stream, 1, path, self.role)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80 and value <= 0xFFFFFFFF:
+                trace_of(context).leaf(self.role, start, stream.tell(), value)
+                return value
+        raise self.refuse("a varint of more than 32 bits", stream, path, start)
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        stream.write(write_uvarint(obj))
+        return obj
+
+
+class Length(Kafka):
+    """A length or count before a value: -1 is null. Compact: an unsigned varint of value + 1."""
+
+    def __init__(self, code: str, *, compact: bool, nullable: bool, role: str) -> None:
+        super().__init__()
+        self.format, self.varint = struct.Struct(">" + code), UVarint(role)
+        self.compact, self.nullable, self.role = compact, nullable, role
+
+    def _parse(self, stream: Input, context: Any, path: str) -> int:
+        start = stream.tell()
+        if self.compact:
+            value = self.varint._parsereport(stream, context, path) - 1
+        else:
+            (value,) = self.format.unpack(take(stream, self.format.size, path, self.role))
+            trace_of(context).leaf(self.role, start, stream.tell(), value)
+        if value < -1 or (value == -1 and not self.nullable):
+            what = "null, and may not be" if value == -1 else f"{value}"
+            raise self.refuse(f"the {self.role} is {what}", stream, path, start)
+        return int(value)
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if obj < 0 and not self.nullable:
+            raise self.refuse("may not be null", stream, path)
+        if self.compact:
+            stream.write(write_uvarint(obj + 1))
+            return obj
+        try:
+            stream.write(self.format.pack(obj))
+        except struct.error:
+            raise self.refuse(f"a {self.role} of {obj} does not fit", stream, path) from None
+        return obj
+
+
+class Blob(Kafka):
+    """A string or bytes after its length; None is null."""
+
+    def __init__(self, wire: StringWire | BytesWire) -> None:
+        super().__init__()
+        self.text = isinstance(wire, StringWire)
+        code = "h" if self.text else "i"
+        self.length = Length(code, compact=wire.compact, nullable=wire.nullable, role="length")
+
+    def _parse(self, stream: Input, context: Any, path: str) -> str | bytes | None:
+        length = self.length._parsereport(stream, context, path)
+        if length < 0:
+            return None
+        start = stream.tell()
+        data = take(stream, length, path)
+        value = data.decode("utf-8", "surrogateescape") if self.text else data
+        if data:
+            trace_of(context).leaf("text" if self.text else "data", start, stream.tell(), value)
+        return value
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if obj is None:
+            self.length._build(-1, stream, context, path)
+            return None
+        if not isinstance(obj, str if self.text else bytes):
+            raise self.refuse(f"{obj!r} is no {'text' if self.text else 'bytes'}", stream, path)
+        data = obj.encode("utf-8", "surrogateescape") if isinstance(obj, str) else bytes(obj)
+        self.length._build(len(data), stream, context, path)
+        stream.write(data)
+        return obj
+
+
+class Counted(Kafka):
+    """An array after its count; None is null. `smallest`: bytes that an element takes at least."""
+
+    def __init__(self, wire: ArrayWire, element: construct.Construct, smallest: int) -> None:
+        super().__init__()
+        self.element, self.smallest = element, max(1, smallest)
+        self.each = 8 + weight(wire.element)
+        self.count = Length("i", compact=wire.compact, nullable=wire.nullable, role="count")
+
+    def _parse(self, stream: Input, context: Any, path: str) -> list[Any] | None:
+        start = stream.tell()
+        count = self.count._parsereport(stream, context, path)
+        if count < 0:
+            return None
+        left = stream.limit - stream.tell()
+        if count * self.smallest > left:
+            reason = (
+                f"{count} elements need at least {count * self.smallest} bytes, {left} are left"
+            )
+            raise Truncated(reason, offset=start, path=dotted(path))
+        stream.weigh(count, self.each, path)
+        trace, values = trace_of(context), []
+        for index in range(count):
+            trace.begin(f"[{index}]", stream.tell(), None)
+            values.append(self.element._parsereport(stream, context, f"{path}[{index}]"))
+            trace.end(stream.tell(), values[-1])
+        return values
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if obj is not None and not isinstance(obj, list | tuple):
+            raise self.refuse(f"{obj!r:.60} is no array", stream, path)
+        self.count._build(-1 if obj is None else len(obj), stream, context, path)
+        for index, each in enumerate(obj or ()):
+            self.element._build(each, stream, context, f"{path}[{index}]")
+        return obj
+
+
+class Member(construct.Subconstruct):
+    """A named field: adds its name to the path and reports where it begins and ends."""
+
+    def __init__(self, slot: Slot, subcon: construct.Construct) -> None:
+        super().__init__(subcon)
+        self.name, self.slot = slot.name, slot
+
+    def _parse(self, stream: Input, context: Any, path: str) -> Any:
+        trace = trace_of(context)
+        trace.begin(self.name, stream.tell(), self.slot)
+        value = self.subcon._parsereport(stream, context, f"{path} -> {self.name}")
+        trace.end(stream.tell(), value)
+        return value
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        return self.subcon._build(obj, stream, context, f"{path} -> {self.name}")
+
+
+class Fields(Kafka):
+    """A struct: its members one after the other, then a tagged section when `tags` is not None.
+
+    Not construct.Struct, because tagged fields are members of the same dict and a body is a plain
+    dict.
+    """
+
+    def __init__(self, members: list[Member], tags: Tags | None) -> None:
+        super().__init__()
+        self.members, self.tags = members, tags
+
+    def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any]:
+        body = {member.name: member._parsereport(stream, context, path) for member in self.members}
+        if self.tags is not None:
+            body.update(self.tags._parsereport(stream, context, path))
+        return body
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if not isinstance(obj, dict):
+            raise self.refuse(f"{obj!r:.60} is no struct", stream, path)
+        for member in self.members:
+            if member.name not in obj:
+                raise self.refuse(f"{member.name} is missing", stream, path)
+            member._build(obj[member.name], stream, context, path)
+        if self.tags is not None:
+            self.tags._build(obj, stream, context, path)
+        return obj
+
+
+class Tags(Kafka):
+    """A tagged section: known fields by tag, unknown ones kept as bytes in `_tagged_fields`."""
+
+    def __init__(self, members: list[Member]) -> None:
+        super().__init__()
+        self.members = {member.slot.tag: member for member in members}
+
+    def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any]:
+        trace, start = trace_of(context), stream.tell()
+        trace.begin("_tagged_fields", start, None)
+        body: dict[str, Any] = {m.name: default_of(m.slot) for m in self.members.values()}
+        body = {k: Uuid(v) if isinstance(v, bytes) and len(v) == 16 else v for k, v in body.items()}
+        # What is wrong with the section itself is not wrong with the struct around it.
+        section = f"{path} -> _tagged_fields"
+        count, last, unknown = UVarint("count")._parsereport(stream, context, section), -1, []
+        stream.weigh(min(count, stream.limit - stream.tell()), UNKNOWN_TAG_WEIGHT, section)
+        for _ in range(count):
+            at = stream.tell()
+            tag = UVarint("tag")._parsereport(stream, context, section)
+            size = UVarint("size")._parsereport(stream, context, section)
+            if tag <= last:
+                raise self.refuse(f"tag {tag} stands after tag {last}", stream, section, at)
+            last, begin = tag, stream.tell()
+            member = self.members.get(tag)
+            if member is None:
+                unknown.append({"tag": tag, "data": take(stream, size, section, f"tag {tag}")})
+                trace.leaf("data", begin, stream.tell(), unknown[-1]["data"])
+                continue
+            take(stream, size, f"{path} -> {member.name}", f"tag {tag}")
+            # The value may not read past its own size, nor leave bytes behind.
+            stream.seek(begin)
+            around, stream.limit = stream.limit, begin + size
+            body[member.name] = member._parsereport(stream, context, path)
+            stream.limit = around
+            if stream.tell() != begin + size:
+                left = begin + size - stream.tell()
+                path = f"{path} -> {member.name}"
+                raise self.refuse(f"{left} bytes are left of tag {tag}", stream, path)
+        trace.end(stream.tell(), None)
+        if unknown:
+            body["_tagged_fields"] = unknown
+        return body
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        fields: dict[int, bytes] = {}
+        for tag, member in self.members.items():
+            if member.name not in obj:
+                raise self.refuse(f"{member.name} is missing", stream, path)
+            if obj[member.name] != member.slot.default:
+                part = BytesIO()
+                member._build(obj[member.name], part, context, path)
+                fields[tag or 0] = part.getvalue()
+        for field in obj.get("_tagged_fields") or ():
+            if field["tag"] in fields:
+                raise self.refuse(f"tag {field['tag']} stands twice", stream, path)
+            fields[field["tag"]] = field["data"]
+        stream.write(write_uvarint(len(fields)))
+        for tag, data in sorted(fields.items()):
+            stream.write(write_uvarint(tag) + write_uvarint(len(data)) + data)
+        return obj
+
+
+class NullableFields(Kafka):
+    """A struct that may be null: after an int8 marker (-1, 1), or a uvarint one (0, 1) when
+    tagged."""
+
+    def __init__(self, fields: Fields, *, tagged: bool) -> None:
+        super().__init__()
+        self.fields, self.tagged = fields, tagged
+
+    def _parse(self, stream: Input, context: Any, path: str) -> dict[str, Any] | None:
+        start = stream.tell()
+        if self.tagged:
+            marker = UVarint("marker")._parsereport(stream, context, path)
+        else:
+            marker = int.from_bytes(take(stream, 1, path, "marker"), "big", signed=True)
+            trace_of(context).leaf("marker", start, stream.tell(), marker)
+        if marker == (0 if self.tagged else -1):
+            return None
+        if marker != 1:
+            raise self.refuse(f"the marker is {marker}", stream, path, start)
+        body: dict[str, Any] = self.fields._parsereport(stream, context, path)
+        return body
+
+    def _build(self, obj: Any, stream: BytesIO, context: Any, path: str) -> Any:
+        if obj is None:
+            stream.write(b"\0" if self.tagged else b"\xff")
+            return None
+        stream.write(b"\1")
+        return self.fields._build(obj, stream, context, path)
+
+
+__all__ = [
+    "Blob",
+    "Counted",
+    "Fields",
+    "Flag",
+    "Identifier",
+    "Length",
+    "Member",
+    "NullableFields",
+    "Number",
+    "StructWire",
+    "Tags",
+    "Trace",
+    "UVarint",
+]

@@ -1,0 +1,250 @@
+"""Records that Kafka writes for itself: internal topics, the metadata log and snapshots, control
+records.
+
+    __consumer_offsets, __transaction_state,      key   int16 record type | key message, version 0
+    __share_group_state                           value int16 version | value message; null deletes
+    __cluster_metadata, __remote_log_metadata     value uvarint frame version | uvarint type |
+    uvarint version | message
+    control batches, any topic                    key   int16 version | int16 type
+                                                  value see `_control_value`
+"""
+
+from __future__ import annotations
+
+import importlib
+import struct
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.embedded.masking import masked, secrets_of
+from kafkascope.dissectors.errors import DissectError, Malformed, Truncated, UnknownVersion
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.reference.codes import ENUMS
+from kafkascope.dissectors.registry import message, read_best, write_layout
+from kafkascope.dissectors.schema import Message
+from kafkascope.dissectors.values import read_uvarint
+
+CLUSTER_METADATA_ID: Final = bytes(15) + b"\1"
+"""The topic id of `__cluster_metadata`."""
+
+COORDINATOR_TOPICS: Final[dict[str, tuple[str, ...]]] = {
+    "__consumer_offsets": (
+        "consumer_offsets",
+        "consumer_offsets_consumer",
+        "consumer_offsets_share",
+        "consumer_offsets_streams",
+    ),
+    "__transaction_state": ("transaction_state",),
+    "__share_group_state": ("share_group_state",),
+}
+"""Topic -> modules that declare its records."""
+
+FRAMED_TOPICS: Final = {
+    "__cluster_metadata": "cluster_metadata",
+    "__remote_log_metadata": "remote_log_metadata",
+}
+"""Topic -> module that declares its records."""
+
+_SHORT: Final = struct.Struct(">h")
+
+
+class Content(NamedTuple):
+    """A key or value, decoded."""
+
+    message: str
+    version: int
+    body: Body
+    note: str = ""
+    """Not empty when the layout is one that only some releases had."""
+    surplus: int = 0
+    """Bytes behind the end of the message."""
+    layout: Layout | None = None
+    """None for the key of a control record, which is two numbers."""
+
+
+class Internal(NamedTuple):
+    """Key and value of an internal record; what could not be decoded is None and said in
+    `error`."""
+
+    key: Content | None
+    value: Content | None
+    error: DissectError | None = None
+
+
+def is_internal(topic: str | None, topic_id: bytes | None = None) -> bool:
+    """Whether the records of the topic are Kafka's own."""
+    if topic_id == CLUSTER_METADATA_ID:
+        return True
+    return topic in COORDINATOR_TOPICS or topic in FRAMED_TOPICS
+
+
+def decode(
+    topic: str | None,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    topic_id: bytes | None = None,
+    control: bool = False,
+) -> Internal | None:
+    """The record's key and value; None when the topic is nobody's own and the batch no control
+    batch."""
+    if control:
+        return decode_control(key, value)
+    if topic in COORDINATOR_TOPICS:
+        return _coordinator(str(topic), key, value)
+    if topic in FRAMED_TOPICS:
+        return _framed(FRAMED_TOPICS[str(topic)], value)
+    if topic_id == CLUSTER_METADATA_ID:
+        return _framed("cluster_metadata", value)
+    return None
+
+
+@cache
+def _declared(module: str, kind: str) -> dict[int, Message]:
+    loaded = importlib.import_module(f"kafkascope.dissectors.messages.{module}")
+    found = [each for each in vars(loaded).values() if isinstance(each, Message)]
+    return {each.key: each for each in found if each.kind == kind and each.key is not None}
+
+
+@cache
+def _record_types(topic: str, kind: str) -> dict[int, Message]:
+    return {
+        key: each
+        for module in COORDINATOR_TOPICS[topic]
+        for key, each in _declared(module, kind).items()
+    }
+
+
+def _short(data: bytes, at: int, what: str) -> int:
+    if at + 2 > len(data):
+        raise Truncated(f"the {what} is missing", offset=at)
+    value: int = _SHORT.unpack_from(data, at)[0]
+    return value
+
+
+def _content(declared: Message, version: int, data: bytes, at: int) -> Content:
+    if version not in declared.versions:
+        text = f"{declared.name} has versions {declared.versions}, not {version}"
+        raise UnknownVersion(text, offset=at)
+    body, end, layout = read_best(declared.name, version, data, at)
+    releases = layout.message.releases
+    note = f"layout of Kafka {releases}" if releases else ""
+    return Content(declared.name, version, body, note, len(data) - end, layout)
+
+
+def _coordinator(topic: str, key: bytes | None, value: bytes | None) -> Internal:
+    decoded_key = decoded_value = None
+    try:
+        if key is None:
+            raise Malformed("a record of a coordinator has a key")
+        record_type = _short(key, 0, "record type")
+        declared = _record_types(topic, "coordinator-key").get(record_type)
+        if declared is None:
+            raise Malformed(f"{topic} has no record type {record_type}")
+        decoded_key = _content(declared, 0, key, 2)
+        if value is not None:
+            values = _record_types(topic, "coordinator-value")
+            decoded_value = _content(values[record_type], _short(value, 0, "version"), value, 2)
+    except DissectError as error:
+        return Internal(decoded_key, decoded_value, error)
+    return Internal(decoded_key, decoded_value)
+
+
+def _framed(module: str, value: bytes | None) -> Internal:
+    if value is None:
+        return Internal(None, None)
+    try:
+        frame, at = read_uvarint(value, 0)
+        if frame > 1:
+            raise UnknownVersion(f"frame version {frame} is not known")
+        record_type, at = read_uvarint(value, at)
+        version, at = read_uvarint(value, at)
+        declared = _declared(module, "metadata").get(record_type)
+        if declared is None:
+            raise Malformed(f"no release has a metadata record of type {record_type}", offset=at)
+        return Internal(None, _content(declared, version, value, at))
+    except DissectError as error:
+        return Internal(None, None, error)
+
+
+def masked_content(content: Content) -> Body:
+    """The body with asterisks for its secrets."""
+    if content.layout is None:
+        return content.body
+    return masked(content.layout, content.body)
+
+
+def without_secrets(found: Internal, value: bytes | None) -> bytes | None:
+    """The record's value with asterisks for the secrets that were found in it (SCRAM credentials
+    and passwords of configs in the metadata log)."""
+    content = found.value
+    if value is None or content is None or content.layout is None:
+        return value
+    secrets = list(secrets_of(content.layout, content.body))
+    if not secrets:
+        return value
+    end = len(value) - content.surplus
+    hidden = write_layout(content.layout, masked_content(content))
+    at = end - len(hidden)
+    if at >= 0 and write_layout(content.layout, content.body) == value[at:end]:
+        return value[:at] + hidden + value[end:]
+    # Not written as we would: the places of the secrets are not known.
+    for secret in secrets:
+        value = value.replace(secret, b"*" * len(secret))
+    return value
+
+
+# --- control records
+# ---------------------------------------------------------------------------------------
+
+_VALUES: Final = {
+    "ABORT": "EndTxnMarker",
+    "COMMIT": "EndTxnMarker",
+    "LEADER_CHANGE": "LeaderChangeMessage",
+    "SNAPSHOT_HEADER": "SnapshotHeaderRecord",
+    "SNAPSHOT_FOOTER": "SnapshotFooterRecord",
+    "KRAFT_VERSION": "KRaftVersionRecord",
+    "KRAFT_VOTERS": "VotersRecord",
+}
+"""Name of the control record type -> message of its value."""
+
+
+def control_type(key: bytes | None) -> str | None:
+    """Name of a control record's type, the number as text when no release has it, None without
+    one."""
+    if key is None or len(key) < 4:
+        return None
+    (number,) = _SHORT.unpack_from(key, 2)
+    return ENUMS["ControlRecordType"].get(number, str(number))
+
+
+def decode_control(key: bytes | None, value: bytes | None) -> Internal:
+    """A control record. Types that are not known are skipped by every reader: they have a key
+    only."""
+    decoded_key = None
+    try:
+        data = key or b""
+        version, number = _short(data, 0, "version"), _short(data, 2, "type")
+        word = ENUMS["ControlRecordType"].get(number, str(number))
+        body: dict[str, Any] = {"version": version, "type": number}
+        decoded_key = Content("ControlRecordType", version, body, word, len(data) - 4)
+        name = _VALUES.get(word)
+        if name is None or value is None:
+            return Internal(decoded_key, None)
+        declared = message(name)
+        # Only transaction markers have their version before them; the others carry it as a field.
+        if name == "EndTxnMarker":
+            stated = _short(value, 0, "version")
+            known = min(stated, declared.versions.high)
+            return Internal(decoded_key, _content(declared, known, value, 2))
+        return Internal(decoded_key, _content(declared, _version_of(declared, value), value, 0))
+    except DissectError as error:
+        return Internal(decoded_key, None, error)
+
+
+def _version_of(declared: Message, value: bytes) -> int:
+    """The version that stands as first field: readers take a newer one for the newest that they
+    know."""
+    stated = _short(value, 0, "version")
+    return stated if stated in declared.versions else declared.versions.high

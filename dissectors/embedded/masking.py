@@ -1,0 +1,110 @@
+"""Secrets out of bodies: they become asterisks of the same length.
+
+Secret are the values of fields that are declared `secret=True`, values of configs whose names or
+contents say so (`config_secrets`: passwords, keys and tokens go to brokers as plain text in
+AlterConfigs, too), and those of which the broker says that they are sensitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
+from kafkascope.dissectors.reference.config_secrets import holds_secret, is_sensitive
+from kafkascope.dissectors.schema import Field
+
+CONFIG_VALUE: Final = "configValue"
+"""`Field.subject` of a config's value; its `name` or `key` stands beside it."""
+
+
+def is_secret(field: Field, around: Mapping[str, Any]) -> bool:
+    """Whether the field's value must not be shown; `around` is the struct that it stands in."""
+    if field.subject != CONFIG_VALUE or field.secret:
+        return field.secret
+    name = around.get("name", around.get("key"))
+    return _is_told(around) or is_sensitive(name) or holds_secret(around.get(field.name))
+
+
+def _is_told(around: Mapping[str, Any]) -> bool:
+    """Whether the broker says that a config is sensitive, whatever its name."""
+    return around.get("is_sensitive") is True
+
+
+@cache
+def has_secrets(layout: Layout) -> bool:
+    """Whether any field of the layout may be secret."""
+    return _secret_in(layout.body)
+
+
+def _secret_in(wire: Wire) -> bool:
+    if isinstance(wire, ArrayWire):
+        return _secret_in(wire.element)
+    if isinstance(wire, StructWire):
+        return any(
+            slot.field.secret or slot.field.subject == CONFIG_VALUE or _secret_in(slot.wire)
+            for slot in (*wire.slots, *wire.tags)
+        )
+    return False
+
+
+def masked(layout: Layout, body: Body) -> Body:
+    """The body without its secrets; the very same body when the layout has none."""
+    return _masked(layout.body, body) if has_secrets(layout) else body
+
+
+def _masked(wire: Wire, value: Any, told: bool = False) -> Any:
+    """`told`: the struct is part of a config that is sensitive, such as one of its synonyms."""
+    if value is None:
+        return None
+    if isinstance(wire, ArrayWire):
+        return [_masked(wire.element, each, told) for each in value]
+    if not isinstance(wire, StructWire):
+        return value
+    told = told or _is_told(value)
+    out = dict(value)
+    for slot in (*wire.slots, *wire.tags):
+        old = value[slot.name]
+        if isinstance(old, str | bytes) and _hides(slot.field, value, told):
+            out[slot.name] = asterisks(old)
+        else:
+            out[slot.name] = _masked(slot.wire, old, told)
+    return out
+
+
+def _hides(field: Field, around: Mapping[str, Any], told: bool) -> bool:
+    return is_secret(field, around) or (told and field.subject == CONFIG_VALUE)
+
+
+def asterisks(value: str | bytes) -> str | bytes:
+    """As many as the value has bytes on the wire: what is masked can be written in its place."""
+    stars = b"*" * len(_on_wire(value))
+    return stars if isinstance(value, bytes) else stars.decode("ascii")
+
+
+def _on_wire(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+
+
+def secrets_of(layout: Layout, body: Body) -> Iterator[bytes]:
+    """The secret values of a body, as the bytes that stand on the wire."""
+    if has_secrets(layout):
+        yield from _secrets(layout.body, body)
+
+
+def _secrets(wire: Wire, value: Any, told: bool = False) -> Iterator[bytes]:
+    if value is None:
+        return
+    if isinstance(wire, ArrayWire):
+        for each in value:
+            yield from _secrets(wire.element, each, told)
+    elif isinstance(wire, StructWire):
+        told = told or _is_told(value)
+        for slot in (*wire.slots, *wire.tags):
+            inner = value[slot.name]
+            if isinstance(inner, str | bytes) and inner and _hides(slot.field, value, told):
+                yield _on_wire(inner)
+            else:
+                yield from _secrets(slot.wire, inner, told)

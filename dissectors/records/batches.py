@@ -1,0 +1,251 @@
+"""The headers of record batches (magic 2) and of message sets' entries (magic 0 and 1), expanding
+nothing.
+
+A Fetch response may end inside a batch: what is not whole is a `Partial`, no error.
+
+    batch, magic 2       base offset 8 | length 4 | leader epoch 4 | magic 1 | crc 4 | attributes 2
+    | last offset delta 4 |
+                         base timestamp 8 | max timestamp 8 | producer id 8 | producer epoch 2 |
+                         base sequence 4 | count 4 | records
+    entry, magic 0 and 1 offset 8 | length 4 | crc 4 | magic 1 | attributes 1 | timestamp 8 (magic
+    1) | key 4+n | value 4+n
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kafkascope.dissectors.errors import Malformed
+from kafkascope.dissectors.records.compression import name_of
+
+HEADER_SIZE: Final = 61
+"""Bytes of a magic 2 batch before its records."""
+
+_START: Final = 12
+"""Offset (or base offset) and length: what is there before the length counts."""
+_MAGIC_AT: Final = 16
+_LEAST: Final = {0: 14, 1: 22, 2: HEADER_SIZE - _START}
+"""Magic -> least value of the length field."""
+
+_PREFIX: Final = struct.Struct(">qi")
+_V2: Final = struct.Struct(">qiibIhiqqqhii")
+_ENTRY: Final = struct.Struct(">qiIbb")
+_LONG: Final = struct.Struct(">q")
+
+CODEC_MASK: Final = 7
+LOG_APPEND_TIME: Final = 8
+TRANSACTIONAL: Final = 16
+CONTROL: Final = 32
+DELETE_HORIZON: Final = 64
+
+
+class Batch(NamedTuple):
+    """A record batch, or one entry of a message set: where it lies and what its header says."""
+
+    at: int
+    """Offset in the records field."""
+    size: int
+    """Bytes, header included."""
+    magic: int
+    base_offset: int
+    """Of a message set's entry: its own offset; of a compressed one that is the offset of its
+    last message."""
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    """As stated; `crc_of` computes it."""
+    attributes: int
+    base_timestamp: int
+    """Milliseconds; -1 in magic 0."""
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int | None
+    """Records; None for a compressed message set that was not opened."""
+
+    @property
+    def codec(self) -> int:
+        """Number of the codec."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def codec_name(self) -> str:
+        """Name of the codec."""
+        return name_of(self.attributes & CODEC_MASK)
+
+    @property
+    def log_append_time(self) -> bool:
+        """The broker's time stands for all records."""
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def transactional(self) -> bool:
+        """Part of a transaction."""
+        return self.magic == 2 and bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def control(self) -> bool:
+        """Holds control records, written by brokers."""
+        return self.magic == 2 and bool(self.attributes & CONTROL)
+
+    @property
+    def delete_horizon(self) -> bool:
+        """The base timestamp is the time at which tombstones may go."""
+        return self.magic == 2 and bool(self.attributes & DELETE_HORIZON)
+
+
+class Partial(NamedTuple):
+    """A batch that the field's end cuts."""
+
+    at: int
+    size: int
+
+
+def batches(data: bytes) -> Iterator[Batch | Partial]:
+    """Walk a records field without expanding anything; `Malformed` at the first nonsense."""
+    at, size = 0, len(data)
+    while at < size:
+        left = size - at
+        if left < _MAGIC_AT + 1:
+            yield Partial(at, left)
+            return
+        base, length = _PREFIX.unpack_from(data, at)
+        magic = data[at + _MAGIC_AT]
+        if magic not in _LEAST:
+            raise Malformed(f"there is no magic {magic}", offset=at + _MAGIC_AT)
+        if length < _LEAST[magic]:
+            raise Malformed(
+                f"a batch of magic {magic} cannot be {length} bytes long", offset=at + 8
+            )
+        if _START + length > left:
+            yield Partial(at, left)
+            return
+        yield _batch_v2(data, at, base, length) if magic == 2 else _entry(data, at, length)
+        at += _START + length
+
+
+def _batch_v2(data: bytes, at: int, base: int, length: int) -> Batch:
+    fields = _V2.unpack_from(data, at)
+    (
+        _,
+        _,
+        epoch,
+        _,
+        crc,
+        attributes,
+        delta,
+        first,
+        last,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+    ) = fields
+    return Batch(
+        at,
+        _START + length,
+        2,
+        base,
+        base + delta,
+        epoch,
+        crc,
+        attributes,
+        first,
+        last,
+        producer,
+        producer_epoch,
+        sequence,
+        count,
+    )
+
+
+def _entry(data: bytes, at: int, length: int) -> Batch:
+    offset, _, crc, magic, attributes = _ENTRY.unpack_from(data, at)
+    time = _LONG.unpack_from(data, at + 18)[0] if magic else -1
+    # A message may carry any attribute bits above the ones its magic knows.
+    attributes &= 0xF if magic else CODEC_MASK
+    count = None if attributes & CODEC_MASK else 1
+    return Batch(
+        at,
+        _START + length,
+        magic,
+        offset,
+        offset,
+        -1,
+        crc,
+        attributes,
+        time,
+        time,
+        -1,
+        -1,
+        -1,
+        count,
+    )
+
+
+def crc_of(data: bytes, batch: Batch) -> int:
+    """The checksum that the batch's bytes have: CRC-32C from the attributes on, CRC-32 from the
+    magic on before magic 2."""
+    end = batch.at + batch.size
+    if batch.magic == 2:
+        import google_crc32c
+
+        return int(google_crc32c.value(data[batch.at + 21 : end]))
+    return zlib.crc32(memoryview(data)[batch.at + 16 : end])
+
+
+def crc_ok(data: bytes, batch: Batch) -> bool:
+    """Whether the stated checksum is the right one."""
+    return crc_of(data, batch) == batch.crc
+
+
+def aligned(data: bytes) -> Iterator[Batch | Partial]:
+    """Like `batches`, of bytes that may begin inside a batch: what stands before the first whole
+    one is a `Partial`.
+
+    FetchSnapshot hands out a snapshot in pieces that end and begin at any byte (KIP-630).
+    """
+    at = _find_batch(data)
+    if at:
+        yield Partial(0, at)
+    for each in batches(data[at:]):
+        yield each._replace(at=each.at + at)
+
+
+def _find_batch(data: bytes) -> int:
+    """Offset of the first magic 2 batch with a right checksum, else of the first that ends beyond
+    the data and has a header that makes sense, else the length of the data."""
+    if len(data) <= _MAGIC_AT:
+        # Too short to tell: taken for the start of a batch where the field begins.
+        return 0
+    # Made-up bytes could look like the head of a long batch everywhere: the work stays linear.
+    budget = 16 * len(data)
+    cut, found = len(data), _MAGIC_AT - 1
+    while budget > 0 and (found := data.find(b"\2", found + 1)) >= 0:
+        at = found - _MAGIC_AT
+        batch = _possible_batch(data, at)
+        if batch is None:
+            continue
+        if at + batch.size > len(data):
+            cut = min(cut, at)
+        elif crc_ok(data, batch):
+            return at
+        else:
+            budget -= batch.size
+    return cut
+
+
+def _possible_batch(data: bytes, at: int) -> Batch | None:
+    if at + HEADER_SIZE > len(data):
+        return None
+    base, length = _PREFIX.unpack_from(data, at)
+    if base < 0 or length < _LEAST[2]:
+        return None
+    batch = _batch_v2(data, at, base, length)
+    count = batch.record_count or 0
+    plausible = batch.last_offset >= base and batch.attributes >> 7 == 0 and batch.codec <= 4
+    return batch if plausible and 0 <= count <= batch.last_offset - base + 1 else None

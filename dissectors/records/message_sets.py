@@ -1,0 +1,124 @@
+"""The messages inside an entry of a message set (magic 0 and 1): one, or those of a compressed
+message set.
+
+    entry    offset 8 | length 4 | crc 4 | magic 1 | attributes 1 | timestamp 8 (magic 1) |
+             key length 4, key | value length 4, value: with a codec a compressed message set
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.records.batches import Batch, Partial, batches
+from kafkascope.dissectors.records.compression import decompress
+from kafkascope.dissectors.records.reader import RECORD_LIMIT, Opened, Record
+
+MAX_DEPTH: Final = 2
+"""Compressed message sets within each other. Brokers refuse a second level; one more is read, for
+whoever looks at such bytes wants to see what they are."""
+
+_INT: Final = struct.Struct(">i")
+
+
+class _Budget:
+    """Bytes that all levels of one entry may still expand to, together: sets that hold sets would
+    multiply a limit of each."""
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+
+    def decompress(self, codec: int, data: bytes) -> bytes:
+        found = decompress(codec, data, self.left)
+        self.left -= len(found)
+        return found
+
+
+def open_entry(data: bytes, entry: Batch, limit: int) -> Opened:
+    """The messages of an entry, with absolute offsets; expands `limit` bytes at most."""
+    records: list[Record] = []
+    error: DissectError | None = None
+    try:
+        _read(data, entry, _Budget(limit), 0, records)
+    except DissectError as found:
+        error = found
+    return Opened(records, error)
+
+
+def _read(data: bytes, entry: Batch, budget: _Budget, depth: int, records: list[Record]) -> None:
+    """Add the entry's messages to `records`: also what is there before an error."""
+    at = entry.at + (26 if entry.magic else 18)
+    end = entry.at + entry.size
+    key, at = _plain_bytes(data, at, end, "key")
+    value, at = _plain_bytes(data, at, end, "value")
+    if at != end:
+        raise Malformed(f"{end - at} bytes follow the value", offset=at)
+    if entry.codec == 0:
+        if len(records) >= RECORD_LIMIT:
+            raise TooLarge(f"more than {RECORD_LIMIT} messages in one", offset=entry.at)
+        time = entry.base_timestamp if entry.magic else None
+        records.append(Record(entry.base_offset, time, key, value, ()))
+        return
+    if value is None:
+        raise Malformed("a compressed message has no value", offset=at)
+    if depth >= MAX_DEPTH:
+        raise TooLarge(f"message sets nested more than {MAX_DEPTH} deep", offset=entry.at)
+    first = len(records)
+    last_offset, error = _read_set(budget.decompress(entry.codec, value), budget, depth, records)
+    if entry.magic and last_offset is not None:
+        _place(records, first, entry, last_offset)
+    if error is not None:
+        raise error
+
+
+def _read_set(
+    inner: bytes, budget: _Budget, depth: int, records: list[Record]
+) -> tuple[int | None, DissectError | None]:
+    """Add the messages of a set that was compressed; the offset of its last entry, and what stopped
+    the reading.
+
+    The walk goes on behind an entry that cannot be read, for the offsets of those before it count
+    back from the last one.
+    """
+    last_offset: int | None = None
+    error: DissectError | None = None
+    try:
+        for each in batches(inner):
+            if isinstance(each, Partial):
+                raise Truncated("the message set ends inside a message", offset=each.at)
+            if each.magic == 2:
+                raise Malformed("a record batch inside a message set", offset=each.at)
+            last_offset = each.base_offset
+            if error is None:
+                try:
+                    _read(inner, each, budget, depth + 1, records)
+                except DissectError as found:
+                    error = found
+    except DissectError as found:
+        error = error or found
+    return last_offset, error
+
+
+def _place(records: list[Record], first: int, wrapper: Batch, last_offset: int) -> None:
+    """Make the offsets of `records[first:]` absolute: with magic 1 those inside are relative, and
+    the wrapper has the absolute one of the last message. Its log append time is everybody's."""
+    base = wrapper.base_offset - last_offset
+    time = wrapper.base_timestamp if wrapper.log_append_time else None
+    records[first:] = [
+        Record(r.offset + base, r.timestamp if time is None else time, r.key, r.value, ())
+        for r in records[first:]
+    ]
+
+
+def _plain_bytes(data: bytes, at: int, end: int, name: str) -> tuple[bytes | None, int]:
+    if at + 4 > end:
+        raise Truncated(f"the {name} is missing", offset=at, path=name)
+    (length,) = _INT.unpack_from(data, at)
+    at += 4
+    if length == -1:
+        return None, at
+    if length < 0 or at + length > end:
+        reason = f"a {name} of {length} bytes, {end - at} are left"
+        raise Malformed(reason, offset=at - 4, path=name)
+    return data[at : at + length], at + length

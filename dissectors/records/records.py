@@ -1,0 +1,71 @@
+"""What a records field holds: record batches (magic 2) and message sets (magic 0 and 1).
+
+Two steps, for most callers need the first one only: `batches` walks the headers and expands
+nothing, `open_batch` reads the records of one batch.
+"""
+
+from __future__ import annotations
+
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.batches import (
+    CODEC_MASK,
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    Batch,
+    Partial,
+    aligned,
+    batches,
+    crc_of,
+    crc_ok,
+)
+from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, decompress
+from kafkascope.dissectors.records.message_sets import MAX_DEPTH, open_entry
+from kafkascope.dissectors.records.reader import RECORD_LIMIT, Header, Opened, Record, read_records
+
+__all__ = [
+    "CODEC_MASK",
+    "CONTROL",
+    "DELETE_HORIZON",
+    "HEADER_SIZE",
+    "LOG_APPEND_TIME",
+    "MAX_DEPTH",
+    "RECORD_LIMIT",
+    "TRANSACTIONAL",
+    "Batch",
+    "Header",
+    "Opened",
+    "Partial",
+    "Record",
+    "aligned",
+    "batches",
+    "crc_of",
+    "crc_ok",
+    "open_batch",
+    "read_records",
+]
+
+
+def open_batch(data: bytes, batch: Batch, limit: int = OUTPUT_LIMIT) -> Opened:
+    """The records of a batch of `data`; expands `limit` bytes at most.
+
+    An error's offset is one of `data`, or one of the expanded bytes where there are such.
+    """
+    if batch.magic != 2:
+        return open_entry(data, batch, limit)
+    start = batch.at + HEADER_SIZE
+    body = data[start : batch.at + batch.size]
+    try:
+        body = decompress(batch.codec, body, limit)
+    except DissectError as error:
+        error.offset = start
+        return Opened([], error)
+    stamp = batch.max_timestamp if batch.log_append_time else None
+    opened = read_records(
+        body, batch.record_count or 0, batch.base_offset, batch.base_timestamp, stamp
+    )
+    if opened.error is not None and batch.codec == 0:
+        opened.error.offset = start + (opened.error.offset or 0)
+    return opened

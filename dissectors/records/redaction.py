@@ -1,0 +1,175 @@
+"""Records without what people put into them: keys, values and headers become asterisks of the same
+length; offsets, times, producers and codecs stay. Checksums are set right, but for those that were
+wrong: that a batch is damaged is no secret. Control records stay, as far as they are what Kafka
+writes: transaction markers, leaders, voters."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.embedded.internal import decode_control
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.records.batches import (
+    CODEC_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    Batch,
+    Partial,
+    batches,
+    crc_ok,
+)
+from kafkascope.dissectors.records.compression import OUTPUT_LIMIT, compress, decompress
+from kafkascope.dissectors.records.message_sets import MAX_DEPTH
+from kafkascope.dissectors.records.reader import read_records
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.records.writer import encode_record, with_right_crc
+from kafkascope.dissectors.registry import write_layout
+
+Change: TypeAlias = Callable[[Layout, Body], Body]
+"""What becomes of a message inside a record."""
+
+STAR: Final = b"*"
+CONTROL_KEY: Final = 4
+"""Bytes of a control record's key: version and type."""
+_MAGIC_END: Final = 17
+"""Offset, size, checksum or leader epoch, and the magic, in all formats."""
+_CRC_AT: Final = 17
+"""Of batches."""
+
+
+def redacted_records(data: bytes, *, keys: bool = False, names: Change | None = None) -> bytes:
+    """A records field without values; without keys when `keys`. With `names` also without names of
+    headers, and with what it makes of the messages in control records.
+
+    A batch that cannot be opened becomes asterisks behind its header, so that nothing stays.
+    """
+    return _field(data, keys, names, 0)
+
+
+def _field(data: bytes, keys: bool, names: Change | None, depth: int) -> bytes:
+    out, end = [], 0
+    try:
+        for batch in batches(data):
+            end = batch.at + batch.size
+            if isinstance(batch, Partial):
+                out.append(_partial(data[batch.at : batch.at + batch.size]))
+            elif batch.magic == 2:
+                out.append(_batch(data, batch, keys, names))
+            else:
+                out.append(_entry(data, batch, keys, names, depth))
+    except DissectError:
+        pass
+    out.append(STAR * (len(data) - end))
+    return b"".join(out)
+
+
+def _partial(data: bytes) -> bytes:
+    """The cut last batch of a Fetch: clients look as far as its magic and do without it."""
+    kept = _MAGIC_END if len(data) >= _MAGIC_END and data[_MAGIC_END - 1] <= 2 else 0
+    return data[:kept] + STAR * (len(data) - kept)
+
+
+def _batch(data: bytes, batch: Batch, keys: bool, names: Change | None) -> bytes:
+    whole = data[batch.at : batch.at + batch.size]
+    count = batch.record_count or 0
+    try:
+        body = decompress(batch.codec, whole[HEADER_SIZE:])
+        opened = read_records(body, count, batch.base_offset, batch.base_timestamp, None)
+        del body
+        if opened.error is not None:
+            raise opened.error
+    except DissectError:
+        packed = STAR * (batch.size - HEADER_SIZE)
+    else:
+        change = _control if batch.attributes & CONTROL else _plain
+        base = batch.base_offset, batch.base_timestamp
+        left = opened.records[::-1]
+        del opened
+        # Each record goes when it is hidden: they may take a hundred megabytes.
+        hidden = (change(left.pop(), keys, names) for _ in range(len(left)))
+        packed = compress(batch.codec, b"".join(encode_record(each, *base) for each in hidden))
+    length = HEADER_SIZE - 12 + len(packed)
+    head = whole[:8] + struct.pack(">i", length) + whole[12:HEADER_SIZE]
+    written = head + packed
+    new = batch._replace(at=0, size=len(written))
+    sealed = with_right_crc(written, new)
+    if crc_ok(data, batch):
+        return sealed
+    return sealed[:_CRC_AT] + bytes([sealed[_CRC_AT] ^ 1]) + sealed[_CRC_AT + 1 :]
+
+
+def _plain(record: Record, keys: bool, names: Change | None) -> Record:
+    return record._replace(
+        key=stars(record.key) if keys else record.key,
+        value=stars(record.value),
+        headers=tuple(
+            ("*" * len(_octets(name)) if names else name, stars(value))
+            for name, value in record.headers
+        ),
+    )
+
+
+def _control(record: Record, keys: bool, names: Change | None) -> Record:
+    """A control record. Who sets the bit of control batches need not be Kafka, so only what reads
+    as one of its messages is left."""
+    hidden = _plain(record, True, names)
+    key = record.key or b""
+    if len(key) != CONTROL_KEY:
+        return hidden
+    found = decode_control(key, record.value).value
+    if found is None or found.layout is None or found.surplus:
+        return hidden._replace(key=key)
+    value = record.value or b""
+    body = found.body if names is None else names(found.layout, found.body)
+    if body != found.body:
+        start = len(value) - len(write_layout(found.layout, found.body))
+        value = value[:start] + write_layout(found.layout, body)
+    return hidden._replace(key=key, value=value)
+
+
+def _entry(data: bytes, batch: Batch, keys: bool, names: Change | None, depth: int) -> bytes:
+    """One entry of a message set; a compressed one holds another set."""
+    whole = data[batch.at : batch.at + batch.size]
+    at = 18 + 8 * batch.magic
+    try:
+        key, at_value = _blob(whole, at)
+        value, _ = _blob(whole, at_value)
+        if value is not None and batch.attributes & CODEC_MASK:
+            if depth >= MAX_DEPTH:
+                raise DissectError("too deep")
+            inner = decompress(batch.codec, value, OUTPUT_LIMIT)
+            value = compress(batch.codec, _field(inner, keys, names, depth + 1))
+        else:
+            value = stars(value)
+    except (DissectError, struct.error):
+        return whole[:at] + STAR * (len(whole) - at)
+    body = whole[16:at] + _sized(stars(key) if keys else key) + _sized(value)
+    size = len(body) + 4
+    crc = zlib.crc32(body) ^ (not crc_ok(data, batch))
+    return whole[:8] + struct.pack(">iI", size, crc) + body
+
+
+def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
+    (size,) = struct.unpack_from(">i", data, at)
+    end = at + 4 + max(size, 0)
+    if size < -1 or end > len(data):
+        raise DissectError("a length does not fit", offset=at)
+    return (None if size < 0 else data[at + 4 : end]), end
+
+
+def _sized(data: bytes | None) -> bytes:
+    return struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data
+
+
+def stars(value: bytes | None) -> bytes | None:
+    """As many asterisks; null stays null, for that is a tombstone."""
+    return None if value is None else STAR * len(value)
+
+
+def _octets(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

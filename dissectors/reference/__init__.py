@@ -1,0 +1,1 @@
+"""Facts about Kafka as data: error codes, names of values and configs, releases."""

@@ -1,0 +1,109 @@
+"""Bodies that would take too much memory are refused before they do, by both readers alike; trees
+of large ones show a part."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kafkascope.dissectors.codec import tree
+from kafkascope.dissectors.codec.structs import parse
+from kafkascope.dissectors.codec.tree import REST, annotate
+from kafkascope.dissectors.codec.weights import BODY_LIMIT, UNKNOWN_TAG_WEIGHT, weight
+from kafkascope.dissectors.errors import TooLarge
+from kafkascope.dissectors.layout import ArrayWire, StructWire
+from kafkascope.dissectors.registry import (
+    decode_body,
+    encode_body,
+    example,
+    layout_of,
+    read_request_header,
+)
+from kafkascope.dissectors.values import write_uvarint
+
+MILLION = 1 << 20
+
+
+def empty_topics(count: int) -> bytes:
+    """An OffsetFetch response of topics without name and partitions."""
+    return struct.pack(">i", count) + bytes(6 * count)
+
+
+def unknown_tags(count: int) -> bytes:
+    section = [write_uvarint(count)]
+    section += [write_uvarint(100 + tag) + b"\0" for tag in range(count)]
+    return b"".join(section)
+
+
+def element_of(wire: StructWire, name: str) -> StructWire:
+    array = next(slot.wire for slot in wire.slots if slot.name == name)
+    assert isinstance(array, ArrayWire)
+    assert isinstance(array.element, StructWire)
+    return array.element
+
+
+def test_a_million_empty_topics_are_too_large() -> None:
+    data = empty_topics(MILLION)
+    for read in (
+        lambda: decode_body("OffsetFetchResponse", 0, data),
+        lambda: parse(layout_of("OffsetFetchResponse", 0), data),
+    ):
+        with pytest.raises(TooLarge, match="128 MB") as raised:
+            read()
+        assert raised.value.offset == 4
+
+
+def test_so_are_very_many_unknown_tags() -> None:
+    count = BODY_LIMIT // UNKNOWN_TAG_WEIGHT + 1
+    plain = encode_body("MetadataRequest", 12, example("MetadataRequest", 12))
+    data = plain[:-1] + unknown_tags(count)
+    for read in (
+        lambda: decode_body("MetadataRequest", 12, data),
+        lambda: parse(layout_of("MetadataRequest", 12), data),
+    ):
+        with pytest.raises(TooLarge):
+            read()
+    head = struct.pack(">hhih", 3, 12, 1, -1) + unknown_tags(count)
+    with pytest.raises(TooLarge):
+        read_request_header(head)
+
+
+def test_a_large_cluster_is_not() -> None:
+    layout = layout_of("MetadataResponse", 12)
+    topics = element_of(layout.body, "topics")
+    each = 8 + weight(element_of(topics, "partitions")) + 6 * (8 + 32)
+    assert 140_000 * each < BODY_LIMIT
+
+
+def test_what_is_beyond_the_limit_shares_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "NODE_LIMIT", 50)
+    data = empty_topics(100)
+    root = annotate(layout_of("OffsetFetchResponse", 0), data)
+    (topics,) = root.children
+    rest = topics.children[-1]
+    shown = len(topics.children) - 2
+    assert (rest.name, rest.value) == (REST, 100 - shown)
+    assert 0 < shown < 20
+    at = 0
+    for leaf in root.leaves():
+        assert leaf.start == at
+        at = leaf.end
+    assert at == len(data)
+
+
+def test_unknown_tags_beyond_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree, "NODE_LIMIT", 60)
+    plain = encode_body("MetadataRequest", 12, example("MetadataRequest", 12))
+    data = plain[:-1] + unknown_tags(100)
+    root = annotate(layout_of("MetadataRequest", 12), data)
+    section = root.children[-1]
+    shown = [node for node in section.children if node.name == "tag"]
+    rest = section.children[-1]
+    assert rest.name == REST
+    assert 0 <= rest.value + len(shown) - 100 <= 1
+    at = 0
+    for leaf in root.leaves():
+        assert leaf.start == at
+        at = leaf.end
+    assert at == len(data)

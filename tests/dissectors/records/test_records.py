@@ -1,0 +1,343 @@
+"""Record batches and message sets: every magic and codec, cut, damaged, other readers."""
+
+from __future__ import annotations
+
+import pytest
+from aiokafka.record.memory_records import MemoryRecords
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.dissectors.errors import DissectError, Malformed, TooLarge, Truncated
+from kafkascope.dissectors.records.compression import compress
+from kafkascope.dissectors.records.records import (
+    LOG_APPEND_TIME,
+    Batch,
+    Opened,
+    Partial,
+    Record,
+    aligned,
+    batches,
+    crc_ok,
+    open_batch,
+    read_records,
+)
+from kafkascope.dissectors.records.writer import (
+    encode_batch,
+    encode_message,
+    encode_message_set,
+    varint,
+    with_right_crc,
+)
+
+blobs = st.none() | st.binary(max_size=20) | st.just(b"v" * 200)
+headers = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=9)), max_size=3)
+times = st.integers(0, 2**41) | st.just(-1)
+
+
+@st.composite
+def some_records(draw: st.DrawFn, magic: int, least: int = 0) -> list[Record]:
+    count = draw(st.integers(least, 6))
+    base = draw(st.integers(0, 2**40))
+    found = []
+    for index in range(count):
+        time = draw(times) if magic else None
+        extra = tuple(draw(headers)) if magic == 2 else ()
+        found.append(Record(base + index, time, draw(blobs), draw(blobs), extra))
+    return found
+
+
+def opened(data: bytes) -> list[Record]:
+    records: list[Record] = []
+    for batch in batches(data):
+        assert isinstance(batch, Batch)
+        assert crc_ok(data, batch)
+        found = open_batch(data, batch)
+        assert found.error is None
+        records += [record._replace(headers=tuple(record.headers)) for record in found.records]
+    return records
+
+
+@pytest.mark.parametrize("codec", range(5))
+@given(st.data())
+@settings(max_examples=40)
+def test_batches_read_back(codec: int, data: st.DataObject) -> None:
+    records = data.draw(some_records(2))
+    assert opened(encode_batch(records, codec=codec)) == records
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", range(4))
+@given(st.data())
+@settings(max_examples=40)
+def test_message_sets_read_back(magic: int, codec: int, data: st.DataObject) -> None:
+    records = data.draw(some_records(magic, least=1))
+    assert opened(encode_message_set(magic, records, codec=codec)) == records
+
+
+@pytest.mark.parametrize("codec", range(5))
+@given(st.data())
+@settings(max_examples=15)
+def test_other_readers_agree_on_batches(codec: int, data: st.DataObject) -> None:
+    records = data.draw(some_records(2, least=1))
+    theirs = []
+    memory = MemoryRecords(encode_batch(records, codec=codec))
+    while (batch := memory.next_batch()) is not None:
+        theirs += [(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in batch]
+    assert theirs == [tuple(record) for record in records]
+
+
+# The other reader refuses lz4 in magic 0, whose header checksum it cannot judge.
+@pytest.mark.parametrize(
+    ("magic", "codec"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)]
+)
+def test_other_readers_agree_on_message_sets(magic: int, codec: int) -> None:
+    time = 1_700_000_000_000 if magic else None
+    records = [Record(40 + n, time, b"k", b"value" * n, ()) for n in range(5)]
+    theirs = []
+    memory = MemoryRecords(encode_message_set(magic, records, codec=codec))
+    while (batch := memory.next_batch()) is not None:
+        theirs += [(r.offset, r.timestamp, r.key, r.value) for r in batch]
+    assert theirs == [tuple(record[:4]) for record in records]
+
+
+def test_log_append_time_stands_for_all_records() -> None:
+    records = [Record(n, 100 + n, None, b"v", ()) for n in range(3)]
+    data = encode_batch(records, attributes=LOG_APPEND_TIME)
+    assert [record.timestamp for record in opened(data)] == [102, 102, 102]
+    wrapped = encode_message_set(1, records, codec=1, log_append_time=777)
+    assert [record.timestamp for record in opened(wrapped)] == [777, 777, 777]
+
+
+def test_magic_1_offsets_count_back_from_the_wrapper() -> None:
+    records = [Record(n, 5, None, b"v", ()) for n in (10, 12, 15)]
+    assert [r.offset for r in opened(encode_message_set(1, records, codec=3))] == [10, 12, 15]
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_a_cut_field_gives_what_is_whole_and_a_partial(data: st.DataObject) -> None:
+    parts = [
+        encode_batch(data.draw(some_records(2)), codec=data.draw(st.integers(0, 4)))
+        for _ in range(data.draw(st.integers(1, 3)))
+    ]
+    whole = b"".join(parts)
+    cut = data.draw(st.integers(0, len(whole)))
+    found = list(batches(whole[:cut]))
+    ends = [sum(map(len, parts[: n + 1])) for n in range(len(parts))]
+    complete = [end for end in ends if end <= cut]
+    assert len([each for each in found if isinstance(each, Batch)]) == len(complete)
+    left = cut - (complete[-1] if complete else 0)
+    assert [each.size for each in found if isinstance(each, Partial)] == ([left] if left else [])
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_damage_is_an_error_and_never_another_exception(data: st.DataObject) -> None:
+    magic, codec = data.draw(st.integers(0, 2)), data.draw(st.integers(0, 3))
+    records = data.draw(some_records(magic, least=1))
+    made = (
+        encode_batch(records, codec=codec)
+        if magic == 2
+        else encode_message_set(magic, records, codec=codec)
+    )
+    bytes_ = bytearray(made)
+    for _ in range(data.draw(st.integers(1, 4))):
+        bytes_[data.draw(st.integers(0, len(bytes_) - 1))] = data.draw(st.integers(0, 255))
+    damaged = bytes(bytes_)
+    try:
+        for batch in batches(damaged):
+            if isinstance(batch, Batch):
+                found = open_batch(damaged, batch, limit=1 << 20)
+                assert isinstance(found, Opened)
+    except DissectError:
+        pass
+
+
+@given(st.binary(max_size=300), st.integers(-2, 50))
+def test_garbage_is_an_error_and_never_another_exception(body: bytes, count: int) -> None:
+    read_records(body, count, 0, 0)
+    try:
+        list(batches(body))
+    except DissectError:
+        pass
+
+
+def test_a_flipped_bit_fails_the_checksum() -> None:
+    data = bytearray(encode_batch([Record(0, 1, b"k", b"value", ())]))
+    data[-2] ^= 1
+    (batch,) = batches(bytes(data))
+    assert isinstance(batch, Batch)
+    assert not crc_ok(bytes(data), batch)
+    mended = with_right_crc(bytes(data), batch)
+    (again,) = batches(mended)
+    assert isinstance(again, Batch)
+    assert crc_ok(mended, again)
+
+
+def test_records_before_the_damage_are_there() -> None:
+    data = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])
+    (batch,) = batches(data)
+    assert isinstance(batch, Batch)
+    body = data[61:]
+    at = len(body) // 5 * 3
+    found = read_records(body[:at] + varint(-5) + body[at + 1 :], 5, 0, 1)
+    assert len(found.records) == 3
+    assert found.error is not None
+    assert found.error.path == "records[3]"
+
+
+@pytest.mark.parametrize("stated", [6, 1000, 2**31 - 1])
+def test_a_count_beyond_the_records_gives_those_that_are_there(stated: int) -> None:
+    body = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])[61:]
+    found = read_records(body, stated, 0, 1)
+    assert [record.offset for record in found.records] == [0, 1, 2, 3, 4]
+    assert isinstance(found.error, Truncated)
+    assert (found.error.path, found.error.offset) == ("records[5]", len(body))
+
+
+def test_a_count_below_the_records_is_an_error_behind_the_last_one() -> None:
+    body = encode_batch([Record(n, 1, None, b"value", ()) for n in range(5)])[61:]
+    found = read_records(body, 3, 0, 1)
+    assert len(found.records) == 3
+    assert isinstance(found.error, Malformed)
+    assert found.error.offset == len(body) // 5 * 3
+
+
+def test_a_negative_count_is_refused() -> None:
+    found = read_records(b"\0" * 70, -1, 0, 0)
+    assert found.records == []
+    assert isinstance(found.error, Malformed)
+
+
+def test_the_offset_of_an_error_is_one_of_the_field() -> None:
+    first = encode_batch([Record(0, 1, None, b"value", ())])
+    data = bytearray(first * 2)
+    data[-1] = 2  # one header, of which nothing is there
+    _, batch = batches(bytes(data))
+    assert isinstance(batch, Batch)
+    error = open_batch(bytes(data), batch).error
+    assert error is not None
+    assert error.offset >= len(first) + 61
+
+
+def test_messages_before_a_broken_one_keep_their_offsets() -> None:
+    records = [Record(100 + n, 5, b"k", b"value", ()) for n in range(4)]
+    inner = bytearray(encode_message_set(1, [r._replace(offset=n) for n, r in enumerate(records)]))
+    third = len(inner) // 4 * 2
+    inner[third + 26 : third + 30] = (1000).to_bytes(4, "big")  # its key is longer than itself
+    wrapper = Record(103, 5, None, compress(1, bytes(inner)), ())
+    data = encode_message(1, wrapper, 1)
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    found = open_batch(data, entry)
+    assert found.records == records[:2]
+    assert found.error is not None
+
+
+@pytest.mark.parametrize("length", range(17))
+def test_fewer_bytes_than_a_header_are_a_partial(length: int) -> None:
+    data = encode_batch([Record(0, 1, None, b"v", ())])[:length]
+    assert list(batches(data)) == ([Partial(0, length)] if length else [])
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_a_piece_of_a_snapshot_begins_and_ends_anywhere(data: st.DataObject) -> None:
+    parts = [
+        encode_batch(data.draw(some_records(2, least=1)), codec=data.draw(st.integers(0, 1)))
+        for _ in range(4)
+    ]
+    whole = b"".join(parts)
+    start = data.draw(st.integers(0, len(whole)))
+    stop = data.draw(st.integers(start, len(whole)))
+    starts = [sum(map(len, parts[:n])) for n in range(len(parts))]
+    inside = {
+        at - start
+        for at, part in zip(starts, parts, strict=True)
+        if start <= at and at + len(part) <= stop
+    }
+    found = list(aligned(whole[start:stop]))
+    assert {each.at for each in found if isinstance(each, Batch)} == inside
+    assert sum(each.size for each in found) == stop - start
+
+
+def wrapped(magic: int, inner: bytes | None, codec: int = 1) -> Opened:
+    """What an entry holds whose value is this message set, compressed."""
+    value = None if inner is None else compress(codec, inner)
+    data = encode_message(magic, Record(9, 1, None, value, ()), codec)
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    return open_batch(data, entry)
+
+
+ENTRY = encode_message(1, Record(0, 1, None, b"v", ()))
+
+
+@pytest.mark.parametrize(
+    ("inner", "reason", "left"),
+    [
+        (None, "no value", 0),
+        (ENTRY + ENTRY[:20], "ends inside a message", 1),
+        (ENTRY + encode_batch([Record(0, 1, None, b"v", ())]), "a record batch inside", 1),
+        (ENTRY + b"\0" * 16 + b"\7" + b"\0" * 9, "no magic 7", 1),
+    ],
+)
+def test_a_wrapper_that_holds_nonsense(inner: bytes | None, reason: str, left: int) -> None:
+    found = wrapped(1, inner)
+    assert found.error is not None
+    assert reason in found.error.reason
+    assert len(found.records) == left
+
+
+def test_message_sets_nested_deeper_than_anybody_writes_are_refused() -> None:
+    data = ENTRY
+    for _ in range(2):
+        data = encode_message(1, Record(0, 1, None, compress(1, data), ()), 1)
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    assert len(open_batch(data, entry).records) == 1
+    assert isinstance(wrapped(1, data).error, TooLarge)
+
+
+@pytest.mark.parametrize("lengths", [b"\0\0\0\0\0\0\0\0\0", b"\0\0\0\2kk\0\0", b"\xff\0\0\0" * 2])
+def test_a_message_whose_key_or_value_does_not_fit(lengths: bytes) -> None:
+    size = (4 + 2 + 8 + len(lengths)).to_bytes(4, "big")
+    data = bytes(8) + size + bytes(4) + b"\1\0" + bytes(8) + lengths
+    (entry,) = batches(data)
+    assert isinstance(entry, Batch)
+    found = open_batch(data, entry)
+    assert (found.records, isinstance(found.error, DissectError)) == ([], True)
+
+
+@pytest.mark.parametrize("size", range(1, 17))
+def test_a_piece_too_short_for_a_header_is_a_partial(size: int) -> None:
+    assert list(aligned(bytes(size))) == [Partial(0, size)]
+
+
+def test_made_up_heads_of_batches_take_linear_time() -> None:
+    head = encode_batch([Record(0, 1, None, bytes(200_000), ())])[:61]
+    data = head * 20_000
+    (partial,) = (each for each in aligned(data) if isinstance(each, Partial) and each.at == 0)
+    assert partial.size <= len(data)
+
+
+def test_what_cannot_be_written_is_refused() -> None:
+    record = Record(0, 1, None, b"v", ())
+    with pytest.raises(Malformed, match="magic 0 or 1"):
+        encode_message(2, record)
+    with pytest.raises(Malformed, match="a message at least"):
+        encode_message_set(1, [], codec=1)
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+@pytest.mark.parametrize("length", [-1, 0, 13])
+def test_a_length_that_no_batch_can_have_is_refused_where_it_stands(
+    magic: int, length: int
+) -> None:
+    good = encode_batch([Record(0, 1, None, b"v", ())])
+    bad = bytes(8) + length.to_bytes(4, "big", signed=True) + bytes(4) + bytes([magic]) + bytes(60)
+    walk = batches(good + bad)
+    assert isinstance(next(walk), Batch)
+    with pytest.raises(Malformed) as error:
+        next(walk)
+    assert error.value.offset == len(good) + 8
