@@ -10,18 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.conversation import Conversation
+    from kafkascope.analyzer.conversation.conversation import Conversation
+    from kafkascope.analyzer.exchanges.offline import open_capture
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.offline import open_capture
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 __all__ = ["Conversation", "Exchange", "Session", "open_capture"]
 
 _HOMES = {
-    "Conversation": "conversation",
+    "Conversation": "conversation.conversation",
     "Exchange": "model",
-    "Session": "session",
-    "open_capture": "offline",
+    "Session": "session.session",
+    "open_capture": "exchanges.offline",
 }
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.exchanges.rows import Row
 
 
 class Identity(NamedTuple):

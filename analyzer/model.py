@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.captures.model import Connection, Endpoint
     from kafkascope.dissectors.registry import Decoded, RequestHeader
 

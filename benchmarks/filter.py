@@ -15,8 +15,8 @@ from array import array
 from pathlib import Path
 
 from kafkascope.analyzer import open_capture
-from kafkascope.analyzer.filter import compile_query
-from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.filter.language import compile_query
+from kafkascope.analyzer.session.session import Session
 
 SAMPLE = Path(__file__).parents[1] / "captures" / "samples" / "cluster.pcap.gz"
 TARGET_MS = 150

@@ -48,7 +48,7 @@ def load() -> Met:
 
 def add(met: Met, captures: Iterable[str]) -> None:
     """Add what captures hold, as far as it is decoded to the last byte."""
-    from kafkascope.analyzer.offline import open_capture
+    from kafkascope.analyzer.exchanges.offline import open_capture
 
     for name in captures:
         with open_capture([name]) as capture:

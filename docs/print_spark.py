@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkascope.analyzer.pipeline.schemas import TABLES
+from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 
 TARGET = Path(__file__).parent / "spark.md"
 BEGIN, END = "<!-- tables: printed by docs/print_spark.py -->\n", "<!-- end of tables -->\n"

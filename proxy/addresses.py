@@ -176,7 +176,7 @@ class Rewriter:
             return frame, "", nobody
         decoded = decode_response(frame[4:], key, version)
         if key == METADATA:
-            from kafkascope.analyzer.facts import learn
+            from kafkascope.analyzer.bodies.facts import learn
 
             learn(decoded.layout, decoded.body, hub.names)
         listed = _brokers(key, decoded.body)

@@ -23,7 +23,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy.faults import FaultError
 from kafkascope.proxy.held import NotHeld
@@ -269,8 +269,8 @@ class Session:
         if self._watch is not None:
             raise ValueError("this connection watches: use another one for a stream")
         if told.get("filter") is not None:
-            from kafkascope.analyzer.filter import bind
-            from kafkascope.analyzer.filter_saved import spelled
+            from kafkascope.analyzer.filter.language import bind
+            from kafkascope.analyzer.filter.saved import spelled
 
             bind(spelled(text_of(told, "filter")))
         return {}

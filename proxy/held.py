@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.tampering import BY_HAND
+from kafkascope.analyzer.conversation.tampering import BY_HAND
 from kafkascope.proxy.actions import CLIENT
 from kafkascope.proxy.verdicts import Drop, Forward, Replace, Verdict
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.tampering import BETWEEN, RULE, named
+from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE, named
 from kafkascope.proxy.actions import BROKER, CLIENT, Ask, End, Send
 from kafkascope.proxy.entries import SIZE
 from kafkascope.proxy.message import Message

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.filter import Filter, bind
-from kafkascope.analyzer.filter_bind import Bound, Every, Some, Test, Unless
-from kafkascope.analyzer.filter_saved import spelled
+from kafkascope.analyzer.filter.bind import Bound, Every, Some, Test, Unless
+from kafkascope.analyzer.filter.language import Filter, bind
+from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.proxy.witness import HEAD_FIELDS, CanHarm, refusal
 
 if TYPE_CHECKING:

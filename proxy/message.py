@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.dissection import api_name
+from kafkascope.analyzer.bodies.dissection import api_name
+from kafkascope.analyzer.bodies.waits import Waits
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Response
-from kafkascope.analyzer.rows import Row, row_of
-from kafkascope.analyzer.waits import Waits
 from kafkascope.captures.model import Connection
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import (
@@ -118,7 +118,7 @@ class Message:
 
     def learn(self) -> None:
         """Teach the names of topics that this response tells."""
-        from kafkascope.analyzer.facts import learn
+        from kafkascope.analyzer.bodies.facts import learn
 
         decoded = self.decoded
         if decoded is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.filter_values import duration, size
+from kafkascope.analyzer.filter.values import duration, size
 from kafkascope.proxy.directory import Address, parse_address
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Wish:
 
     def rules(self) -> list[Fault]:
         """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
-        from kafkascope.analyzer.filter import FilterError
+        from kafkascope.analyzer.filter.language import FilterError
         from kafkascope.proxy.faults import FaultError, parse_fault
         from kafkascope.proxy.ruleset import load_rules
         from kafkascope.proxy.steering import hold_rules
@@ -289,8 +289,8 @@ def _wish(told: dict[str, Any]) -> Wish:
 
 
 def _check_filter(text: str) -> None:
-    from kafkascope.analyzer.filter import FilterError, bind
-    from kafkascope.analyzer.filter_saved import spelled
+    from kafkascope.analyzer.filter.language import FilterError, bind
+    from kafkascope.analyzer.filter.saved import spelled
 
     try:
         bind(spelled(text))

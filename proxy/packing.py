@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.offline import BROKER_LEG, CLIENT_LEG
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
 from kafkascope.captures.build import MAX_MSS, Composer
 from kafkascope.captures.formats.write import PcapngWriter, around
 from kafkascope.captures.model import Endpoint

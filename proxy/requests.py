@@ -6,9 +6,9 @@ import struct
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.plausible import Verdict as Plausible
-from kafkascope.analyzer.plausible import judge_request
-from kafkascope.analyzer.sasl import is_token
+from kafkascope.analyzer.conversation.plausible import Verdict as Plausible
+from kafkascope.analyzer.conversation.plausible import judge_request
+from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy import secrets
 from kafkascope.proxy.actions import CLIENT, Data

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkascope.analyzer import secrets
-from kafkascope.analyzer.secrets import HIDDEN, in_request, in_response
+from kafkascope.analyzer.transform import secrets
+from kafkascope.analyzer.transform.secrets import HIDDEN, in_request, in_response
 
 if TYPE_CHECKING:
     from kafkascope.proxy.entries import Entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.detect import describe
+from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy import secrets
 from kafkascope.proxy.actions import BROKER, CLIENT, Action, Data, End, Read, Send, WakeUp

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, TypeAlias
 
-from kafkascope.analyzer.facts import attributes
-from kafkascope.analyzer.filter_bind import Bound, Every, Find, Some, Test, Unless, fields_of
-from kafkascope.analyzer.filter_exchange import scoped
-from kafkascope.analyzer.filter_fields import STATES
-from kafkascope.analyzer.filter_getters import removals
-from kafkascope.analyzer.filter_known import FOUND, MARKS
-from kafkascope.analyzer.filter_message import OFFSETS
-from kafkascope.analyzer.filter_paths import of_message
-from kafkascope.analyzer.rows import is_flexible
+from kafkascope.analyzer.bodies.facts import attributes
+from kafkascope.analyzer.exchanges.rows import is_flexible
+from kafkascope.analyzer.filter.backends.exchange import scoped
+from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, fields_of
+from kafkascope.analyzer.filter.fields import STATES
+from kafkascope.analyzer.filter.getters import removals
+from kafkascope.analyzer.filter.known import FOUND, MARKS
+from kafkascope.analyzer.filter.message import OFFSETS
+from kafkascope.analyzer.filter.paths import of_message
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.proxy.actions import BROKER, CLIENT
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, NamedTuple
 
-from tests.analyzer.test_atrest import SEGMENT, batch
+from tests.analyzer.logdir.test_opening import SEGMENT, batch
 
 __all__ = ["COMMANDS", "main"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafkascope.analyzer.cut import Cutting
-from kafkascope.analyzer.cut_rewrites import TOKEN
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.analyzer.transform.cut_rewrites import TOKEN
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Endpoint
 from kafkascope.dissectors.codec.walk import changed

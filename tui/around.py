@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.render_cells import duration
-from kafkascope.analyzer.session_packing import NONE
+from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.session.packing import NONE
 from kafkascope.analyzer.text import wrapped
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from kafkascope.analyzer.places import config_home
 from kafkascope.tui.palette import STYLES
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.filter import Filter
-    from kafkascope.analyzer.filter_known import Known
-    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.known import Known
+    from kafkascope.analyzer.filter.language import Filter
     from kafkascope.tui.store import Store
 
 ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
@@ -132,7 +132,7 @@ class Colours:
         return None if rule is None else style_of(rule.words)
 
     def _place(self, index: int) -> int | None:
-        from kafkascope.analyzer.session_rows import ColumnRow
+        from kafkascope.analyzer.session.rows import ColumnRow
         from kafkascope.captures.errors import CaptureError
 
         session, budget = self.store.session, self.store.budget
@@ -168,8 +168,8 @@ def _told(path: Path) -> dict[str, Any] | str:
 
 
 def _rule(text: str, words: Any, known: Known) -> Rule | str:
-    from kafkascope.analyzer.filter import FilterError, compile_filter, cost
-    from kafkascope.analyzer.filter_saved import spelled
+    from kafkascope.analyzer.filter.language import FilterError, compile_filter, cost
+    from kafkascope.analyzer.filter.saved import spelled
 
     if not isinstance(words, str):
         return "a filter and a style in quotes are wanted"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.text import json_safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 WIDE: Final = 16
 
@@ -28,8 +28,8 @@ def octets(data: bytes, form: str, start: int = 0) -> str:
 
 def as_json(session: Session, index: int) -> str:
     """The exchange as `show --json` prints it, secrets hidden."""
-    from kafkascope.analyzer.export.full import full_line
-    from kafkascope.analyzer.rows import row_of
+    from kafkascope.analyzer.exchanges.full import full_line
+    from kafkascope.analyzer.exchanges.rows import row_of
 
     exchange = session.exchange(index)
     names = session.context.names

@@ -18,7 +18,7 @@ from kafkascope.analyzer.spans import within
 from kafkascope.tui.indexer import send
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.offline import Capture
+    from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.captures.inputs.growing import Pace
 
 FIRST: Final = 0.15
@@ -32,10 +32,10 @@ TICK: Final = 64
 
 def count(options: dict[str, Any], results: int) -> None:
     """Count all that the filter wants, and hand over from time to time."""
-    from kafkascope.analyzer import rows
-    from kafkascope.analyzer.filter import compile_filter
+    from kafkascope.analyzer.exchanges import rows
+    from kafkascope.analyzer.exchanges.offline import open_capture
+    from kafkascope.analyzer.filter.language import compile_filter
     from kafkascope.analyzer.findings import accumulators
-    from kafkascope.analyzer.offline import open_capture
 
     wanted = compile_filter(options["filter"])
     ports = within(options["ports"])

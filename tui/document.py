@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.contained import embedded_of, may_hide
-from kafkascope.analyzer.labels import Labels
+from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
+from kafkascope.analyzer.exchanges.records import fields_of, shareable
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Request, Response
-from kafkascope.analyzer.records import fields_of, shareable
-from kafkascope.analyzer.render_exchange import exchange_lines
-from kafkascope.analyzer.render_records import lines_inside
-from kafkascope.analyzer.render_tree import (
+from kafkascope.analyzer.render.exchange import exchange_lines
+from kafkascope.analyzer.render.labels import Labels
+from kafkascope.analyzer.render.records import lines_inside
+from kafkascope.analyzer.render.tree import (
     holds_records,
     is_list,
     is_noise,
@@ -22,8 +23,7 @@ from kafkascope.analyzer.render_tree import (
     path_of,
     shown,
 )
-from kafkascope.analyzer.render_values import embedded_lines
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.render.values import embedded_lines
 from kafkascope.dissectors.codec.tree import Node, annotate
 from kafkascope.dissectors.embedded.masking import asterisks, is_secret
 from kafkascope.dissectors.errors import DissectError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.inputs.private import PrivateFile
 
@@ -117,7 +117,7 @@ class Job:
             writer.finish()
 
     def _capture(self) -> Iterator[int]:
-        from kafkascope.analyzer.cut import Cutting
+        from kafkascope.analyzer.transform.cut import Cutting
 
         cutting = Cutting()
         for seen, exchange in self._exchanges():
@@ -135,8 +135,8 @@ class Job:
     def _fixture(self) -> Iterator[int]:
         from kafkascope.analyzer.fixtures.folder import write_folder
         from kafkascope.analyzer.fixtures.make import Making
-        from kafkascope.analyzer.pseudonyms import Pseudonyms
-        from kafkascope.analyzer.redaction import Redaction
+        from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+        from kafkascope.analyzer.transform.redaction import Redaction
 
         redaction = Redaction("values", Pseudonyms(same_length=True))
         captures = [self._notes.input] if self._notes.input else []

@@ -185,7 +185,7 @@ class ProcessFeed:
                 return found
 
     def _take(self, message: dict[str, Any]) -> None:
-        from kafkascope.analyzer.session_deltas import apply
+        from kafkascope.analyzer.session.deltas import apply
         from kafkascope.captures.inputs.files import Source
         from kafkascope.captures.inputs.spool import Spool
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.filter_bind import bind, fields_of
-from kafkascope.analyzer.filter_known import FIELDS
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.filter.bind import bind, fields_of
+from kafkascope.analyzer.filter.known import FIELDS
+from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.numbers import Numbers, StoreNumbers
 from kafkascope.tui.screens import SCREENS, board_class
 from kafkascope.tui.views.exchanges import RELATIVE

@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.spans import within
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.offline import Capture
-    from kafkascope.analyzer.rows import Row
     from kafkascope.captures.inputs.growing import Pace
     from kafkascope.captures.inputs.spool import Spool
     from kafkascope.captures.model import Closed, Opened
@@ -54,8 +54,8 @@ class Indexer:
     """Reads in the main thread; others read bodies, hand over, and listen."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from kafkascope.analyzer.session import Session
-        from kafkascope.analyzer.session_deltas import Growth
+        from kafkascope.analyzer.session.deltas import Growth
+        from kafkascope.analyzer.session.session import Session
 
         self._results: int = options["results"]
         self._commands: int = options["commands"]
@@ -98,7 +98,7 @@ class Indexer:
 
     def _again(self, options: dict[str, Any]) -> bool:
         """Get ready to read twice; False where that cannot be."""
-        from kafkascope.analyzer.offline import Capture
+        from kafkascope.analyzer.exchanges.offline import Capture
         from kafkascope.captures import Source
         from kafkascope.captures.inputs.growing import Pace
         from kafkascope.captures.inputs.opening import is_regular
@@ -171,7 +171,7 @@ class Indexer:
                 self._numbers.extend([exchange.number for exchange in some])
 
     def _made(self, exchanges: list[Exchange]) -> list[Row]:
-        from kafkascope.analyzer.rows import result, row_of
+        from kafkascope.analyzer.exchanges.rows import result, row_of
 
         names = self.session.context.names
         made = [row_of(exchange, names) for exchange in exchanges]
@@ -235,7 +235,7 @@ class Indexer:
                 self._send(message)
 
     def _last(self, rest: bool) -> list[dict[str, Any]]:
-        from kafkascope.analyzer.commands.remarks import nothing_found, remarks
+        from kafkascope.analyzer.reading.remarks import nothing_found, remarks
 
         if rest:
             self._waiting.extend(self.capture.in_flight())
@@ -352,7 +352,7 @@ def _spool(options: dict[str, Any]) -> Spool:
 
 
 def _opened(options: dict[str, Any], spool: Spool) -> Capture:
-    from kafkascope.analyzer.offline import Capture, open_capture
+    from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 
     ports, legs = within(options["ports"]), options["legs"]
     if options.get("interface"):

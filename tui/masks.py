@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kafkascope.analyzer.filter import compile_query
+from kafkascope.analyzer.filter.language import compile_query
 from kafkascope.tui.store import BAD_STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.tui.store import Store
 
     Bools = NDArray[np.bool_]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.filter_known import Known
+    from kafkascope.analyzer.filter.known import Known
     from kafkascope.analyzer.findings import Finding
     from kafkascope.analyzer.findings.evidence import Evidence
     from kafkascope.tui.store import Store

@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.filter_known import Known
-from kafkascope.analyzer.marks import SCHEMA
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.transform.marks import SCHEMA
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.config import put_json
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 
 class Notes:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 FEW: Final = 256
 """Rows that are put in their places one by one; of more the end is sorted anew."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.spans import spans
 from kafkascope.tui.indexer import SIZE
 
@@ -148,7 +148,7 @@ class StoreNumbers:
     """Counted in this process from the store, in slices: for inputs that cannot be read twice."""
 
     def __init__(self, store: Store, filter_text: str = "", known: Known = NOTHING) -> None:
-        from kafkascope.analyzer.filter import compile_filter
+        from kafkascope.analyzer.filter.language import compile_filter
         from kafkascope.analyzer.findings import accumulators
 
         self._store = store
@@ -166,7 +166,7 @@ class StoreNumbers:
         """Count for a moment."""
         import time
 
-        from kafkascope.analyzer.rows import row_of
+        from kafkascope.analyzer.exchanges.rows import row_of
         from kafkascope.captures.errors import CaptureError
 
         until = time.monotonic() + SLICE

@@ -94,7 +94,7 @@ def open_(
             raise click.UsageError("--attach shows a proxy in this terminal; --web shows files")
         return _attached(attach)
     if wish.filter_text:
-        from kafkascope.analyzer.filter import compile_filter
+        from kafkascope.analyzer.filter.language import compile_filter
 
         compile_filter(wish.filter_text)
     if interface is None and not wish.inputs:
@@ -240,7 +240,7 @@ def _title(wish: Wish, live: Live) -> str:
 
 
 def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
-    from kafkascope.analyzer.marks import notes_path
+    from kafkascope.analyzer.transform.marks import notes_path
     from kafkascope.tui.config import remember
     from kafkascope.tui.notes import Notes
     from kafkascope.tui.numbers import ProcessNumbers

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.export.full import full_line
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.exchanges.full import full_line
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:

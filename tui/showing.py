@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kafkascope.analyzer.render_times import TIME_FORMATS
+from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.analyzer.terminal import say
 from kafkascope.tui.curtain import curtain
 from kafkascope.tui.tuning import calm

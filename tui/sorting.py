@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from kafkascope.analyzer.filter_bind import resolve
-from kafkascope.analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, Told
-from kafkascope.analyzer.render_list import LARGEST_FIRST, SORTED_DOWN
-from kafkascope.analyzer.session_packing import STATES
+from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, Told
+from kafkascope.analyzer.filter.bind import resolve
+from kafkascope.analyzer.render.listing import LARGEST_FIRST, SORTED_DOWN
+from kafkascope.analyzer.session.packing import STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 LAST: Final = 2**62
 """Rows without a value come last, whichever way the others go."""

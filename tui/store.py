@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.columns import grown
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.columns import grown
+from kafkascope.analyzer.session.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kafkascope.analyzer.columns import Kept, Read
+    from kafkascope.analyzer.exchanges.columns import Kept, Read
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Packet
 
@@ -191,7 +191,7 @@ class Store:
 
     def add(self, exchange: Exchange) -> None:
         """Take in one exchange of this process."""
-        from kafkascope.analyzer import rows
+        from kafkascope.analyzer.exchanges import rows
 
         row = rows.row_of(exchange, self.session.context.names)
         self.session.add(exchange, row)
@@ -240,7 +240,7 @@ class Store:
             return self._early(index)
         names = session.topic_lists.values[session.topics[index]]
         if any(name[-1:] == "?" for name in names):
-            from kafkascope.analyzer import rows
+            from kafkascope.analyzer.exchanges import rows
             from kafkascope.captures.errors import CaptureError
 
             try:
@@ -256,7 +256,7 @@ class Store:
         if not self.budget.left():
             self.waiting = True
             return LATER
-        from kafkascope.analyzer import rows
+        from kafkascope.analyzer.exchanges import rows
         from kafkascope.captures.errors import CaptureError
 
         begun = time.monotonic()

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.analyzer.filter_lexer import quoted
-from kafkascope.analyzer.session_rows import ColumnRow
+from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.tui.tree import Item
 
 WAYS: Final = (

@@ -9,16 +9,16 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.filter import bind, compile_query
-from kafkascope.analyzer.filter_bind import fields_of
-from kafkascope.analyzer.filter_known import NOTHING, Known
+from kafkascope.analyzer.filter.bind import fields_of
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.language import bind, compile_query
 from kafkascope.tui.numbered import Numbered
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kafkascope.analyzer.filter_columns import Query
+    from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.tui.sorting import Order
     from kafkascope.tui.store import Store
 

@@ -12,13 +12,13 @@ import click
 from kafkascope.analyzer.commands.atrest_choice import Choice
 from kafkascope.analyzer.commands.options import Wish
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import cut, filled, safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.atrest import AtRest
-    from kafkascope.analyzer.atrest_model import LogBatch, Verdict
+    from kafkascope.analyzer.logdir.model import LogBatch, Verdict
+    from kafkascope.analyzer.logdir.opening import AtRest
 
 PARTIAL: Final = 4
 INTERRUPTED: Final = 130
@@ -42,7 +42,7 @@ def kafka_files(inputs: Sequence[str]) -> list[AtRest]:
     """The inputs when they are files of Kafka's; empty when the first one is none of them."""
     if inputs and _is_capture(inputs[0]):
         return []
-    from kafkascope.analyzer.atrest import open_at_rest
+    from kafkascope.analyzer.logdir.opening import open_at_rest
 
     found: list[AtRest] = []
     for name in inputs:
@@ -137,7 +137,7 @@ def list_files(files: Iterable[AtRest], wish: Wish) -> int:
 
 
 def _listed(file: AtRest, choice: Choice) -> Iterator[LogBatch | Verdict | dict[str, Any]]:
-    from kafkascope.analyzer.atrest_model import Verdict
+    from kafkascope.analyzer.logdir.model import Verdict
 
     if file.holds_batches:
         for each in file.walk():
@@ -171,7 +171,7 @@ class _ListRows:
 
     def add(self, each: LogBatch | Verdict | dict[str, Any]) -> None:
         """Print a batch or entry; keep a verdict."""
-        from kafkascope.analyzer.atrest_model import LogBatch, Verdict
+        from kafkascope.analyzer.logdir.model import LogBatch, Verdict
 
         if isinstance(each, Verdict):
             self.verdicts.append(each)
@@ -279,8 +279,8 @@ def _cells(batch: LogBatch) -> list[str]:
 
 def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes], None]) -> int:
     """Every record of the files; what is damaged on stderr."""
-    from kafkascope.analyzer.atrest_model import Verdict
-    from kafkascope.analyzer.atrest_records import lines_of
+    from kafkascope.analyzer.logdir.model import Verdict
+    from kafkascope.analyzer.logdir.records import lines_of
 
     files = list(files)
     for file in files:
@@ -344,16 +344,16 @@ def show_files(files: Sequence[AtRest], numbers: set[int], wish: Wish, show_hex:
 def _shown(
     file: AtRest, batch: LogBatch, data: bytes, wish: Wish, show_hex: bool
 ) -> Iterator[str | bytes]:
-    from kafkascope.analyzer.atrest_records import records_of
+    from kafkascope.analyzer.logdir.records import records_of
     from kafkascope.dissectors.codec.jsonform import dumps
 
     records = list(records_of(batch, data, file.place))
     if wish.form in ("json", "jsonl"):
         yield dumps(batch.to_json() | {"content": records})
         return
-    from kafkascope.analyzer.atrest_records import field_of
-    from kafkascope.analyzer.records import shareable
-    from kafkascope.analyzer.render_records import lines_inside
+    from kafkascope.analyzer.exchanges.records import shareable
+    from kafkascope.analyzer.logdir.records import field_of
+    from kafkascope.analyzer.render.records import lines_inside
     from kafkascope.dissectors.codec.tree import Node
 
     topic = "" if file.topic is None else f" of {file.topic}-{file.partition}"

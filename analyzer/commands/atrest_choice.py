@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.atrest import AtRest
-    from kafkascope.analyzer.atrest_model import LogBatch
-    from kafkascope.analyzer.atrest_records import Place
     from kafkascope.analyzer.commands.options import Wish
+    from kafkascope.analyzer.logdir.model import LogBatch
+    from kafkascope.analyzer.logdir.opening import AtRest
+    from kafkascope.analyzer.logdir.records import Place
     from kafkascope.dissectors.records.records import Record
 
 NS_PER_MS: Final = 1_000_000
@@ -29,7 +29,7 @@ class Choice:
             if not file.holds_batches:
                 name = file.path.name
                 raise click.UsageError(f'-Y, --from and --to choose batches; "{name}" has none')
-        from kafkascope.analyzer.filter_atrest import compile_at_rest
+        from kafkascope.analyzer.filter.backends.logdir import compile_at_rest
 
         self._predicate = compile_at_rest(wish.filter_text)
         first, last = _span(files, whole="end" in _kinds(wish))
@@ -48,7 +48,7 @@ class Choice:
             return False
         if self._predicate is None:
             return True
-        from kafkascope.analyzer.filter_atrest import Unit
+        from kafkascope.analyzer.filter.backends.logdir import Unit
 
         return self._predicate(Unit(batch, data, place))
 
@@ -58,7 +58,7 @@ class Choice:
         """Whether a record of a batch is wanted; None when all are."""
         if not self.active:
             return None
-        from kafkascope.analyzer.filter_atrest import Unit
+        from kafkascope.analyzer.filter.backends.logdir import Unit
 
         def wanted(record: Record) -> bool:
             stamp = record.timestamp

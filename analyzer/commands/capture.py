@@ -88,7 +88,7 @@ class _Watched:
 
     def run(self, count: int | None) -> None:
         """Read until ctrl+c, the count or the time."""
-        from kafkascope.analyzer.offline import Capture
+        from kafkascope.analyzer.exchanges.offline import Capture
 
         teller = threading.Thread(target=self._tell, daemon=True)
         teller.start()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.counting import count
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import Wish, input_options, known_release
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.causes import unfolded as flat
 from kafkascope.analyzer.findings.view import plural
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
 from kafkascope.analyzer.text import packed, safe, wrapped
 

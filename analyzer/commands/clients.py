@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from kafkascope.analyzer.commands.counting import count
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import Wish, input_options, known_release
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
 from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.verdict import RANK, breaks_at, verdict_of
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.verdict import RANK, breaks_at, verdict_of
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
 
 if TYPE_CHECKING:

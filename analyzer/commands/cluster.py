@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkascope.analyzer.commands.counting import count
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from kafkascope.analyzer.commands.inputs import octets, read_input
 from kafkascope.analyzer.terminal import document, json_out, out, say, stdout_bytes
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.wholes import Whole
+    from kafkascope.analyzer.exchanges.standalone import Whole
 
 
 def message_option(function: Callable[..., int]) -> Callable[..., int]:
@@ -35,7 +35,7 @@ def message_option(function: Callable[..., int]) -> Callable[..., int]:
 def full_name(name: str, side: str | None) -> str:
     """The message that NAME and the side mean: `Fetch --request`, `FetchRequest`,
     `OffsetCommitValue`."""
-    from kafkascope.analyzer.filter_errors import nearest
+    from kafkascope.analyzer.filter.errors import nearest
     from kafkascope.dissectors import registry
 
     known = {each.lower(): each for each in registry.message_names()}
@@ -101,13 +101,13 @@ def decode(
         return 0
     if name is None or version is None:
         raise click.UsageError("NAME and VERSION are missing (or --batch)")
-    from kafkascope.analyzer.wholes import read_whole
+    from kafkascope.analyzer.exchanges.standalone import read_whole
 
     message = full_name(name, side)
     raw = octets(read_input(data, "DATA"))
     whole = read_whole(message, version, raw)
     if tree or show_hex:
-        from kafkascope.analyzer.render_tree import render_message
+        from kafkascope.analyzer.render.tree import render_message
 
         document(render_message(whole.layouts, raw, show_hex=show_hex).rstrip("\n"))
     elif frame:
@@ -174,7 +174,7 @@ def encode(
         value = json.loads(read_input(json_text, "JSON"))
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"no JSON: {error}") from None
-    from kafkascope.analyzer.wholes import write_body, write_frame
+    from kafkascope.analyzer.exchanges.standalone import write_body, write_frame
 
     header: Any = None
     if isinstance(value, dict) and value.keys() == {"header", "body"}:

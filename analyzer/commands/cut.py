@@ -14,7 +14,7 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.captures.build import MAX_MSS, MSS
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.cut import Cutting
+    from kafkascope.analyzer.transform.cut import Cutting
 
 
 @click.command()
@@ -42,14 +42,14 @@ def cut(wish: Wish, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng -Y marked -o marked.pcapng
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
-    from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading
-    from kafkascope.analyzer.cut import Cutting
-    from kafkascope.analyzer.cut_choice import Choice
-    from kafkascope.analyzer.cut_rewrites import Anonymous, Masked
-    from kafkascope.analyzer.filter import compile_filter
-    from kafkascope.analyzer.filter_bind import fields_of
-    from kafkascope.analyzer.filter_known import MARKS, Known
-    from kafkascope.analyzer.marks import BadMarks, marks_of
+    from kafkascope.analyzer.filter.bind import fields_of
+    from kafkascope.analyzer.filter.known import MARKS, Known
+    from kafkascope.analyzer.filter.language import compile_filter
+    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
+    from kafkascope.analyzer.transform.cut import Cutting
+    from kafkascope.analyzer.transform.cut_choice import Choice
+    from kafkascope.analyzer.transform.cut_rewrites import Anonymous, Masked
+    from kafkascope.analyzer.transform.marks import BadMarks, marks_of
     from kafkascope.captures.inputs.private import PrivateFile
 
     path = _target(wish)

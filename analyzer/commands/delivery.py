@@ -7,24 +7,24 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.counting import count
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.groups import split_names
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.statistics.cluster import Cluster
-from kafkascope.analyzer.statistics.delivery import Delivery
-from kafkascope.analyzer.statistics.delivery_audit import Audit
-from kafkascope.analyzer.statistics.delivery_model import (
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.delivery.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery.model import (
     EVENT_COLUMNS,
     LAG_COLUMNS,
     PARTITION_COLUMNS,
     PLAN_COLUMNS,
     unaudited,
 )
-from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe

@@ -16,9 +16,9 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import columns_taken, padded, safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.commands.reading import Told
     from kafkascope.analyzer.model import Exchange, Request, Response
-    from kafkascope.analyzer.profiles import Profile
+    from kafkascope.analyzer.reading.reading import Told
+    from kafkascope.analyzer.transform.profiles import Profile
 
 _ONE: Final = re.compile(r"(.*)#(\d{1,12})\Z", re.DOTALL)
 DIFFERENT: Final = 1
@@ -90,7 +90,7 @@ def _side(text: str) -> Side:
 def _captures(
     wish: Wish, left: Side, right: Side, api: str | None, sides: tuple[str, ...], strict: bool
 ) -> int:
-    from kafkascope.analyzer.profiles import contrasts
+    from kafkascope.analyzer.transform.profiles import contrasts
     from kafkascope.dissectors.registry import api_named
 
     wanted = api_named(api).name if api else ""
@@ -108,8 +108,8 @@ def _captures(
 
 
 def _profile(wish: Wish, side: Side, sides: tuple[str, ...], api: str) -> tuple[Profile, int]:
-    from kafkascope.analyzer.commands.reading import Reading
-    from kafkascope.analyzer.profiles import Profile
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.transform.profiles import Profile
 
     profile = Profile(sides)
     with Reading(replace(wish, inputs=(side.path,))) as reading:
@@ -177,7 +177,7 @@ def _exchanges(
 
 
 def _told(wish: Wish, side: Side) -> tuple[Told | None, int]:
-    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.reading.reading import Reading
 
     with Reading(replace(wish, inputs=(side.path,))) as reading:
         for row, exchange in reading.rows():
@@ -207,7 +207,7 @@ def _messages(
     strict: bool,
     show_hex: bool,
 ) -> Iterator[dict[str, Any]]:
-    from kafkascope.analyzer.diff import differences
+    from kafkascope.analyzer.transform.diff import differences
     from kafkascope.dissectors.embedded.masking import masked
 
     if a is None or b is None or a.decoded is None or b.decoded is None:
@@ -264,7 +264,7 @@ def _octets_of(message: Request | Response) -> Any:
 
 def text_of(value: Any) -> str:
     """A value in a line."""
-    from kafkascope.analyzer.render_tree import shown
+    from kafkascope.analyzer.render.tree import shown
     from kafkascope.dissectors.codec.jsonform import dumps
 
     if isinstance(value, dict | list):

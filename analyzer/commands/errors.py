@@ -22,7 +22,7 @@ def errors(wanted: str | None, how: TableFormat) -> int:
       kafkascope errors 25
       kafkascope errors fenced
     """
-    from kafkascope.analyzer.filter_errors import nearest
+    from kafkascope.analyzer.filter.errors import nearest
     from kafkascope.dissectors.reference.codes import ERRORS
     from kafkascope.dissectors.reference.help import help_of
 

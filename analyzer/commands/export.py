@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from kafkascope.analyzer.commands.options import Wish, reading_options
-from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.terminal import say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kafkascope.analyzer.filter_errors import FilterError
+from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.captures.errors import CaptureError, CutShort, NotACapture, NotAllowed
 from kafkascope.dissectors.errors import DissectError
 

@@ -17,8 +17,8 @@ def fields(word: str | None, how: TableFormat) -> int:
     `kafkascope fields request.Fetch` lists the fields of one message's body, `kafkascope fields
     body.epoch` those that are called so in any.
     """
-    from kafkascope.analyzer.filter_errors import nearest
-    from kafkascope.analyzer.filter_fields import COSTS, FIELDS, PATHS, TYPES, WIRESHARK, all_names
+    from kafkascope.analyzer.filter.errors import nearest
+    from kafkascope.analyzer.filter.fields import COSTS, FIELDS, PATHS, TYPES, WIRESHARK, all_names
 
     if word and word.split(".")[0] in ("request", "response", "body"):
         rows = _paths(word)
@@ -54,7 +54,7 @@ def fields(word: str | None, how: TableFormat) -> int:
 
 def _paths(word: str) -> list[tuple[str, ...]]:
     """The body fields whose path has the word, or that belong to the API it names."""
-    from kafkascope.analyzer.filter_paths import Side, known, leaves, of_message
+    from kafkascope.analyzer.filter.paths import Side, known, leaves, of_message
 
     side, _, rest = word.partition(".")
     if side == "body":

@@ -58,10 +58,10 @@ def fixture() -> None:
 )
 def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
     """Write the messages of a capture as fixtures: -o DIR, or -o FILE.jsonl."""
-    from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading
     from kafkascope.analyzer.fixtures.make import Making
-    from kafkascope.analyzer.pseudonyms import Pseudonyms
-    from kafkascope.analyzer.redaction import Redaction
+    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
+    from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+    from kafkascope.analyzer.transform.redaction import Redaction
 
     target = _target(wish.output)
     redaction = Redaction(redact, Pseudonyms(same_length=True))

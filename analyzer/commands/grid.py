@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer import render_cells
 from kafkascope.analyzer.commands.options import Wish
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.render import cells as render_cells
+from kafkascope.analyzer.render.spreadsheet import csv_line
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe, wrapped
 from kafkascope.analyzer.times import iso_ns

@@ -10,15 +10,15 @@ from typing import Final
 
 import click
 
-from kafkascope.analyzer.commands.counting import count
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.timeline import TICK, timeline
 from kafkascope.analyzer.statistics.model import Line
-from kafkascope.analyzer.statistics.timeline import TICK, timeline
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 

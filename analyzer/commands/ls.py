@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkascope.analyzer import rows
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
 from kafkascope.analyzer.commands.export import write_all
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
 from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
-from kafkascope.analyzer.connects import MOST_WAITING, Connects
-from kafkascope.analyzer.connects import to_json as connect_json
-from kafkascope.analyzer.filter_connections import CHOSEN_BY
-from kafkascope.analyzer.filter_errors import FilterError
-from kafkascope.analyzer.render_list import (
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.connects import MOST_WAITING, Connects
+from kafkascope.analyzer.exchanges.connects import to_json as connect_json
+from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.listing import (
     Column,
     columns_of,
     fitted,
@@ -27,14 +27,14 @@ from kafkascope.analyzer.render_list import (
     raw_cell,
     sort_key,
 )
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.render.spreadsheet import csv_line
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.connects import Pair
-    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.exchanges.connects import Pair
+    from kafkascope.analyzer.exchanges.rows import Row
 
 
 @click.command()

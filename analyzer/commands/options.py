@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 import click
 
-from kafkascope.analyzer import render_times
 from kafkascope.analyzer.commands.tables import FORMATS, Format
+from kafkascope.analyzer.render import times as render_times
 
 KEYLOG: Final = (
     "decryption with a key log is not available: capture a plain listener, "
@@ -141,7 +141,7 @@ def _wish(
 def _spelled(text: str) -> str:
     if "@" not in text:
         return text
-    from kafkascope.analyzer.filter_saved import spelled
+    from kafkascope.analyzer.filter.saved import spelled
 
     return spelled(text)
 
@@ -170,9 +170,9 @@ def ports_of(text: str) -> range:
 
 def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """For shells: the filter as it would be with each word that fits its end."""
-    from kafkascope.analyzer.filter import complete
-    from kafkascope.analyzer.filter_names import names_at, without_names
-    from kafkascope.analyzer.filter_saved import read_saved
+    from kafkascope.analyzer.filter.language import complete
+    from kafkascope.analyzer.filter.names import names_at, without_names
+    from kafkascope.analyzer.filter.saved import read_saved
 
     found = names_at(incomplete, len(incomplete), read_saved()[0])
     if found is None:
@@ -182,7 +182,7 @@ def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) ->
 
 def _fields(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """For shells: the fields whose names begin so."""
-    from kafkascope.analyzer.filter_fields import all_names
+    from kafkascope.analyzer.filter.fields import all_names
 
     front = "kafka." if incomplete.lower().startswith("kafka.") else ""
     names = (front + name for name in all_names())

@@ -6,7 +6,7 @@ import click
 
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.stats import shown
-from kafkascope.analyzer.statistics.producers import Producers
+from kafkascope.analyzer.statistics.producers.producers import Producers
 
 
 @click.command()

@@ -10,8 +10,8 @@ import click
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.render_list import fitted, line
-from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.render.listing import fitted, line
+from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.text import safe
 
 
@@ -62,8 +62,8 @@ def records(wish: Wish, parts: tuple[str, ...]) -> int:
             if isinstance(printer, _Array):
                 printer.end()
             return code
-    from kafkascope.analyzer.commands.reading import INTERRUPTED, Reading, problems_said
-    from kafkascope.analyzer.records import Problem, record_lines
+    from kafkascope.analyzer.exchanges.records import Problem, record_lines
+    from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 
     problems: list[Problem] = []
     shown = 0

@@ -9,8 +9,8 @@ import click
 
 from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import Wish, known_release, reading_options
-from kafkascope.analyzer.commands.reading import Reading
 from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.commands.reading import Reading, Told
+    from kafkascope.analyzer.reading.reading import Reading, Told
 
 _NUMBERS: Final = re.compile(r"\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*,?\Z")
 MAX_NUMBERS: Final = 1_000_000
@@ -35,7 +35,7 @@ def show(wish: Wish, show_hex: bool, tree: bool, whole: bool, packets: bool) -> 
       kafkascope show capture.pcapng 12,15-17 --hex
       kafkascope show capture.pcapng -Y 'error == NOT_COORDINATOR' --json
     """
-    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.reading.reading import Reading
 
     inputs, numbers = _split(wish.inputs)
     if files := kafka_files(inputs):
@@ -93,14 +93,14 @@ def _split(inputs: tuple[str, ...]) -> tuple[tuple[str, ...], set[int]]:
 
 
 def _print_json(pair: Told, reading: Reading, output: Output) -> None:
-    from kafkascope.analyzer.export.full import full_line
+    from kafkascope.analyzer.exchanges.full import full_line
 
     row, exchange = pair
     output.json_lines(full_line(row, exchange, reading.capture.context.names, []))
 
 
 def _print_text(pair: Told, reading: Reading, output: Output, show_hex: bool, whole: bool) -> None:
-    from kafkascope.analyzer.render_exchange import exchange_lines
+    from kafkascope.analyzer.render.exchange import exchange_lines
 
     row, exchange = pair
     context = reading.capture.context

@@ -98,7 +98,7 @@ def spark(
       kafkascope stats latency tables --by api,client
       duckdb -c "select api, count(*) from 'tables/exchanges/*/*.parquet' group by 1"
     """
-    from kafkascope.analyzer.pipeline.collect import Options
+    from kafkascope.analyzer.pipeline.tables.collect import Options
 
     ports = tuple(sorted({port for text in decode_as for port in ports_of(text)}))
     wanted = _tables(more, records=records)
@@ -258,7 +258,7 @@ def _on_spark(
 
 def _tables(text: str, *, records: bool) -> set[str]:
     """Names of tables that are made on request."""
-    from kafkascope.analyzer.pipeline.schemas import ON_REQUEST
+    from kafkascope.analyzer.pipeline.tables.schemas import ON_REQUEST
 
     names = {each.strip() for each in text.split(",") if each.strip()}
     if unknown := names - set(ON_REQUEST):
@@ -291,7 +291,7 @@ def _told(result: Result, *, output: str, strict: bool, quiet: bool) -> int:
 
 
 def _bytes(text: str) -> int:
-    from kafkascope.analyzer.filter_values import size
+    from kafkascope.analyzer.filter.values import size
 
     try:
         found = size(text)
@@ -303,7 +303,7 @@ def _bytes(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    from kafkascope.analyzer.filter_values import duration
+    from kafkascope.analyzer.filter.values import duration
 
     try:
         return duration(text) / 1e9

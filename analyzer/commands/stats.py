@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.counting import count
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.options import Wish, input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.reading import Reading
-from kafkascope.analyzer.filter import compile_filter
-from kafkascope.analyzer.filter_connections import CHOSEN_BY, asks_connections, selected
-from kafkascope.analyzer.filter_values import duration
+from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY, asks_connections, selected
+from kafkascope.analyzer.filter.language import compile_filter
+from kafkascope.analyzer.filter.values import duration
 from kafkascope.analyzer.findings.view import plural
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.reading import Reading
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics import latency as latencies
 from kafkascope.analyzer.statistics import sizes as sizes_of
 from kafkascope.analyzer.statistics import throughput

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import click
 
-from kafkascope.analyzer.spreadsheet import csv_line
+from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import json_out, out, row
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe
 

@@ -38,7 +38,7 @@ def _is_of(path: Path, name: str) -> bool:
 
 def _would_be_read(path: Path) -> bool:
     # Few outputs lie in a folder of inputs: these alone pay for loading it.
-    from kafkascope.analyzer.atrest import kind_of
+    from kafkascope.analyzer.logdir.opening import kind_of
     from kafkascope.captures.errors import CaptureError
     from kafkascope.captures.inputs.opening import is_capture, open_stream
 

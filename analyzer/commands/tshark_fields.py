@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.filter_errors import FilterError
-from kafkascope.analyzer.render_cells import plain
-from kafkascope.analyzer.render_list import raw_values
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.render.cells import plain
+from kafkascope.analyzer.render.listing import raw_values
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.commands.output import Output
-    from kafkascope.analyzer.connects import Pair
+    from kafkascope.analyzer.exchanges.connects import Pair
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}

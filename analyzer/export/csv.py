@@ -6,16 +6,16 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from kafkascope.analyzer.exchanges.records import Problem, record_lines
+from kafkascope.analyzer.exchanges.rows import result, to_json, unnamed
 from kafkascope.analyzer.export.late import Late
-from kafkascope.analyzer.records import Problem, record_lines
-from kafkascope.analyzer.rows import result, to_json, unnamed
-from kafkascope.analyzer.spreadsheet import as_text, csv_line, one_line
+from kafkascope.analyzer.render.spreadsheet import as_text, csv_line, one_line
 from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.export import Options
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 RECORD_COLUMNS: Final = (

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from kafkascope.analyzer.export.full import full_line, line_of
+from kafkascope.analyzer.exchanges.full import full_line, line_of
+from kafkascope.analyzer.exchanges.records import Problem, record_lines
+from kafkascope.analyzer.exchanges.rows import to_json, unnamed
 from kafkascope.analyzer.export.late import Late
-from kafkascope.analyzer.records import Problem, record_lines
-from kafkascope.analyzer.rows import to_json, unnamed
 from kafkascope.analyzer.text import json_safe
 from kafkascope.dissectors.codec.jsonform import dumps
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.export import Options
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 # Inside of a JSON string quotes are escaped, so this cannot be part of a record's value.

@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import pyarrow.parquet as pq
 
-from kafkascope.analyzer.pipeline.arrow import record_batch
-from kafkascope.analyzer.pipeline.collect import BODY_BYTES
-from kafkascope.analyzer.pipeline.naming import named, unnamed
-from kafkascope.analyzer.pipeline.schemas import EXCHANGES, RECORDS, VERSION, VERSION_KEY, measured
-from kafkascope.analyzer.pipeline.values import bodies_of, exchange_values, record_values
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.collect import BODY_BYTES
+from kafkascope.analyzer.pipeline.tables.naming import named, unnamed
+from kafkascope.analyzer.pipeline.tables.schemas import (
+    EXCHANGES,
+    RECORDS,
+    VERSION,
+    VERSION_KEY,
+    measured,
+)
+from kafkascope.analyzer.pipeline.tables.values import bodies_of, exchange_values, record_values
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.export import Options
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.records import Problem
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 ROWS: Final = 16_384

@@ -10,7 +10,7 @@ from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.gone import gone_addresses, node_at
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import MOST_NAMED, View, all_of, listed, plural
-from kafkascope.analyzer.statistics.addresses import address_text, is_address, is_loopback
+from kafkascope.analyzer.statistics.cluster.addresses import address_text, is_address, is_loopback
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:

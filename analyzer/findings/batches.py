@@ -14,8 +14,8 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -19,8 +19,8 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import Event, Events
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 MAX_CLIENTS: Final = 100

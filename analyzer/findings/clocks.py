@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.mergeable import NAMES, Names, least, measur
 from kafkascope.analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 INVALID_TIMESTAMP: Final = 32

@@ -23,9 +23,9 @@ from kafkascope.analyzer.statistics.mergeable import measured, most
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
-    from kafkascope.analyzer.statistics.delivery import Reads
+    from kafkascope.analyzer.statistics.delivery.delivery import Reads
     from kafkascope.analyzer.statistics.mergeable import Event
 
 FETCH: Final = 1

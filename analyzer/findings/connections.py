@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule

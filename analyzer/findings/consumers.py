@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -21,7 +21,7 @@ from kafkascope.analyzer.findings.view import (
     places_of,
     plural,
 )
-from kafkascope.analyzer.statistics.delivery_model import Happening, Partition
+from kafkascope.analyzer.statistics.delivery.model import Happening, Partition
 from kafkascope.analyzer.text import spelled
 
 

@@ -26,8 +26,8 @@ from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 FETCH: Final = 1

@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 DENIALS: Final = frozenset({29, 30, 31, 53, 65, 66})
 MOST_NAMED: Final = 100

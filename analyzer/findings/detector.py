@@ -21,9 +21,9 @@ from kafkascope.analyzer.statistics.mergeable import (
 )
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.findings.view import View
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.captures.model import Closed, Opened
 
 M = TypeVar("M", bound=Measures)

@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 ELSEWHERE: Final = frozenset(
     {1, 5, 6, 10, 18, 29, 30, 31, 33, 34, 35, 45, 46, 47, 49}

@@ -17,15 +17,15 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.filter import Bound, Filter, Known, compile_filter, compile_query
-from kafkascope.analyzer.filter_bind import Every, Test
+from kafkascope.analyzer.filter.bind import Every, Test
+from kafkascope.analyzer.filter.language import Bound, Filter, Known, compile_filter, compile_query
 from kafkascope.analyzer.findings.model import Finding
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.filter_columns import Query
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 
 class Evidence:

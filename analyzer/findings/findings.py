@@ -16,8 +16,8 @@ from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, 
 from kafkascope.analyzer.statistics.model import Column, Line, checked, stated
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.statistics.model import Statistic
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.model import Closed, Opened, Resolved

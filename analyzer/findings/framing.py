@@ -13,8 +13,8 @@ from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, most
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 WRONG: Final = frozenset({"malformed", "truncated"})
 UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})

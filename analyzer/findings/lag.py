@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, about_group, duration, listed, places_of, plural
-from kafkascope.analyzer.statistics.delivery_ends import at
-from kafkascope.analyzer.statistics.delivery_model import Partition
+from kafkascope.analyzer.statistics.delivery.ends import at
+from kafkascope.analyzer.statistics.delivery.model import Partition
 from kafkascope.analyzer.text import spelled
 
 

@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 METADATA: Final = 3
 NO_TOPIC: Final = frozenset({3, 5, 17})

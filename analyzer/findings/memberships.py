@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.rebalances import MEMBERSHIP
@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.text import Spelled, spelled
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.group_model import Member, Story
+    from kafkascope.analyzer.statistics.groups.model import Member, Story
 
 
 MOST_KINDS: Final = 20

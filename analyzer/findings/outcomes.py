@@ -34,8 +34,8 @@ from kafkascope.dissectors.reference.codes import ERRORS, error_name
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.findings import Findings
     from kafkascope.analyzer.statistics.clients import Usage
-    from kafkascope.analyzer.statistics.delivery_model import Partition
-    from kafkascope.analyzer.statistics.group_model import Member
+    from kafkascope.analyzer.statistics.delivery.model import Partition
+    from kafkascope.analyzer.statistics.groups.model import Member
     from kafkascope.analyzer.topics import TopicNames
 
 Word: TypeAlias = Literal["kept out", "stuck", "gone", "worked", "open"]

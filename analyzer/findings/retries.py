@@ -32,8 +32,8 @@ from kafkascope.analyzer.statistics.mergeable import (
 from kafkascope.analyzer.statistics.moved import moved
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 PRODUCE: Final = 0
 DOUBTFUL: Final = frozenset({-1, 7, 13, 20, 56})

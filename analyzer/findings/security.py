@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kafkascope.analyzer.detect import is_other
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.conversation.detect import is_other
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -19,8 +19,8 @@ from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.statistics.model import Line
 
 HANDSHAKE: Final = 17

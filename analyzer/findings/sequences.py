@@ -9,13 +9,13 @@ from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.producer_story import OUT_OF_ORDER
+from kafkascope.analyzer.statistics.producers.story import OUT_OF_ORDER
 from kafkascope.analyzer.text import Spelled, spelled
 from kafkascope.dissectors.reference.codes import error_name
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.statistics.model import Line
 
 MENDED: Final = (

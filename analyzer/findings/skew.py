@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -15,8 +15,8 @@ from kafkascope.analyzer.statistics.mergeable import measured, total
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 FETCH: Final = 1
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector, Log
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -33,12 +34,11 @@ from kafkascope.analyzer.statistics.mergeable import (
     measured,
     total,
 )
-from kafkascope.analyzer.tampering import deeds_of
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
 
 FETCHES: Final = frozenset({1, 78})
 GROUPS: Final = frozenset({11, 14})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -23,8 +23,8 @@ from kafkascope.analyzer.findings.view import (
     places_of,
     plural,
 )
-from kafkascope.analyzer.statistics.delivery_ends import at
-from kafkascope.analyzer.statistics.delivery_model import Partition, Stall
+from kafkascope.analyzer.statistics.delivery.ends import at
+from kafkascope.analyzer.statistics.delivery.model import Partition, Stall
 from kafkascope.analyzer.text import spelled
 
 MOST_CLIENTS: Final = 20

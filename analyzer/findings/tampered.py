@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.exchanges.rows import Row, RowError
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.model import RANK, Finding, Rule
-from kafkascope.analyzer.rows import Row, RowError
 from kafkascope.analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured
-from kafkascope.analyzer.tampering import deeds_of
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _behind(touched: list[Event], left: list[Event]) -> list[tuple[Event, list[s
 def _owned(finding: Finding, evidence: list[tuple[Row, list[str]]]) -> Finding:
     if not finding.filter:
         return finding
-    from kafkascope.analyzer.filter_exchange import compile_filter
+    from kafkascope.analyzer.filter.backends.exchange import compile_filter
 
     wanted = compile_filter(finding.filter)
     hits = [deeds for row, deeds in evidence if wanted(row)]

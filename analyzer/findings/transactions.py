@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
@@ -14,7 +14,7 @@ from kafkascope.analyzer.findings.view import View, audit_of, duration, listed, 
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.delivery_model import Partition
+    from kafkascope.analyzer.statistics.delivery.model import Partition
     from kafkascope.analyzer.statistics.model import Line
 
 MS: Final = 1_000_000

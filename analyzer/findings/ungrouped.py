@@ -13,7 +13,7 @@ from kafkascope.analyzer.findings.view import View, listed
 from kafkascope.analyzer.statistics.model import topic_label
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.statistics.delivery import Reads
+    from kafkascope.analyzer.statistics.delivery.delivery import Reads
     from kafkascope.analyzer.statistics.mergeable import Event
 
 

@@ -10,14 +10,14 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.analyzer.text import spelled
-from kafkascope.analyzer.verdict import breaks_at, verdict_of
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.statistics.clients import Usage
 
 API_VERSIONS: Final = 18

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.conversation.pending import SASL_TOKEN
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.model import Finding, Rule, key_of
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.model import Severity
-from kafkascope.analyzer.pending import SASL_TOKEN
-from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.mergeable import OTHERS
 from kafkascope.analyzer.statistics.model import topic_id_in, topic_label
 from kafkascope.analyzer.text import Spelled, spelled
@@ -20,16 +20,16 @@ from kafkascope.dissectors.values import Uuid
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings.detector import Seen
     from kafkascope.analyzer.statistics.clients import Clients
-    from kafkascope.analyzer.statistics.cluster import Cluster
+    from kafkascope.analyzer.statistics.cluster.cluster import Cluster
     from kafkascope.analyzer.statistics.connections import Connections
-    from kafkascope.analyzer.statistics.delivery import Delivery
-    from kafkascope.analyzer.statistics.delivery_audit import Audit
-    from kafkascope.analyzer.statistics.delivery_model import Partition
-    from kafkascope.analyzer.statistics.group_model import Story
-    from kafkascope.analyzer.statistics.groups import Groups
+    from kafkascope.analyzer.statistics.delivery.audit import Audit
+    from kafkascope.analyzer.statistics.delivery.delivery import Delivery
+    from kafkascope.analyzer.statistics.delivery.model import Partition
+    from kafkascope.analyzer.statistics.groups.groups import Groups
+    from kafkascope.analyzer.statistics.groups.model import Story
     from kafkascope.analyzer.statistics.latency import Latency
     from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.analyzer.statistics.producers import Producers
+    from kafkascope.analyzer.statistics.producers.producers import Producers
     from kafkascope.analyzer.statistics.sizes import SizesOf
     from kafkascope.analyzer.statistics.throughput import Throughput
     from kafkascope.analyzer.statistics.topics import Topics
@@ -255,7 +255,7 @@ def audit_of(view: View) -> Audit:
     """The delivery audit of all groups, made once for all detectors."""
 
     def make() -> Audit:
-        from kafkascope.analyzer.statistics.delivery_audit import Audit
+        from kafkascope.analyzer.statistics.delivery.audit import Audit
 
         base = view.base
         return Audit(base.delivery, base.groups, base.cluster, view.names)

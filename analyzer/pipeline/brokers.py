@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.conversation import Conversation
-from kafkascope.analyzer.conversations import Conversations, Undecided
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.conversation import Conversation
+from kafkascope.analyzer.conversation.conversations import Conversations, Undecided
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

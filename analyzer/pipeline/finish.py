@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafkascope.analyzer.pipeline.arrow import record_batch
-from kafkascope.analyzer.pipeline.facts import dumped
 from kafkascope.analyzer.pipeline.job import Job, capture_rows, damage_rows, split_rows
-from kafkascope.analyzer.pipeline.numbers import ranked
-from kafkascope.analyzer.pipeline.schemas import (
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.facts import dumped
+from kafkascope.analyzer.pipeline.tables.numbers import ranked
+from kafkascope.analyzer.pipeline.tables.schemas import (
     CAPTURES,
     DIAGNOSTICS,
     LATENCY,
@@ -23,7 +23,7 @@ from kafkascope.analyzer.pipeline.schemas import (
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.facts import Facts
+    from kafkascope.analyzer.pipeline.tables.facts import Facts
 
 SUMS = {"count": "sum", "sum_ns": "sum", "max_ns": "max", "failed": "sum"}
 

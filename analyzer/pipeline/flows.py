@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.internal import learn_from_log
-from kafkascope.analyzer.offline import BROKER_LEG
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.internal import learn_from_log
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG
 from kafkascope.analyzer.pipeline import state
-from kafkascope.analyzer.pipeline.arrow import record_batch
 from kafkascope.analyzer.pipeline.brokers import ENDLESS, Brokers, Watched, sensitive
-from kafkascope.analyzer.pipeline.collect import Collector, Options, Told
-from kafkascope.analyzer.pipeline.facts import dumped
 from kafkascope.analyzer.pipeline.job import Job, Keep
-from kafkascope.analyzer.pipeline.numbers import connection_place
 from kafkascope.analyzer.pipeline.runs import Runs
-from kafkascope.analyzer.pipeline.schemas import CARRY, FACTS
 from kafkascope.analyzer.pipeline.segments import (
     NAMES,
     Row,
@@ -31,6 +26,11 @@ from kafkascope.analyzer.pipeline.segments import (
 )
 from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
 from kafkascope.analyzer.pipeline.spread import NEEDED, Pairs
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.collect import Collector, Options, Told
+from kafkascope.analyzer.pipeline.tables.facts import dumped
+from kafkascope.analyzer.pipeline.tables.numbers import connection_place
+from kafkascope.analyzer.pipeline.tables.schemas import CARRY, FACTS
 from kafkascope.captures.formats.remarks import Remark, Remarks
 from kafkascope.captures.model import Chunk, Closed, Endpoint, Opened, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk

@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.pipeline.job import Before, Keep, job_of
 from kafkascope.analyzer.pipeline.places import fingerprint_of, is_remote, listed, size_of
 from kafkascope.analyzer.pipeline.runner import PLAIN, Engine, Result, make
-from kafkascope.analyzer.pipeline.schemas import CARRY
 from kafkascope.analyzer.pipeline.store import Store
+from kafkascope.analyzer.pipeline.tables.schemas import CARRY
 from kafkascope.captures.errors import CaptureError, NotACapture
 from kafkascope.captures.model import Endpoint
 from kafkascope.captures.parts.split import SPLIT_BYTES
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.collect import Options
+    from kafkascope.analyzer.pipeline.tables.collect import Options
 
 BATCH_BYTES: Final = 256 << 20
 """Of the captures of one batch; a plain engine holds its packets in memory."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from kafkascope.analyzer.pipeline.collect import Options
-from kafkascope.analyzer.pipeline.numbers import MAX_FILES
 from kafkascope.analyzer.pipeline.places import fingerprint_of, open_anywhere, size_of
+from kafkascope.analyzer.pipeline.tables.collect import Options
+from kafkascope.analyzer.pipeline.tables.numbers import MAX_FILES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.formats.gaps import skipped_bytes
 from kafkascope.captures.model import Endpoint

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from kafkascope.analyzer.offline import FINGERPRINT_BYTES
+from kafkascope.analyzer.exchanges.offline import FINGERPRINT_BYTES
 from kafkascope.captures.errors import NotACapture
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.inputs.opening import is_capture, is_regular, open_at, open_stream

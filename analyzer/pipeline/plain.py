@@ -11,16 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafkascope.analyzer.offline import Capture, Legs
-from kafkascope.analyzer.pipeline.collect import Collector, Told
-from kafkascope.analyzer.pipeline.facts import Facts
+from kafkascope.analyzer.exchanges.offline import Capture, Legs
 from kafkascope.analyzer.pipeline.finish import fixed_tables, statistics_rows, summed
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried, setting_of
 from kafkascope.analyzer.pipeline.job import Before, Job
-from kafkascope.analyzer.pipeline.naming import named
-from kafkascope.analyzer.pipeline.numbers import CONNECTION
 from kafkascope.analyzer.pipeline.places import is_remote, open_anywhere
-from kafkascope.analyzer.pipeline.schemas import (
+from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
+from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
+from kafkascope.analyzer.pipeline.spread import dissected
+from kafkascope.analyzer.pipeline.tables.collect import Collector, Told
+from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.naming import named
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION
+from kafkascope.analyzer.pipeline.tables.schemas import (
     CARRY,
     COLLECTED,
     PAIRS,
@@ -29,16 +32,13 @@ from kafkascope.analyzer.pipeline.schemas import (
     VERSION_KEY,
     measured,
 )
-from kafkascope.analyzer.pipeline.schemas import SEGMENTS as SEGMENTS_TABLE
-from kafkascope.analyzer.pipeline.segments import SCHEMA as SEGMENTS
-from kafkascope.analyzer.pipeline.segments import segment_rows, segments, sized
-from kafkascope.analyzer.pipeline.spread import dissected
+from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS as SEGMENTS_TABLE
 from kafkascope.captures.inputs.files import Source
 from kafkascope.captures.inputs.inflate import Stream
 from kafkascope.captures.model import Endpoint
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.schemas import Table
+    from kafkascope.analyzer.pipeline.tables.schemas import Table
 
 MOST_ROUNDS: Final = 3
 """Each teaches connections what others have learned; two are enough but for contrived input."""

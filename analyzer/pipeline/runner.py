@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from kafkascope.analyzer.pipeline import plain
 from kafkascope.analyzer.pipeline.job import Job, index_all, job_of
 from kafkascope.analyzer.pipeline.places import listed
-from kafkascope.analyzer.pipeline.schemas import CARRY, TABLES, VERSION
 from kafkascope.analyzer.pipeline.store import Store, batch_id
+from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
 from kafkascope.captures.errors import CaptureError
 from kafkascope.captures.parts.split import SPLIT_BYTES, Index
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.collect import Options
-    from kafkascope.analyzer.pipeline.facts import Facts
+    from kafkascope.analyzer.pipeline.tables.collect import Options
+    from kafkascope.analyzer.pipeline.tables.facts import Facts
 
 
 class Engine(Protocol):

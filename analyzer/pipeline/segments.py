@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kafkascope.analyzer.pipeline.arrow import record_batch
 from kafkascope.analyzer.pipeline.places import open_anywhere
-from kafkascope.analyzer.pipeline.schemas import SEGMENTS
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.schemas import SEGMENTS
 from kafkascope.captures.errors import CutShort
 from kafkascope.captures.inputs.files import Block
 from kafkascope.captures.model import Packet, Resolved

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kafkascope.analyzer import facts, fetch_sessions
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.dissection import PRODUCE, dissect_request, dissect_response
-from kafkascope.analyzer.fetch_sessions import FetchSession, Implied
-from kafkascope.analyzer.internal import learn_from_log
+from kafkascope.analyzer.bodies import facts, fetch_sessions
+from kafkascope.analyzer.bodies.dissection import PRODUCE, dissect_request, dissect_response
+from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Implied
+from kafkascope.analyzer.bodies.waits import WAITING
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.phases import STATEFUL
+from kafkascope.analyzer.exchanges.internal import learn_from_log
 from kafkascope.analyzer.model import Exchange, Frame, Note, Part, Request, Response
-from kafkascope.analyzer.phases import STATEFUL
-from kafkascope.analyzer.pipeline.arrow import record_batch
-from kafkascope.analyzer.pipeline.collect import Collector, Options, Told
-from kafkascope.analyzer.pipeline.facts import dumped
-from kafkascope.analyzer.pipeline.numbers import exchange_place
-from kafkascope.analyzer.pipeline.schemas import PAIRS
-from kafkascope.analyzer.pipeline.values import place_of
-from kafkascope.analyzer.waits import WAITING
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.collect import Collector, Options, Told
+from kafkascope.analyzer.pipeline.tables.facts import dumped
+from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
+from kafkascope.analyzer.pipeline.tables.schemas import PAIRS
+from kafkascope.analyzer.pipeline.tables.values import place_of
 from kafkascope.captures.model import Connection, Endpoint
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.registry import RequestHeader

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.captures.errors import CaptureError
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.conversation.context import Context
 
 VERSION: Final = 6
 
@@ -29,20 +29,13 @@ class OtherState(CaptureError):
 @cache
 def classes() -> dict[str, Any]:
     """Name -> class, of all that a state consists of."""
-    from kafkascope.analyzer import (
-        fetch_sessions,
-        framing,
-        log_ends,
-        model,
-        pending,
-        phases,
-        resync,
-        waits,
-    )
-    from kafkascope.analyzer.conversation import Conversation
-    from kafkascope.analyzer.conversations import Undecided
+    from kafkascope.analyzer import model
+    from kafkascope.analyzer.bodies import fetch_sessions, log_ends, waits
+    from kafkascope.analyzer.conversation import framing, pending, phases, resync
+    from kafkascope.analyzer.conversation.conversation import Conversation
+    from kafkascope.analyzer.conversation.conversations import Undecided
     from kafkascope.analyzer.pipeline.brokers import Watched
-    from kafkascope.analyzer.pipeline.collect import Seen
+    from kafkascope.analyzer.pipeline.tables.collect import Seen
     from kafkascope.captures import model as events
     from kafkascope.captures.packets import fragments, ip, tcp
     from kafkascope.captures.streams import copies, deadlines, half, reassembly, tracks
@@ -83,7 +76,7 @@ class _Writer:
 
     def put(self, value: Any) -> Any:
         """Plain values for `_Reader.get`."""
-        from kafkascope.analyzer.fetch_sessions import Implied
+        from kafkascope.analyzer.bodies.fetch_sessions import Implied
         from kafkascope.dissectors.registry import Decoded
         from kafkascope.dissectors.values import Uuid
 
@@ -134,7 +127,7 @@ class _Reader:
 
     def get(self, value: Any) -> Any:
         """What `_Writer.put` wrote."""
-        from kafkascope.analyzer.fetch_sessions import Implied
+        from kafkascope.analyzer.bodies.fetch_sessions import Implied
         from kafkascope.dissectors.values import Uuid
 
         if isinstance(value, list):
@@ -192,7 +185,7 @@ class _Reader:
 
     def decode(self) -> None:
         """Decode the bodies of requests again."""
-        from kafkascope.analyzer.dissection import dissect_request
+        from kafkascope.analyzer.bodies.dissection import dissect_request
 
         for each in self._decoded:
             if each.decoded is _DECODED:

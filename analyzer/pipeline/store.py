@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from kafkascope.analyzer.pipeline.schemas import CARRY, TABLES, VERSION
+from kafkascope.analyzer.pipeline.tables.schemas import CARRY, TABLES, VERSION
 from kafkascope.dissectors.codec.jsonform import dumps, dumps_indented, loads
 
 MANIFEST: Final = "_manifest"

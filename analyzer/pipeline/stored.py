@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.pipeline.store import Store
 from kafkascope.captures.errors import CaptureError, CutShort
@@ -17,7 +17,7 @@ from kafkascope.dissectors.codec.jsonform import loads
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.captures.model import Closed, Opened, Resolved
 
 

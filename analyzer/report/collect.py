@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.commands.counting import count
-from kafkascope.analyzer.commands.remarks import nothing_found, remarks
 from kafkascope.analyzer.findings import Cause, Finding, Findings
 from kafkascope.analyzer.findings.causes import unfolded
+from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.remarks import nothing_found, remarks
 from kafkascope.analyzer.statistics import Errors, Rates
 from kafkascope.analyzer.statistics.rates import SECOND
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.commands.reading import Reading
+    from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.report.disguise import Disguise
     from kafkascope.analyzer.topics import TopicNames
     from kafkascope.captures.model import Resolved

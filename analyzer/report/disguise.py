@@ -7,18 +7,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from kafkascope.analyzer.fetch_sessions import Implied
-from kafkascope.analyzer.offline import BROKER_LEG
-from kafkascope.analyzer.redaction import Redaction
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.bodies.fetch_sessions import Implied
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.captures.model import Closed, Endpoint, Opened
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.fetch_sessions import FetchSession
+    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange, Frame, Request, Response
-    from kafkascope.analyzer.rows import Row
     from kafkascope.captures.model import Connection
     from kafkascope.dissectors.registry import Decoded
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.findings.causes import apart, names_of
-from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.report.sections import Section, Table
 from kafkascope.analyzer.report.summary import summary
 from kafkascope.analyzer.text import safe

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.analyzer.findings import Cause, Finding
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.view import plural
-from kafkascope.analyzer.render_cells import duration, size
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.render.cells import duration, size
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.sections import Section, Table
 from kafkascope.analyzer.report.summary import summary
 from kafkascope.analyzer.text import safe

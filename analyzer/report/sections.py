@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.commands.clients import VERDICT, judged
 from kafkascope.analyzer.commands.grid import RIGHT, cell
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.findings.view import api_is
-from kafkascope.analyzer.render_cells import duration
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.report.charts import Bar, Step, Track, bars, columns, lanes
 from kafkascope.analyzer.statistics import errors as errors_of
 from kafkascope.analyzer.statistics import latency as latency_of
-from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.analyzer.statistics.errors import Errors
-from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
 from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.mergeable import OTHERS
 from kafkascope.analyzer.statistics.model import Column, Line
-from kafkascope.analyzer.statistics.producers import Producers
+from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
-from kafkascope.analyzer.statistics.timeline import Scale, lanes_of, title_of
 from kafkascope.analyzer.statistics.topics import Topics
 
 if TYPE_CHECKING:

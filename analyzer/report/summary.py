@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.findings.causes import Cause, apart, counted
 from kafkascope.analyzer.findings.view import plural
-from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.render.cells import duration
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.report.collect import Facts

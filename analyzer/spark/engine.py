@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 
 from kafkascope.analyzer.pipeline import plain
-from kafkascope.analyzer.pipeline.facts import Facts
 from kafkascope.analyzer.pipeline.flows import setting_of
 from kafkascope.analyzer.pipeline.job import Job, index_all
 from kafkascope.analyzer.pipeline.places import is_remote, size_of
-from kafkascope.analyzer.pipeline.schemas import FACTS
+from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.schemas import FACTS
 from kafkascope.analyzer.spark import stages
 from kafkascope.analyzer.spark.finish import finish
 from kafkascope.captures.parts.split import Index

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kafkascope.analyzer.pipeline.arrow import record_batch
 from kafkascope.analyzer.pipeline.finish import SUMS, fixed_tables, statistics_rows
-from kafkascope.analyzer.pipeline.naming import named
-from kafkascope.analyzer.pipeline.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
 from kafkascope.analyzer.pipeline.plain import Parts, Writers, with_ranks
-from kafkascope.analyzer.pipeline.schemas import (
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.naming import named
+from kafkascope.analyzer.pipeline.tables.numbers import CONNECTION, EXCHANGE, OFFSET_BITS, places_in
+from kafkascope.analyzer.pipeline.tables.schemas import (
     CARRY,
     COLLECTED,
     CONNECTIONS,
@@ -28,8 +28,8 @@ from kafkascope.analyzer.topics import TopicNames
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kafkascope.analyzer.pipeline.facts import Facts
     from kafkascope.analyzer.pipeline.job import Job
+    from kafkascope.analyzer.pipeline.tables.facts import Facts
 
 FILE_BYTES: Final = 64 << 20
 """Of captures for one file of a table."""

@@ -14,17 +14,17 @@ import pyarrow as pa
 from kafkascope.analyzer.pipeline.flows import Flows, Setting, carried
 from kafkascope.analyzer.pipeline.places import open_anywhere, size_of
 from kafkascope.analyzer.pipeline.plain import QUICK, Parts, Writers
-from kafkascope.analyzer.pipeline.schemas import PAIRS, SEGMENTS, Table
 from kafkascope.analyzer.pipeline.segments import SCHEMA, segment_rows, segments, sized
 from kafkascope.analyzer.pipeline.spread import Pairs, dissected
+from kafkascope.analyzer.pipeline.tables.schemas import PAIRS, SEGMENTS, Table
 from kafkascope.captures.formats.gaps import Gap
 from kafkascope.captures.formats.remarks import Remark
 from kafkascope.captures.parts.split import Index, Split, index
 from kafkascope.captures.parts.stretches import Stretch, bounds, head_of, joined, walked
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.pipeline.collect import Options, Told
     from kafkascope.analyzer.pipeline.job import Job
+    from kafkascope.analyzer.pipeline.tables.collect import Options, Told
 
 ROWS: Final = 4096
 BYTES: Final = 16 << 20

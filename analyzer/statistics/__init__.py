@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from kafkascope.analyzer.statistics.clients import Clients
-from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.analyzer.statistics.delivery import Delivery
+from kafkascope.analyzer.statistics.delivery.delivery import Delivery
 from kafkascope.analyzer.statistics.errors import Errors
-from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.analyzer.statistics.latency import Latency
 from kafkascope.analyzer.statistics.model import Column, Line, Statistic, WrongState
-from kafkascope.analyzer.statistics.producers import Producers
+from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
 from kafkascope.analyzer.statistics.sizes import SizesOf
 from kafkascope.analyzer.statistics.throughput import Throughput

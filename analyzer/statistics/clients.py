@@ -27,8 +27,8 @@ from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.messages import APIS
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 PRODUCE: Final = 0

@@ -17,8 +17,8 @@ from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 SASL: Final = frozenset({17, 36})

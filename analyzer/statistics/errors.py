@@ -12,8 +12,8 @@ from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 

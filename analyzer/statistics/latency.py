@@ -7,15 +7,15 @@ from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most, total
 from kafkascope.analyzer.statistics.model import Column, Line, share
 from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 LONG_POLL: Final = 400_000_000

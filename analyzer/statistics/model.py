@@ -18,8 +18,8 @@ from typing import (
 from kafkascope.analyzer.statistics.mergeable import OTHERS
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 Kind: TypeAlias = Literal[

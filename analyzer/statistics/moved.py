@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from kafkascope.analyzer.contents import Walk, walk_of
+from kafkascope.analyzer.bodies.contents import Walk, walk_of
 from kafkascope.analyzer.statistics.model import topic_key
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from kafkascope.analyzer.statistics.mergeable import Measures, measured, total
 from kafkascope.analyzer.statistics.model import Column, Line, checked, stated
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 SECOND: Final = 1_000_000_000

@@ -14,8 +14,8 @@ from kafkascope.analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, mo
 from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 

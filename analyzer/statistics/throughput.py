@@ -11,8 +11,8 @@ from kafkascope.analyzer.statistics.model import Column, Line, per_second, share
 from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 

@@ -21,8 +21,8 @@ from kafkascope.analyzer.statistics.moved import moved, replica_id
 from kafkascope.analyzer.statistics.simple import ByKey
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.rows import Row
     from kafkascope.analyzer.topics import TopicNames
 
 FETCHING: Final = frozenset({1, 78})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.analyzer.filter import FilterError
+from kafkascope.analyzer.filter.language import FilterError
 from kafkascope.proxy.actions import BROKER, CLIENT
 from kafkascope.proxy.faults.corrupt import CorruptAction
 from kafkascope.proxy.faults.drop import BlackHoleAction, DropAction, HoldAction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.facts import attributes
+from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
 from kafkascope.dissectors.registry import APIS, layout_of, write_layout
 from kafkascope.proxy.actions import BROKER, CLIENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from kafkascope.analyzer.tampering import FAULT
+from kafkascope.analyzer.conversation.tampering import FAULT
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 from kafkascope.dissectors.registry import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from kafkascope.analyzer.tampering import BETWEEN, FAULT
+from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT
 from kafkascope.proxy.actions import BROKER, CLIENT
 from kafkascope.proxy.matching import Matcher
 from kafkascope.proxy.triggers import Trigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Self
 
-from kafkascope.analyzer.filter_values import duration
+from kafkascope.analyzer.filter.values import duration
 from kafkascope.proxy.faults.fault import Action, FaultError
 from kafkascope.proxy.verdicts import Delay
 

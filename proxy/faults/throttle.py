@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from kafkascope.analyzer.filter_values import size
+from kafkascope.analyzer.filter.values import size
 from kafkascope.proxy.faults.fault import Action, FaultError
 from kafkascope.proxy.verdicts import Throttle
 

@@ -18,8 +18,8 @@ from kafkascope.proxy.directory import Address, whole_address
 if TYPE_CHECKING:
     import ssl
 
-    from kafkascope.analyzer.commands.reading import Reading
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.outcome import Outcome
     from kafkascope.proxy.replay.peer import Reach
     from kafkascope.proxy.replay.plan import Plan
@@ -163,8 +163,8 @@ def _reach(options: Options) -> Reach:
 
 
 def _replay(wish: Wish, options: Options) -> int:
-    from kafkascope.analyzer.commands.reading import Reading
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.peer import PeerError
     from kafkascope.proxy.replay.plan import Plan
     from kafkascope.proxy.replay.policy import Permit

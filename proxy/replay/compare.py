@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from kafkascope.analyzer.diff import Difference, differences
+from kafkascope.analyzer.transform.diff import Difference, differences
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.reference.codes import error_name

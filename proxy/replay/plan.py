@@ -11,7 +11,7 @@ from kafkascope.proxy.replay.policy import Permit, refusal
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.analyzer.topics import TopicNames
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.fetch_sessions import FETCH
+from kafkascope.analyzer.bodies.fetch_sessions import FETCH
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
@@ -32,9 +32,9 @@ from kafkascope.proxy.replay.roles import Role, role_of
 from kafkascope.proxy.replay.sessions import Sessions
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.conversation.context import Context
     from kafkascope.analyzer.model import Exchange
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.session.session import Session
 
 MEMBER_ID_REQUIRED: Final = 79
 """No failure: how the first JoinGroup of a member is answered (KIP-394)."""

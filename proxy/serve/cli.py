@@ -150,8 +150,8 @@ def _tls(
 
 
 def _read_and_serve(wish: Wish, options: Options) -> int:
-    from kafkascope.analyzer.commands.reading import Reading
-    from kafkascope.analyzer.session import Session
+    from kafkascope.analyzer.reading.reading import Reading
+    from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.serve.library import Library
     from kafkascope.proxy.serve.model import Model
 

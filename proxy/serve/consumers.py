@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafkascope.analyzer.filter_regex import Regex, RegexError
+from kafkascope.analyzer.filter.regex import Regex, RegexError
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.proxy.serve.asked import Asked, Code, Handler
 from kafkascope.proxy.serve.model import Model

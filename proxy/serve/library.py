@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final, NamedTuple
 
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.session.session import Session
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.codec.walk import leaves
 from kafkascope.dissectors.embedded.masking import masked

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.capture import capture
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.errors import NotAllowed
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"

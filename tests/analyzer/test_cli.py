@@ -189,7 +189,7 @@ def test_a_forbidden_input_is_exit_code_3(tmp_path: Path) -> None:
     # Modules that the command needs are to be read before the rights are dropped.
     modules = "import kafkascope.tui.cli, kafkascope.analyzer.commands.ls, encodings.idna; "
     modules += "import kafkascope.analyzer.commands.failures; "
-    modules += "import kafkascope.analyzer.atrest; "
+    modules += "import kafkascope.analyzer.logdir.opening; "
     done = subprocess.run(
         [sys.executable, "-c", modules + code, "ls", str(file)],
         capture_output=True,

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.cut import cut
-from kafkascope.analyzer.cut import Cutting
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import Row, row_of
 from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.analyzer.transform.cut import Cutting
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.captures.model import Connection, Endpoint, Opened
 from tests.analyzer.capture_files import capture_file

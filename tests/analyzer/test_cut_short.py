@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.analyzer.dissection import header_of_cut
+from kafkascope.analyzer.bodies.dissection import header_of_cut
+from kafkascope.analyzer.conversation.plausible import cut_request
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.plausible import cut_request
 from tests.analyzer.wire import Wire, beat, heartbeat, produce, request, response, told
 
 SNAP = 30

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.rows import row_of
-from kafkascope.analyzer.statistics.cluster import Cluster
-from kafkascope.analyzer.statistics.delivery import Delivery
-from kafkascope.analyzer.statistics.delivery_audit import Audit
-from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.delivery.delivery import Delivery
+from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.tui.cli import main
 from kafkascope.tui.screens.audit import audited
 

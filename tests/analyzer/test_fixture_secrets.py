@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.fixture import fixture
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.fixtures.folder import read
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import decode_request, decode_response
 from tests.analyzer.packed import told_of, unpacked

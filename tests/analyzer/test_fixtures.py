@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from kafkascope.analyzer.commands.fixture import fixture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.fixtures.check import check
 from kafkascope.analyzer.fixtures.folder import read, write_folder
 from kafkascope.analyzer.fixtures.make import Making
 from kafkascope.analyzer.fixtures.new import fixture_with, matrix
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.pseudonyms import Pseudonyms
-from kafkascope.analyzer.redaction import Level, Redaction
+from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.redaction import Level, Redaction
 from kafkascope.dissectors.errors import Malformed
 from kafkascope.dissectors.registry import APIS, api_named
 

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.filter_lexer import quoted
-from kafkascope.analyzer.filter_syntax import parse
-from kafkascope.analyzer.render_records import octets
-from kafkascope.analyzer.render_tree import shown
+from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.filter.syntax import parse
+from kafkascope.analyzer.render.records import octets
+from kafkascope.analyzer.render.tree import shown
 from kafkascope.tui.cli import main
 from tests.analyzer.batches import batch
 from tests.analyzer.capture_files import capture_file

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkascope.analyzer.commands.remarks import unread
-from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.reading.remarks import unread
 from kafkascope.captures.model import Connection, Endpoint, HandshakeResult
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.cli import main
 from tests.analyzer.capture_files import capture_file
-from tests.analyzer.test_rows import example_partition
+from tests.analyzer.exchanges.test_rows import example_partition
 from tests.analyzer.wire import beat, heartbeat, request, response
 
 ID = Uuid(range(1, 17))

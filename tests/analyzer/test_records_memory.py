@@ -9,7 +9,7 @@ from pathlib import Path
 
 RUN = """
 import resource
-from kafkascope.analyzer.records import Field, batch_objects
+from kafkascope.analyzer.exchanges.records import Field, batch_objects
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.records.records import Record, batches, open_batch
 records = [Record(n, 1, b"k", b"v" * 20, ()) for n in range(100_000)]

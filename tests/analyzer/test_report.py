@@ -15,12 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.options import Wish, reading_options
-from kafkascope.analyzer.commands.reading import Reading
 from kafkascope.analyzer.commands.report import report
-from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.conversation.pending import SASL_TOKEN
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings.view import api_is
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.pending import SASL_TOKEN
+from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.report import Facts, charts, collect, sections
 from kafkascope.analyzer.report.disguise import Disguise
 from kafkascope.analyzer.report.markdown import _code, _text
@@ -97,7 +97,7 @@ def test_the_three_questions_are_answered(page: str) -> None:
 def test_numbers_are_those_of_the_commands(page: str) -> None:
     latency = Latency()
     with open_capture([SHOP]) as capture:
-        from kafkascope.analyzer.rows import row_of
+        from kafkascope.analyzer.exchanges.rows import row_of
 
         for exchange in capture.exchanges():
             latency.add(row_of(exchange, capture.context.names), exchange)

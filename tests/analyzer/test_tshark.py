@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
 from kafkascope.dissectors.registry import Decoded
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.redaction import Redaction
+from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.registry import APIS, decode_request, decode_response
 from kafkascope.tui.cli import main
 from tests.analyzer.unique_words import (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures.build import Composer
 from kafkascope.captures.formats.write import PcapngWriter
 from kafkascope.captures.model import Endpoint

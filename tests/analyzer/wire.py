@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.conversations import Conversations
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures.model import (
     Chunk,

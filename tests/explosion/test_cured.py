@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer import pending, records
-from kafkascope.analyzer.export import full
-from kafkascope.analyzer.fetch_sessions import LISTED
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.records import fields_of, shareable
-from kafkascope.analyzer.render_records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.bodies.fetch_sessions import LISTED
+from kafkascope.analyzer.conversation import pending
+from kafkascope.analyzer.exchanges import full, records
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.records import fields_of, shareable
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.render.records import BYTES_SHOWN, HEADERS_SHOWN, lines_inside
 from kafkascope.analyzer.statistics import STATISTICS
-from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
+from kafkascope.analyzer.statistics.cluster.reach import MAX_RESOLVED
 from kafkascope.analyzer.statistics.connections import Connections
-from kafkascope.analyzer.statistics.groups import Groups
-from kafkascope.analyzer.statistics.reach import MAX_RESOLVED
+from kafkascope.analyzer.statistics.groups.groups import Groups
 from kafkascope.captures.model import Resolved
 from kafkascope.dissectors.codec.jsonform import loads
 from kafkascope.dissectors.codec.tree import Node

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.export import parquet
-from kafkascope.analyzer.pipeline import arrow, collect
+from kafkascope.analyzer.pipeline.tables import arrow, collect
 from kafkascope.tui.cli import main
 from tests.explosion.attacks import write_attack
 from tests.explosion.measuring import MEMORY_MB, measured

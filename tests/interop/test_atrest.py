@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.atrest import AtRest, open_at_rest
+from kafkascope.analyzer.logdir.opening import AtRest, open_at_rest
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.zookeeper import ZooKeeperCluster
 

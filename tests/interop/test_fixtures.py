@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from kio.serial import entity_reader
 
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.fixtures import Fixture
 from kafkascope.analyzer.fixtures.make import Making
 from kafkascope.analyzer.fixtures.new import matrix
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.pseudonyms import Pseudonyms
-from kafkascope.analyzer.redaction import Redaction
+from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
 from tests.dissectors.test_kio import CLASSES, _from_kio

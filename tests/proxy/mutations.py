@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import (
     ArrayWire,

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.session.session import Session
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
 from kafkascope.dissectors.records.writer import encode_batch

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.model import Finding
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
-from kafkascope.analyzer.tampering import deeds_of
 from kafkascope.captures.formats import remarks
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.proxy import KafkaProxy, Recorder

@@ -342,7 +342,7 @@ def test_socks_clients_reach_the_broker_that_they_name(tmp_path: Path) -> None:
             assert proxy.hub.metrics.get("errors_total") == 0
 
     run(main())
-    from kafkascope.analyzer.offline import open_capture
+    from kafkascope.analyzer.exchanges.offline import open_capture
 
     with open_capture([tmp_path / "r.pcapng"]) as capture:
         assert [exchange.api for exchange in capture.exchanges()] == ["Metadata"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.attach import Attached
 from kafkascope.proxy.faults import parse_fault

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.session.session import Session
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.registry import APIS, Decoded, api_named, layout_of, write_layout
 from kafkascope.proxy.replay.peer import PeerError

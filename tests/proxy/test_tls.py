@@ -74,7 +74,7 @@ def test_plain_to_tls_and_tls_to_plain_with_client_certificates(
             assert await ask(outer.bootstrap, request(HEARTBEAT, 4)) == ANSWER
             big = produce(size=3_000_000)
             assert (await ask(outer.bootstrap, big))[4:8] == b"\0\0\0\1"
-        from kafkascope.analyzer.offline import open_capture
+        from kafkascope.analyzer.exchanges.offline import open_capture
 
         with open_capture([path]) as capture:
             told = list(capture.exchanges())

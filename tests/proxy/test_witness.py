@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.analyzer.filter import bind
-from kafkascope.analyzer.filter_fields import FIELDS, Field
-from kafkascope.analyzer.filter_getters import SOUGHT
-from kafkascope.analyzer.filter_message import READERS
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.filter.fields import FIELDS, Field
+from kafkascope.analyzer.filter.getters import SOUGHT
+from kafkascope.analyzer.filter.language import bind
+from kafkascope.analyzer.filter.message import READERS
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.actions import BROKER, CLIENT
 from kafkascope.proxy.cli import proxy as command

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from docs.print_spark import TARGET, document
-from kafkascope.analyzer.pipeline.schemas import TABLES
+from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from tests.analyzer.pipeline.kit import made
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"

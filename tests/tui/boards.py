@@ -11,10 +11,10 @@ from typing import Any
 
 from textual.app import App, ComposeResult
 
-from kafkascope.analyzer import rows
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.palette import Glyphs
 from kafkascope.tui.screens.board import Board
 from kafkascope.tui.store import Store

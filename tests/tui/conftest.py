@@ -10,7 +10,7 @@ from textual._wait import wait_for_idle
 from textual.app import App
 from textual.pilot import Pilot
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.store import Store
 from tests.tui.pilots import drained
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.offline import open_capture
 from kafkascope.tui.around import around
 from kafkascope.tui.notes import Notes
 from kafkascope.tui.store import Store

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.color import Color
 
-from kafkascope.analyzer.filter_known import Known
-from kafkascope.analyzer.filter_saved import write_saved
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.filter.saved import write_saved
 from kafkascope.tui.colours import Colours, colours_path, style_of
 from kafkascope.tui.palette import LIGHT, STYLES, use
 from kafkascope.tui.store import Store

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from textual.widgets._toast import Toast
 from zstandard import ZstdDecompressor
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.cli import main
 from kafkascope.tui.demo import HINTS, capture
 from kafkascope.tui.feed import StillFeed

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.captures import NotKept
 from kafkascope.captures.model import Closed, Opened
 from kafkascope.tui.exports import Job

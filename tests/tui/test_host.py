@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
-from kafkascope.analyzer.offline import open_capture
 from kafkascope.analyzer.statistics import Connections
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.config import Config, remember

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from textual.widgets import Input, TextArea
 
-from kafkascope.analyzer.filter_syntax import parse
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.screens.editor import Editor

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.filter import compile_query
-from kafkascope.analyzer.filter_known import Known
-from kafkascope.analyzer.marks import marks_of, notes_path
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.filter.language import compile_query
+from kafkascope.analyzer.transform.marks import marks_of, notes_path
 from kafkascope.dissectors.values import Uuid
 from kafkascope.tui.notes import Notes
 from kafkascope.tui.sorting import Order

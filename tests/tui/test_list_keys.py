@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.tui.config import remember
 from kafkascope.tui.notes import Notes
 from kafkascope.tui.store import Store

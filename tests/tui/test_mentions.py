@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.mentions import Mentions
 from kafkascope.tui.notes import Notes
@@ -70,7 +70,7 @@ def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None
     mentions.tell(told)
     while mentions.busy:
         mentions.advance(0.01)
-    from kafkascope.analyzer.filter import compile_query
+    from kafkascope.analyzer.filter.language import compile_query
 
     for finding in told:
         if not finding.filter:

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.session import Session
+from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.numbered import Numbered
 from kafkascope.tui.store import Store

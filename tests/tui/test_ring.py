@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import result, row_of
-from kafkascope.analyzer.session import Session
-from kafkascope.analyzer.session_deltas import Growth, apply
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import result, row_of
+from kafkascope.analyzer.session.deltas import Growth, apply
+from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.sorting import Order
 from kafkascope.tui.store import Store
 from kafkascope.tui.view import View

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.filter_saved import read_saved, saved_path
+from kafkascope.analyzer.filter.saved import read_saved, saved_path
 from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run
 

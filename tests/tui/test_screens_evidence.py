@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.filter import bind
-from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.filter.language import bind
+from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.tui.screens import evidence
 
 NAMES = st.text(max_size=30)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.clients import Usage
-from kafkascope.analyzer.statistics.group_model import Mark, Member, Rebalance, Story
+from kafkascope.analyzer.statistics.groups.model import Mark, Member, Rebalance, Story
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.audit import lag_line
 from kafkascope.tui.screens.keys import Keys

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer import rows
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.offline import Capture, open_capture
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.feed import StillFeed
 from kafkascope.tui.numbers import ProcessNumbers

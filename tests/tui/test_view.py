@@ -10,13 +10,13 @@ from unittest.mock import patch
 import pytest
 
 from kafkascope.analyzer import open_capture
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.filter import compile_filter, compile_query
-from kafkascope.analyzer.filter_sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, packets
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import result, row_of
+from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, packets
+from kafkascope.analyzer.filter.language import compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.rows import result, row_of
-from kafkascope.analyzer.session import Session
-from kafkascope.analyzer.session_packing import HEAD_COLUMNS
+from kafkascope.analyzer.session.packing import HEAD_COLUMNS
+from kafkascope.analyzer.session.session import Session
 from kafkascope.captures import Spool
 from kafkascope.tui.app import ScopeApp
 from kafkascope.tui.feed import StillFeed

@@ -9,10 +9,10 @@ from textual import events, on
 from textual.timer import Timer
 from textual.widgets import Input
 
-from kafkascope.analyzer.filter import bind, complete, seen_in
-from kafkascope.analyzer.filter_errors import FilterError
-from kafkascope.analyzer.filter_names import names_at, spelled_out, wants_keeping, without_names
-from kafkascope.analyzer.filter_saved import read_saved, saved_path, write_saved
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.language import bind, complete, seen_in
+from kafkascope.analyzer.filter.names import names_at, spelled_out, wants_keeping, without_names
+from kafkascope.analyzer.filter.saved import read_saved, saved_path, write_saved
 from kafkascope.tui import values
 from kafkascope.tui.config import filters_of, remember_filter
 from kafkascope.tui.parts.base import Base
@@ -305,8 +305,8 @@ class Filtering(Base):
             extra.remove(name)
         else:
             try:
-                from kafkascope.analyzer.render_list import columns_of
-                from kafkascope.analyzer.render_times import Times
+                from kafkascope.analyzer.render.listing import columns_of
+                from kafkascope.analyzer.render.times import Times
 
                 columns_of((name,), Times())
             except FilterError as error:

@@ -10,7 +10,7 @@ from textual import on
 from textual.message import Message
 from textual.widgets import Input
 
-from kafkascope.analyzer.render_times import TIME_FORMATS
+from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.tui.parts.base import Base
 from kafkascope.tui.views.exchanges import SINCE_MARK
 from kafkascope.tui.views.heading import Heading
@@ -232,7 +232,7 @@ class Moving(Base):
             self.tell(f"exchange {text} is not shown: the filter leaves it out", "warning")
 
     def _goto_time(self, text: str) -> None:
-        from kafkascope.analyzer.render_times import mark
+        from kafkascope.analyzer.render.times import mark
         from kafkascope.tui.masks import column
 
         session = self.feed.store.session

@@ -6,8 +6,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.filter_errors import FilterError
-from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.render.cells import duration
 from kafkascope.tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_chart, heat, slices
 from kafkascope.tui.screens.sheet import Spans
 from kafkascope.tui.view import View

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.statistics.delivery_audit import Audit
-from kafkascope.analyzer.statistics.delivery_model import (
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.delivery.model import (
     EVENT_COLUMNS,
     PARTITION_COLUMNS,
     PLAN_COLUMNS,

@@ -8,7 +8,7 @@ from itertools import groupby
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kafkascope.analyzer.render_cells import duration
+from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.histogram import Histogram, bounds_of
 from kafkascope.analyzer.text import columns_taken
 from kafkascope.tui.screens.sheet import Span, Spans

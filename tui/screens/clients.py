@@ -12,8 +12,8 @@ from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.identity import Identity
 from kafkascope.analyzer.statistics.clients import Clients
+from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
-from kafkascope.analyzer.verdict import breaks_at
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence

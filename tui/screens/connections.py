@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding
 
-from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.connections import Connections
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import dots, evidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kafkascope.analyzer.filter_lexer import quoted
+from kafkascope.analyzer.filter.lexer import quoted
 from kafkascope.analyzer.statistics.model import OTHERS, Line
 from kafkascope.analyzer.times import iso_ns
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from kafkascope.analyzer.statistics.delivery_audit import Audit
-from kafkascope.analyzer.statistics.group_model import Rebalance
-from kafkascope.analyzer.statistics.groups import Groups
-from kafkascope.analyzer.statistics.timeline import TICK
+from kafkascope.analyzer.statistics.delivery.audit import Audit
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.model import Rebalance
+from kafkascope.analyzer.statistics.groups.timeline import TICK
 from kafkascope.analyzer.text import wrapped
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
@@ -27,7 +27,7 @@ from kafkascope.tui.screens.sheet import Sheet
 if TYPE_CHECKING:
     from textual.binding import BindingType
 
-    from kafkascope.analyzer.statistics.group_model import Story
+    from kafkascope.analyzer.statistics.groups.model import Story
     from kafkascope.analyzer.statistics.model import Line
 
 WIDTH = 76

@@ -7,8 +7,8 @@ from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.records import Field, fields_of
-from kafkascope.analyzer.render_cells import size
+from kafkascope.analyzer.exchanges.records import Field, fields_of
+from kafkascope.analyzer.render.cells import size
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
 from kafkascope.dissectors.errors import DissectError

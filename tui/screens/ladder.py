@@ -7,13 +7,13 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.connections import API_VERSIONS, SASL
 from kafkascope.analyzer.text import padded
 from kafkascope.tui.screens.sheet import Spans
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.render_times import Times
+    from kafkascope.analyzer.render.times import Times
     from kafkascope.analyzer.statistics.model import Line
     from kafkascope.tui.store import Store
 

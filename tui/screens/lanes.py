@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Final
 
-from kafkascope.analyzer.statistics.group_model import Rebalance, Story
-from kafkascope.analyzer.statistics.timeline import Scale, lanes_of, title_of
+from kafkascope.analyzer.statistics.groups.model import Rebalance, Story
+from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, title_of
 from kafkascope.analyzer.text import columns_taken, cut, padded
 from kafkascope.tui.screens.sheet import Spans
 

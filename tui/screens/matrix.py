@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.statistics.model import Column, Line
-from kafkascope.analyzer.verdict import Verdict, verdict_of
+from kafkascope.analyzer.statistics.verdict import Verdict, verdict_of
 from kafkascope.dissectors.errors import UnknownApi
 from kafkascope.dissectors.reference import releases
 from kafkascope.tui.screens.sheet import Spans

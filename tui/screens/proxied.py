@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.render_cells import duration, size
+from kafkascope.analyzer.render.cells import duration, size
 from kafkascope.analyzer.statistics.model import Column
 from kafkascope.tui.screens.charts import spark
 from kafkascope.tui.screens.sheet import Spans

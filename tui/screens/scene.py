@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kafkascope.tui.keys import Key
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.render_times import Times
+    from kafkascope.analyzer.render.times import Times
     from kafkascope.tui.palette import Glyphs
     from kafkascope.tui.store import Store
 

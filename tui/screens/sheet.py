@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.commands.grid import DOWNWARDS, RIGHT, cell, sorted_by
-from kafkascope.analyzer.render_times import Times
+from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.text import columns_taken, padded
 

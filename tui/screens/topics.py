@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.analyzer.statistics.sizes import BY, SizesOf
 from kafkascope.analyzer.statistics.topics import Topics
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe

@@ -11,7 +11,7 @@ from kafkascope.analyzer.text import columns_taken, padded
 from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.filter_completion import Completion, Item
+    from kafkascope.analyzer.filter.completion import Completion, Item
 
 MOST: Final = 8
 INDENT: Final = 3

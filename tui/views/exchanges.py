@@ -11,9 +11,9 @@ from textual.events import Click
 from textual.message import Message
 from textual.strip import Strip
 
-from kafkascope.analyzer.render_list import Column, columns_of, fitted
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.session_rows import ColumnRow
+from kafkascope.analyzer.render.listing import Column, columns_of, fitted
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.text import padded
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.notes import Notes
@@ -23,7 +23,7 @@ from kafkascope.tui.view import View
 from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.rows import Row
+    from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.tui.colours import Colours
     from kafkascope.tui.mentions import Mentions
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.rows import row_of
 from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.wire import MS, START, Wire, request, response, told
 

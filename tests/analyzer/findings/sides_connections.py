@@ -8,7 +8,7 @@ from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds, seve
 from tests.analyzer.findings.test_churn import use
 from tests.analyzer.findings.test_handmade import asking
 from tests.analyzer.findings.test_outages import dead, failed, working
-from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import MS, Wire, request, response
 
 CHURN = "connection-churn"

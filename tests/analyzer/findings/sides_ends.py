@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from kafkascope.analyzer.context import Context
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
 from kafkascope.analyzer.identity import Identity
-from kafkascope.analyzer.rows import row_of
 from kafkascope.captures.model import Closed, Opened
 from tests.analyzer.findings.sides import (
     SECOND,

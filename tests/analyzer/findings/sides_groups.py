@@ -10,7 +10,7 @@ from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings.sides import SECOND, Side, at, found, seconds
 from tests.analyzer.findings.test_memberships import restless
 from tests.analyzer.findings.test_readers import Readers, failing, sharing, zstd
-from tests.analyzer.statistics.test_groups import Members, subscribed
+from tests.analyzer.statistics.groups.test_groups import Members, subscribed
 from tests.analyzer.wire import MS, Wire, request, response
 
 STORM = "rebalance-storm"

@@ -7,7 +7,7 @@ from typing import Any
 from tests.analyzer.findings.sides import SECOND, Side, ask, at, found, severity, wire_of
 from tests.analyzer.findings.test_recovered import BUSY, NODE, closing, unknown
 from tests.analyzer.findings.test_recovered import asking as looking_up
-from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, request, response
 
 SLOT = SECOND // 20

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
 from kafkascope.analyzer.findings.evidence import Evidence
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import Row, row_of
 
 HERE = Path(__file__).parents[1] / "captures"
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

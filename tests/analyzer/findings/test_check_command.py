@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.commands.check import PIPE_WIDTH, block
-from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES, Cause, Findings
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.render_times import Times
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"

@@ -7,7 +7,7 @@ import pytest
 from kafkascope.analyzer.findings import Finding
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
-from tests.analyzer.statistics.test_groups import Seconds
+from tests.analyzer.statistics.groups.test_groups import Seconds
 from tests.analyzer.wire import START, Wire, produce, request, response
 
 

@@ -13,7 +13,7 @@ from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import capture_of, judged
 from tests.analyzer.findings.test_handmade import found
 from tests.analyzer.findings.test_pieces import written
-from tests.analyzer.statistics.test_cluster import metadata
+from tests.analyzer.statistics.cluster.test_cluster import metadata
 from tests.analyzer.wire import Wire, request, response
 
 

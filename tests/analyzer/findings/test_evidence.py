@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kafkascope.analyzer.filter import Known, compile_filter, compile_query
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.evidence import Evidence
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
 from kafkascope.tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.rows import row_of
 from kafkascope.captures.model import Closed, Opened, StreamEvent
 from tests.analyzer.batches import batch
-from tests.analyzer.statistics.test_cluster import metadata
-from tests.analyzer.statistics.test_groups import Members
+from tests.analyzer.statistics.cluster.test_cluster import metadata
+from tests.analyzer.statistics.groups.test_groups import Members
 from tests.analyzer.wire import CLIENT, MS, START, Wire, framed, request, response, told
 
 SECOND = 1000 * MS

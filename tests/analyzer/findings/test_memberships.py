@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.statistics.test_groups import Members, Seconds
+from tests.analyzer.statistics.groups.test_groups import Members, Seconds
 
 
 def restless(turns: int, every: Seconds = 5) -> Members:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 
 from kafkascope.analyzer.findings import Finding
-from kafkascope.analyzer.statistics.group_story import Story
-from kafkascope.analyzer.statistics.groups import Groups
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.story import Story
 from tests.analyzer.findings import sides
 from tests.analyzer.findings.sides import SECOND
-from tests.analyzer.statistics.test_groups import Seconds
+from tests.analyzer.statistics.groups.test_groups import Seconds
 from tests.analyzer.wire import START, Wire, beat, heartbeat, request, response
 
 

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from kafkascope.analyzer.commands.clients import clients
-from kafkascope.analyzer.filter import compile_filter
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
 from tests.analyzer.findings.test_captures import HERE, judged
 
 CAUSES = HERE / "causes"

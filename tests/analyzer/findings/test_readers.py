@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings import Finding
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_captures import HERE, SAMPLES, capture_of, judged
 from tests.analyzer.findings.test_handmade import found
-from tests.analyzer.statistics.test_groups import Members, Seconds
+from tests.analyzer.statistics.groups.test_groups import Members, Seconds
 from tests.analyzer.wire import request, response
 
 CODECS = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}

@@ -9,8 +9,8 @@ import pytest
 
 from tests.analyzer.batches import batch
 from tests.analyzer.findings.test_handmade import SECOND, found
-from tests.analyzer.statistics.test_cluster import metadata
-from tests.analyzer.statistics.test_groups import Members, Seconds
+from tests.analyzer.statistics.cluster.test_cluster import metadata
+from tests.analyzer.statistics.groups.test_groups import Members, Seconds
 from tests.analyzer.wire import START, Wire, request, response
 
 NODE = (1, "10.0.1.2", 9092)

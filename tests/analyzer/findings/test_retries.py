@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.rows import Row
 from kafkascope.analyzer.statistics.moved import moved
 from tests.analyzer.findings.test_captures import capture_of, judged
 

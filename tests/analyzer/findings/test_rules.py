@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kafkascope.analyzer.filter_syntax import parse
+from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.analyzer.findings import RULES
 from kafkascope.analyzer.findings.view import among
 from tests.analyzer.findings import test_handmade as handmade

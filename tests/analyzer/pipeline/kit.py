@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from kafkascope.analyzer.offline import open_capture
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.pipeline import plain, runner
-from kafkascope.analyzer.pipeline.collect import Options
-from kafkascope.analyzer.pipeline.facts import Facts
 from kafkascope.analyzer.pipeline.job import Job, index_all
-from kafkascope.analyzer.pipeline.schemas import TABLES
-from kafkascope.analyzer.rows import row_of, to_json
+from kafkascope.analyzer.pipeline.tables.collect import Options
+from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.schemas import TABLES
 from kafkascope.captures.parts.split import Index
 
 SPLIT_TABLES = {"splits"}

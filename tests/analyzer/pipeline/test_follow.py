@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.pipeline import state
-from kafkascope.analyzer.pipeline.collect import Options
 from kafkascope.analyzer.pipeline.follow import Rule, catch_up, closed
 from kafkascope.analyzer.pipeline.runner import Result
+from kafkascope.analyzer.pipeline.tables.collect import Options
 from kafkascope.captures.errors import CaptureError
 from tests.analyzer.pipeline.kit import exchanges, made, tables
 from tests.analyzer.pipeline.traffic import tape
@@ -151,7 +151,7 @@ def test_a_change_of_fields_is_a_change_of_the_version() -> None:
 
 
 def test_states_of_other_versions_are_refused() -> None:
-    from kafkascope.analyzer.context import Context
+    from kafkascope.analyzer.conversation.context import Context
 
     data = state.dump([1, "two"], Context())
     assert state.load(data, Context()) == [1, "two"]

@@ -12,7 +12,7 @@ from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap, wrpcap
 
 from kafkascope.analyzer.pipeline.stored import Stored
-from kafkascope.analyzer.statistics.cluster import Cluster
+from kafkascope.analyzer.statistics.cluster.cluster import Cluster
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkascope.analyzer.commands.spark import worth_spark
-from kafkascope.analyzer.pipeline.schemas import EXCHANGES, RECORDS
+from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGES, RECORDS
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import made
 

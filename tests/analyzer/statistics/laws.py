@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import Row, row_of
 from kafkascope.analyzer.topics import TopicNames
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkascope.analyzer.statistics.delivery_ends import MOST_SLOTS, Series, at, told_at
-from tests.analyzer.statistics.test_delivery import HERE, audit_of, line_of
+from kafkascope.analyzer.statistics.delivery.ends import MOST_SLOTS, Series, at, told_at
+from tests.analyzer.statistics.delivery.test_delivery import HERE, audit_of, line_of
 
 SECOND = 1_000_000_000
 

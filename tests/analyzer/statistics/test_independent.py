@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
 from kafkascope.analyzer.statistics import STATISTICS
 from kafkascope.dissectors.registry import APIS
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafkascope.analyzer.context import Context
-from kafkascope.analyzer.rows import row_of
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.statistics.rates import Rates
 from tests.analyzer.wire import MS, Wire, beat, heartbeat, told
 

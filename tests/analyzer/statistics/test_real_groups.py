@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.findings import Finding, Findings
-from kafkascope.analyzer.offline import open_capture
-from kafkascope.analyzer.rows import row_of
-from kafkascope.analyzer.statistics.delivery_audit import Audit
+from kafkascope.analyzer.statistics.delivery.audit import Audit
 
 HERE = Path(__file__).parents[1] / "captures"
 

@@ -1,0 +1,79 @@
+"""The part of a latency that the client asked for: long polls, groups that form, and requests that
+stand behind those on their connection. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.analyzer.bodies.fetch_sessions import FETCH
+from kafkascope.analyzer.bodies.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Frame
+
+JOIN_GROUP: Final = 11
+SYNC_GROUP: Final = 14
+
+WAITING: Final = WAITS_FOR_DATA | {JOIN_GROUP, SYNC_GROUP}
+"""Keys of the APIs that wait on purpose: their bodies are needed to know how long."""
+
+
+class Waits:
+    """The waits of one connection, answer by answer."""
+
+    __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
+
+    def __init__(self) -> None:
+        self._ends = LogEnds()
+        self._sent_ns = 0
+        """When the last request was sent that was answered."""
+        self._answered_ns = 0
+        """When its answer began."""
+        self._until_ns = 0
+        """When the last wait ended."""
+
+    def answer(
+        self,
+        key: int,
+        asking: Frame,
+        asked: dict[str, Any] | None,
+        answering: Frame,
+        answer: dict[str, Any] | None,
+        session: FetchSession | None = None,
+    ) -> int:
+        """Nanoseconds of deliberate waiting for an answer; 0 when there was none or nobody can
+        tell. Answers come in the order in which they were sent.
+
+        A broker serves a connection in order: what stood behind a long poll waited for its end,
+        too, and was taken up when that was answered.
+        """
+        sent = taken = asking.first_ns
+        queued = 0
+        if self._sent_ns <= sent:
+            if sent < self._answered_ns:
+                taken = self._answered_ns
+                queued = max(0, min(self._until_ns, taken, answering.last_ns) - sent)
+            self._sent_ns, self._answered_ns = sent, answering.first_ns
+        if key not in WAITING or asked is None or answer is None:
+            return queued
+        prompt = key in WAITS_FOR_DATA and self._ends.response(
+            asked, sent, answer, answering.first_ns, session
+        )
+        own = 0
+        if answer.get("error_code"):
+            pass
+        elif key not in WAITS_FOR_DATA:
+            own = max(0, answering.first_ns - max(taken, asking.last_ns))
+        elif not (prompt or (key == FETCH and _takes_anything(asked))):
+            own = max(0, min(answering.last_ns - taken, asked["max_wait_ms"] * 1_000_000))
+        if own:
+            self._until_ns = max(self._until_ns, taken + own)
+        return queued + own
+
+
+def _takes_anything(asked: dict[str, Any]) -> bool:
+    """Whether no bytes are enough for a Fetch. KRaft's voters and observers ask for 0 bytes, too,
+    and are made to wait; so is a share consumer, whatever it asks for."""
+    return bool(asked["min_bytes"] <= 0) and not is_follower(asked)

@@ -1,0 +1,4 @@
+"""One Kafka connection, sans-I/O: its protocol, frames, requests with their responses.
+
+Knows no files and no rows.
+"""

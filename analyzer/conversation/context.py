@@ -1,0 +1,108 @@
+"""What the conversations of one session share: numbers, topic names, brokers that were found."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, deque
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.bodies.nodes import NodeAddresses
+from kafkascope.analyzer.conversation.detect import GIVEN_UP, KAFKA_PORTS, TLS, UNKNOWN
+from kafkascope.analyzer.conversation.phases import STATEFUL
+from kafkascope.analyzer.topics import TopicNames
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Frame
+    from kafkascope.captures.formats.remarks import Remarks
+    from kafkascope.captures.model import Connection, Endpoint
+
+MAX_REASONS: Final = 1000
+"""Told apart of connections that are not Kafka's: some tell a size, and hostile ones many."""
+
+MOST_ENCRYPTED: Final = 1000
+"""Connections with TLS that are remembered, to say whether they are of Kafka."""
+
+_PLACE: Final = struct.Struct(">Q")
+
+
+class Context:
+    """State of a session that crosses connections. No I/O."""
+
+    def __init__(self, decode_as: Iterable[int] = (), *, bodies: bool = True) -> None:
+        self.numbers = 0
+        """The last number given to an exchange."""
+        self.names = TopicNames()
+        self.nodes = NodeAddresses()
+        self.decode_as = frozenset(decode_as)
+        """Ports that the user says are Kafka's."""
+        self.bodies = bodies
+        """Whether bodies are decoded at once; without, only headers and what the state needs."""
+        self.stateful = STATEFUL
+        """Keys of the APIs whose bodies the state needs."""
+        self.brokers: set[Endpoint] = set()
+        """Endpoints that answered as Kafka in this session."""
+        self.fingerprints: list[bytes] = []
+        """Of the input files, by their index: what makes exchange ids stable."""
+        self.remarks: Remarks | None = None
+        """What our own proxy said of packets, where it recorded the input."""
+        self._hashes: dict[bytes, blake2b] = {}
+        """By fingerprint: half of the work is the same for all exchanges of a file."""
+        self.opaque: Counter[str] = Counter()
+        """Connections that are not Kafka's, by what they look like."""
+        self.encrypted: deque[Connection] = deque(maxlen=MOST_ENCRYPTED)
+        """Connections that begin with TLS, the last ones."""
+        self.waiting = 0
+        """Memory that is held until more bytes come, at most: requests without an answer, frames
+        that are not whole, connections of which nobody knows what they speak. What is over is not
+        subtracted until it matters (`Conversations`)."""
+        self.skipped_bytes = 0
+        """Bytes of Kafka connections in which no frame was found."""
+
+    def next_number(self) -> int:
+        """The number of the next exchange."""
+        self.numbers += 1
+        return self.numbers
+
+    def without_number(self, number: int) -> int | None:
+        """Take a number back; the number itself where that is too late, as others were given."""
+        if number != self.numbers:
+            return number
+        self.numbers -= 1
+        return None
+
+    def not_kafka(self, reason: str, connection: Connection) -> None:
+        """Count a connection that is not Kafka's."""
+        if reason.startswith(TLS):
+            self.encrypted.append(connection)
+        many = len(self.opaque) >= MAX_REASONS
+        if many and reason not in self.opaque and reason != GIVEN_UP:
+            reason = UNKNOWN
+        self.opaque[reason] += 1
+
+    def is_broker(self, endpoint: Endpoint) -> bool:
+        """Whether Kafka is to be expected there."""
+        port = endpoint.port
+        return port in KAFKA_PORTS or port in self.decode_as or endpoint in self.brokers
+
+    def expects(self, connection: Connection) -> bool:
+        """Whether Kafka should be at an end of a connection, also by what brokers told of each
+        other: names cannot be compared with addresses, so the port has to do."""
+        return self.nodes.has_port(connection.b.port) or any(
+            map(self.is_broker, (connection.a, connection.b))
+        )
+
+    def identify(self, connection: Connection, direction: int, frame: Frame) -> str:
+        """The exchange id: 16 hexadecimal digits, equal for equal input."""
+        file, at, _, _ = frame.parts[0]
+        if 0 <= file < len(self.fingerprints):
+            key = self.fingerprints[file]
+            hashes = self._hashes.get(key)
+            if hashes is None:
+                hashes = self._hashes[key] = blake2b(digest_size=8, key=key)
+            found = hashes.copy()
+            found.update(_PLACE.pack(at))
+            return found.hexdigest()
+        text = f"{connection.a} {connection.b} {connection.number} {direction} {frame.offset}"
+        return blake2b(text.encode(), digest_size=8).hexdigest()

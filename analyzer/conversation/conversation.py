@@ -1,0 +1,559 @@
+"""Both directions of one Kafka connection: chunks in, exchanges out.
+
+Pairs requests with responses by correlation id, knows when no answer is to come (acks=0), the SASL
+phases and what happens at gaps and at the end. The only place that turns a `DissectError` into an
+`Undecoded`: one bad frame never ends a connection. Sans-I/O; time arrives with the data.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.bodies import facts, fetch_sessions, nodes
+from kafkascope.analyzer.bodies.dissection import (
+    PRODUCE,
+    acks_of,
+    api_name,
+    cut_of,
+    dissect_request,
+    dissect_response,
+    header_of_cut,
+)
+from kafkascope.analyzer.bodies.waits import Waits
+from kafkascope.analyzer.conversation.detect import HEADER_MISSING, NO_HEADER
+from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
+from kafkascope.analyzer.conversation.pending import MAX_TOKENS, SASL_TOKEN, InFlight, Pending
+from kafkascope.analyzer.conversation.phases import STATEFUL, Phases
+from kafkascope.analyzer.conversation.resync import RequestSense, ResponseSense
+from kafkascope.analyzer.conversation.sasl import is_token
+from kafkascope.analyzer.conversation.tampering import notes_of
+from kafkascope.analyzer.model import (
+    Exchange,
+    Frame,
+    Note,
+    Request,
+    Response,
+    Side,
+    State,
+    Undecoded,
+)
+from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.captures.model import Endpoint
+
+MAX_EARLY: Final = 256
+"""Responses held for requests that the reassembly has not delivered yet."""
+
+ENDINGS: Final = {
+    "fin": "closed by {}",
+    "rst": "reset by {}",
+    "reuse": "the ports were used for a new connection",
+    "idle": "the connection was silent for too long",
+}
+
+NO_ACKS: Final = "none came, and whether one was asked for (acks) is not in the capture"
+IN_A_GAP: Final = "its answer fell into a gap of the capture"
+
+_INT = struct.Struct(">i")
+
+
+KNOWN: Final = frozenset(
+    (api.key, version)
+    for api in APIS.values()
+    for version in range(api.versions.low, api.versions.high + 1)
+)
+"""(key, version) of all requests that can be read."""
+
+
+class Conversation:
+    """One connection that is known to be Kafka's, with `client` as the client's direction."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        context: Context,
+        client: int,
+        *,
+        midstream: bool = False,
+        number: int | None = None,
+    ) -> None:
+        """`number` was given to the first request already, by whoever saw its first byte."""
+        self.connection = connection
+        self.client = client
+        """Direction in which the requests go."""
+        self._ends: tuple[Endpoint, Endpoint] = (connection.a, connection.b)
+        """Client and broker."""
+        if client:
+            self._ends = (connection.b, connection.a)
+        self._known = False
+        """It answered, and the context knows that."""
+        self._context = context
+        self._sense = RequestSense()
+        self._sense.lenient = True
+        self._in_flight = InFlight()
+        self._requests = FrameBuffer(self._sense)
+        self._responses = FrameBuffer(ResponseSense(self._in_flight.ids))
+        if midstream:
+            self._requests.hunt()
+            self._responses.hunt()
+        self._reserved = number
+        """Number for the request whose first bytes were seen."""
+        self._half: Pending | None = None
+        """A request that is not whole yet, though its answer was seen."""
+        self._early: deque[Frame] = deque()
+        self._hole = False
+        """Bytes of the responses are missing since the last one that paired."""
+        self._skipped = 0
+        """Bytes skipped since the last exchange."""
+        self._acknowledged = False
+        """A Produce of which the capture lacks the acks was answered."""
+        self._ended = ""
+        """How the connection ended, as far as that is known."""
+        self._ended_ns: int | None = None
+        self._closed = [False, False]
+        self.phases = Phases()
+        self._fetching = fetch_sessions.FetchSessions()
+        self._waits = Waits()
+        self._out: list[Exchange] = []
+
+    @property
+    def over(self) -> bool:
+        """Both directions ended."""
+        return all(self._closed)
+
+    @property
+    def steady(self) -> bool:
+        """Whether it is all the same how many chunks of a direction come as one: it has answered,
+        no response waits for its request, and frames follow each other."""
+        if not self._known or self._early:
+            return False
+        return not (self._requests.hunting or self._responses.hunting)
+
+    # --- events
+
+    def feed(self, event: StreamEvent) -> list[Exchange]:
+        """The exchanges that this event completes."""
+        if type(event) is Chunk:
+            if event.direction == self.client:
+                # Time tells which response waits in vain, so packets count, not how many come at
+                # once.
+                for chunk in event.by_piece() if self._early else (event,):
+                    for units in self._requests.each(chunk):
+                        self._take_requests(units)
+                    if self._early:
+                        self._retry(chunk.pieces[-1].time_ns)
+            else:
+                for units in self._responses.each(event):
+                    self._take_responses(units)
+        elif isinstance(event, Gap):
+            if event.direction == self.client:
+                self._take_requests(self._requests.gap(event))
+            else:
+                self._hole = True
+                self._take_responses(self._responses.gap(event))
+        elif isinstance(event, Closed):
+            self._close(event)
+        out = self._out
+        if out:
+            self._out = []
+        return out
+
+    def _close(self, event: Closed) -> None:
+        client, broker = self.client, 1 - self.client
+        over = event.direction is None or event.how == "rst"
+        if not self._ended and event.how in ENDINGS:
+            who = "the client" if event.direction == client else "the broker"
+            self._ended = ENDINGS[event.how].format(who)
+            self._ended_ns = event.time_ns
+        if (over or event.direction == client) and not self._closed[client]:
+            self._closed[client] = True
+            self._take_requests(self._requests.close())
+            self._retry(event.time_ns + 1)
+        if (over or event.direction == broker) and not self._closed[broker]:
+            self._closed[broker] = True
+            self._take_responses(self._responses.close())
+        if all(self._closed):
+            self._retry(None)
+        if self._closed[broker]:
+            for pending in self._in_flight.all():
+                self._unanswered(pending)
+
+    @property
+    def held(self) -> int:
+        """Memory that requests without an answer take, and frames that are not whole."""
+        return self._in_flight.held + self._requests.held + self._responses.held
+
+    def relieve(self) -> list[Exchange]:
+        """Give up the requests that wait and all but the heads of frames that are not whole: other
+        connections need the memory."""
+        self._requests.relieve()
+        self._responses.relieve()
+        self._give_up(self._in_flight.oldest(0, 0))
+        out, self._out = self._out, []
+        return out
+
+    def _give_up(self, dropped: list[Pending]) -> None:
+        for pending in dropped:
+            self._unanswered(pending, "none was seen while many more requests were sent")
+
+    def _unanswered(self, pending: Pending, reason: str = "") -> None:
+        """Tell a request that no answer will come to."""
+        if not reason and self._hole:
+            reason = IN_A_GAP
+        if pending.blind and not self._acknowledged:
+            self._tell(pending, "no-reply", None, NO_ACKS)
+        elif reason or self._ended:
+            self._tell(pending, "lost", None, reason or self._ended)
+        else:
+            self._tell(pending, "open", None, "in flight when the capture ends")
+
+    # --- requests
+
+    def _take_requests(self, units: list[Unit]) -> None:
+        for unit in units:
+            if type(unit) is Frame:
+                self._request(unit)
+            else:
+                assert isinstance(unit, Skipped)
+                self._skip(unit)
+        if self._requests.partial and self._reserved is None and self._half is None:
+            self._reserved = self._context.next_number()
+        elif self._requests.hunting and self._reserved is not None:
+            # What began there was none, and would have had no number if it had come at once.
+            self._reserved = self._context.without_number(self._reserved)
+
+    def _number(self) -> int:
+        number, self._reserved = self._reserved, None
+        return self._context.next_number() if number is None else number
+
+    def _request(self, frame: Frame) -> None:
+        half, self._half = self._half, None
+        if half is not None:
+            self._complete(half, frame)
+            return
+        if (self.phases.tokens or not frame.offset) and self.phases.is_token(frame):
+            self._token(frame)
+            return
+        header = self._header_of(frame.payload)
+        known = header is not None and (header.api_key, header.api_version) in KNOWN
+        if not known and is_token(frame.payload):
+            # Without its handshake in the capture: what is not known for a token would be shown.
+            self._token(frame)
+            return
+        if header is None and frame.cut:
+            header = header_of_cut(frame.payload, self._sense.client_id)
+        if header is None:
+            self._opaque(frame)
+            return
+        pending = Pending(self._number(), header, api_name(header.api_key))
+        self._complete(pending, frame)
+
+    def _header_of(self, payload: bytes) -> RequestHeader | None:
+        """The header of a request; None when the bytes are no request of whatever release."""
+        try:
+            header = read_request_header(payload)
+        except DissectError:
+            return None
+        if header.api_key in APIS or (0 <= header.api_key < 1024 and header.api_version >= 0):
+            return header
+        return None
+
+    def _complete(self, pending: Pending, frame: Frame) -> None:
+        """All of a request was seen that there is to see."""
+        header = pending.header
+        if header is None:
+            return
+        pending.frame = frame
+        pending.id = self._context.identify(self.connection, self.client, frame)
+        whole = not frame.cut or header.end < len(frame.payload)
+        if whole and self._sense.client_id is None and header.client_id:
+            self._sense.client_id = header.client_id.encode("utf-8", "surrogateescape")
+        if self._context.bodies or header.api_key in self._context.stateful:
+            decoded, pending.undecoded = dissect_request(frame, header)
+            if decoded is not None:
+                pending.decoded = decoded
+                self._learn(decoded)
+                if header.api_key in fetch_sessions.KEYS:
+                    pending.session = self._fetching.request(header.api_key, decoded.body)
+        elif frame.cut:
+            pending.undecoded = cut_of(frame, "request")
+        self.phases.saw_request(header, pending.decoded)
+        pending.software = self.phases.software
+        if pending.answer is not None:
+            self._answered(pending, pending.answer)
+            return
+        acks = None
+        if header.api_key == PRODUCE:
+            acks = acks_of(frame.payload, header, pending.decoded)
+            pending.blind = acks is None and bool(frame.cut)
+        if acks == 0:
+            self._tell(pending, "no-reply", None, "acks=0: no answer is sent")
+        else:
+            dropped = self._in_flight.add(header.correlation_id, pending)
+            if dropped:
+                self._give_up(dropped)
+            self._context.waiting += pending.held
+
+    def _opaque(self, frame: Frame) -> None:
+        """A frame of the client that is no request."""
+        reason = f"{HEADER_MISSING} ({frame.cut})" if frame.cut else NO_HEADER
+        size = frame.size
+        undecoded = Undecoded("request", frame.cut or "opaque", 0, size, reason)
+        self._tell_alone("opaque", Request(frame, None, None), None, reason, (undecoded,))
+
+    def _skip(self, unit: Skipped) -> None:
+        self._skipped += unit.size
+        self._context.skipped_bytes += unit.size
+
+    # --- responses
+
+    def _take_responses(self, units: list[Unit]) -> None:
+        for unit in units:
+            if type(unit) is Frame:
+                self._response(unit)
+            else:
+                assert isinstance(unit, Skipped)
+                self._hole = True
+                self._skip(unit)
+
+    def _response(self, frame: Frame) -> None:
+        payload = frame.payload
+        if frame.cut == "end":
+            self._half_answer(frame)
+            return
+        if self._in_flight.tokens:
+            known = len(payload) >= 4 and _INT.unpack_from(payload)[0] in self._in_flight
+            if not known:
+                self._token_answer(frame)
+                return
+            for token in self._in_flight.tokens:
+                self._tell(token, "no-reply", None, "no answer follows the last token")
+            self._in_flight.tokens = []
+        if len(payload) < 4:
+            self._orphan(frame)
+            return
+        pending = self._in_flight.take(_INT.unpack_from(payload)[0])
+        if pending is not None:
+            self._answered(pending, frame)
+        elif not self._partial_request(frame):
+            self._early.append(frame)
+            if len(self._early) > MAX_EARLY:
+                self._orphan(self._early.popleft())
+
+    def _half_answer(self, frame: Frame) -> None:
+        """An answer that the end cut off is none: its request stays without."""
+        pending = None
+        if len(frame.payload) >= 4:
+            pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
+        if pending is not None:
+            text = f"{len(frame.payload) + 4} of {frame.wire_bytes} bytes of its answer came"
+            pending.notes = (Note("warning", text, "response"),)
+            pending.blind = False
+            self._unanswered(pending)
+
+    def _partial_request(self, frame: Frame) -> bool:
+        """Whether the answer belongs to the request whose last bytes are still missing."""
+        if not self._requests.partial or self._half is not None:
+            return False
+        header = self._header_of(self._requests.head())
+        if header is None or header.correlation_id != _INT.unpack_from(frame.payload)[0]:
+            return False
+        pending = Pending(self._number(), header, api_name(header.api_key))
+        pending.answer = frame
+        self._half = pending
+        return True
+
+    def _retry(self, until_ns: int | None) -> None:
+        """Look again for the requests of responses that came early; those of requests that would
+        have been sent before `until_ns` have none."""
+        for _ in range(len(self._early)):
+            frame = self._early.popleft()
+            pending = self._in_flight.take(_INT.unpack_from(frame.payload)[0])
+            if pending is not None:
+                self._answered(pending, frame)
+            elif self._partial_request(frame):
+                continue
+            elif until_ns is None or frame.first_ns < until_ns:
+                self._orphan(frame)
+            else:
+                self._early.append(frame)
+
+    def _answered(self, pending: Pending, frame: Frame) -> None:
+        if self._hole:
+            # Brokers answer in order: what was asked before this is answered inside the hole.
+            self._hole = False
+            for missed in self._in_flight.before(pending.number):
+                self._unanswered(missed, IN_A_GAP)
+        if not self._known:
+            self._known = True
+            self._context.brokers.add(self._ends[1])
+        self._acknowledged = self._acknowledged or pending.blind
+        self._tell(pending, "answered", frame)
+
+    # --- raw SASL tokens
+
+    def _token(self, frame: Frame) -> None:
+        pending = Pending(self._number(), None, SASL_TOKEN)
+        pending.frame = frame
+        pending.id = self._context.identify(self.connection, self.client, frame)
+        pending.undecoded = cut_of(frame, "request")
+        pending.software = self.phases.software
+        self.phases.saw_token(frame.payload)
+        self._in_flight.tokens.append(pending)
+        if len(self._in_flight.tokens) > MAX_TOKENS:
+            self._give_up([self._in_flight.tokens.pop(0)])
+
+    def _token_answer(self, frame: Frame) -> None:
+        pending = self._in_flight.tokens.pop(0)
+        self.phases.saw_token_answer()
+        self._tell(pending, "answered", frame)
+
+    # --- telling
+
+    def _learn(self, decoded: Decoded | None) -> None:
+        if decoded is not None:
+            facts.learn(decoded.layout, decoded.body, self._context.names)
+            nodes.learn(decoded.layout, decoded.body, self._context.nodes)
+
+    def _notes(self, *sides: tuple[Side, Decoded | None]) -> tuple[Note, ...]:
+        notes = [
+            Note("chat", decoded.note, side)
+            for side, decoded in sides
+            if decoded is not None and decoded.note
+        ]
+        if self._skipped:
+            text = f"{self._skipped} bytes before it belong to no frame that could be found"
+            notes.append(Note("warning", text))
+            self._skipped = 0
+        return tuple(notes)
+
+    def _tell(self, pending: Pending, state: State, answer: Frame | None, reason: str = "") -> None:
+        header, asked = pending.header, pending.decoded
+        response: Response | None = None
+        decoded: Decoded | None = None
+        undecoded = pending.undecoded
+        wait_ns = 0
+        if answer is not None:
+            decoded, more = self._read_answer(pending, answer)
+            undecoded += more
+            if header is not None and pending.frame is not None:
+                wait_ns = self._waits.answer(
+                    header.api_key,
+                    pending.frame,
+                    None if asked is None else asked.body,
+                    answer,
+                    None if decoded is None else decoded.body,
+                    pending.session,
+                )
+            response = Response(answer, None if header is None else header.correlation_id, decoded)
+        request = None if pending.frame is None else Request(pending.frame, header, asked)
+        notes = pending.notes
+        if self._skipped or (asked and asked.note) or (decoded and decoded.note):
+            notes += self._notes(("request", asked), ("response", decoded))
+        client, broker = self._ends
+        remarks = self._context.remarks
+        if remarks:
+            correlation_id = None if header is None else header.correlation_id
+            notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
+        phases = self.phases
+        # By position: this is done for every exchange.
+        self._out.append(
+            Exchange(
+                pending.number,
+                pending.id,
+                state,
+                self.connection,
+                client,
+                broker,
+                None if header is None else header.api_key,
+                pending.api,
+                None if header is None else header.api_version,
+                None if header is None else header.correlation_id,
+                phases.client_id if header is None else header.client_id,
+                request,
+                response,
+                pending.software,
+                phases.user,
+                phases.mechanism,
+                reason,
+                undecoded,
+                notes,
+                pending.session,
+                self._ended_ns if state == "lost" and reason == self._ended else None,
+                wait_ns,
+            )
+        )
+
+    def _read_answer(
+        self, pending: Pending, answer: Frame
+    ) -> tuple[Decoded | None, tuple[Undecoded, ...]]:
+        """The body of an answer, after the state has learned from it."""
+        header = pending.header
+        if header is None or not (self._context.bodies or header.api_key in self._context.stateful):
+            return None, cut_of(answer, "response") if answer.cut else ()
+        decoded, undecoded = dissect_response(answer, header)
+        if decoded is not None:
+            self._learn(decoded)
+            if header.api_key in STATEFUL:
+                self.phases.saw_response(header.api_key, decoded)
+            elif header.api_key in fetch_sessions.KEYS and pending.decoded is not None:
+                self._fetching.response(header.api_key, pending.decoded.body, decoded.body)
+        return decoded, undecoded
+
+    def _orphan(self, frame: Frame) -> None:
+        """A response whose request was not seen: what it holds cannot be known."""
+        payload = frame.payload
+        correlation_id = _INT.unpack_from(payload)[0] if len(payload) >= 4 else None
+        size = len(payload) - 4 if correlation_id is not None else len(payload)
+        left = Undecoded("response", "orphan", len(payload) - size, size, "its request is unknown")
+        self._tell_alone(
+            "orphan",
+            None,
+            Response(frame, correlation_id, None),
+            "a response to no request that was seen",
+            (left, *cut_of(frame, "response")) if size else cut_of(frame, "response"),
+        )
+
+    def _tell_alone(
+        self,
+        state: State,
+        request: Request | None,
+        response: Response | None,
+        reason: str,
+        undecoded: tuple[Undecoded, ...],
+    ) -> None:
+        client, broker = self._ends
+        if response is not None:
+            direction, frame, number = 1 - self.client, response.frame, self._context.next_number()
+        else:
+            assert request is not None
+            direction, frame, number = self.client, request.frame, self._number()
+        self._out.append(
+            Exchange(
+                number=number,
+                id=self._context.identify(self.connection, direction, frame),
+                state=state,
+                connection=self.connection,
+                client=client,
+                broker=broker,
+                api_key=None,
+                api="",
+                api_version=None,
+                correlation_id=None if response is None else response.correlation_id,
+                client_id=self.phases.client_id,
+                request=request,
+                response=response,
+                software=self.phases.software,
+                user=self.phases.user,
+                mechanism=self.phases.mechanism,
+                reason=reason,
+                undecoded=undecoded,
+                notes=self._notes(),
+            )
+        )

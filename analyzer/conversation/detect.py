@@ -1,0 +1,184 @@
+"""What a connection speaks, by its first bytes: Kafka on any port, or something else in a sentence.
+
+Stateless. A request that passes `plausible.judge_request` and, where it is whole, decodes as well,
+is Kafka: ZooKeeper's first packet, for one, has a header that could be a Produce of version 0.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final, Literal
+
+from kafkascope.analyzer.conversation import sasl
+from kafkascope.analyzer.conversation.plausible import Data, Verdict, cut_request, judge_request
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import API_VERSIONS, APIS, decode_request, read_request_header
+
+Look = Literal["kafka", "token", "other", "short"]
+
+PRODUCE: Final = 0
+
+KAFKA_PORTS: Final = frozenset({9092, 9093, 9094, 9095})
+"""Ports on which Kafka is expected: nonsense there is worth a row. Content decides, not these."""
+
+WHOLE_FIRST: Final = 64 * 1024
+"""A first request up to this size has to be seen whole before an unknown port is believed."""
+
+MAX_TOKEN: Final = 512 * 1024
+"""The most that a broker takes as a SASL token (sasl.server.max.receive.size)."""
+
+_SIZE = struct.Struct(">i")
+_START = struct.Struct(">ihh")
+_HEAD = struct.Struct(">ihhih")
+_HTTP = re.compile(rb"(GET|POST|PUT|HEAD|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) |HTTP/\d")
+TLS: Final = "TLS"
+"""How descriptions of TLS begin."""
+_SIGNS: Final[tuple[tuple[re.Pattern[bytes], str], ...]] = (
+    (
+        re.compile(rb"[\x14-\x18]\x03[\x00-\x04]", re.DOTALL),
+        f"{TLS}: only the ends can read it; capture a plain listener, or put kafkascope proxy "
+        "between",
+    ),
+    (_HTTP, "HTTP, not Kafka"),
+    (re.compile(rb"SSH-\d"), "SSH, not Kafka"),
+    (re.compile(rb"PROXY (TCP|UNKNOWN)|\r\n\r\n\x00\r\nQUIT\n"), "a PROXY protocol header"),
+)
+
+
+UNKNOWN: Final = "bytes that are no Kafka request"
+GIVEN_UP: Final = "not looked at any further: too many at once told nothing of what they speak"
+"""Of connections that were silent when the memory was needed."""
+
+NO_HEADER: Final = "no readable request header"
+HEADER_MISSING: Final = "the header is not in the capture"
+"""Reasons of unreadable frames on connections that are Kafka's."""
+
+MAX_FRAME: Final = 512 * 1024 * 1024
+"""A larger size is announced by no Kafka client."""
+
+
+def describe(data: Data) -> str:
+    """What bytes that are not Kafka look like."""
+    head = bytes(data[:16])
+    for pattern, sentence in _SIGNS:
+        if pattern.match(head):
+            return sentence
+    if len(head) >= 4:
+        (size,) = _SIZE.unpack_from(head)
+        if size < 0:
+            return f"not a Kafka request: it announces a size of {size}"
+        if size == 0:
+            return "not a Kafka request: an empty frame"
+        if size > MAX_FRAME:
+            return f"not a Kafka request: it announces a size of {size} bytes"
+    return UNKNOWN
+
+
+def is_other(reason: str) -> bool:
+    """Whether the reason of an opaque row says that its whole connection is not Kafka's."""
+    return not reason.startswith((NO_HEADER, HEADER_MISSING))
+
+
+def is_tls(data: Data) -> bool:
+    """Whether a TLS record starts here."""
+    return _SIGNS[0][0].match(data[:16]) is not None
+
+
+def sign_of(data: Data) -> bytes:
+    """The first bytes by which another protocol is known: a method of HTTP, say. Empty where
+    nothing but a size can be told."""
+    head = bytes(data[:16])
+    found = (pattern.match(head) for pattern, _ in _SIGNS)
+    return next((each.group() for each in found if each is not None), b"")
+
+
+def stand_in(data: Data) -> bytes:
+    """Bytes that may stand in place of the first ones without their content: with asterisks behind
+    them `describe` calls them the same kind of thing, and `look` takes them for Kafka no more than
+    the original."""
+    sign = sign_of(data)
+    if sign or len(data) < 4:
+        return sign
+    (size,) = _SIZE.unpack_from(data)
+    if size < 0:
+        return _SIZE.pack(-1)
+    # Four asterisks are a size beyond all limits; behind a size they would be a hidden token.
+    return b"" if size > MAX_FRAME else (_SIZE.pack(min(size, ord("*"))) + b"-")[: len(data)]
+
+
+def look(data: Data, kafka_port: bool) -> Look:
+    """What the side that speaks first says with its first bytes."""
+    verdict = judge_request(data, 0, known_versions=not kafka_port)
+    if verdict is Verdict.MORE:
+        return "short"
+    if verdict is Verdict.NO:
+        if not kafka_port:
+            return "other"
+        return "token" if is_token(data) or _has_form(data) else _odd(data)
+    if kafka_port:
+        return "kafka"
+    return _decodes(data)
+
+
+def look_cut(data: Data, gap: int, kafka_port: bool) -> bool:
+    """Whether a request starts here of which the next `gap` bytes are missing. On ports of which
+    nothing is known a client id is wanted, and a size that agrees with the packet's."""
+    if not cut_request(data, 0, known_versions=not kafka_port):
+        return False
+    size, _, _, _, named = _HEAD.unpack_from(data)
+    return kafka_port or (named > 0 and 4 + size == len(data) + gap)
+
+
+def _odd(data: Data) -> Look:
+    """Of a header that looks wrong on a port where Kafka is expected: a client id need not be text.
+    Then the whole request has to decode."""
+    if len(data) < 8:
+        return "other"
+    size, key, version = _START.unpack_from(data)
+    if not 8 <= size <= WHOLE_FIRST or key not in APIS or version not in APIS[key].versions:
+        return "other"
+    if len(data) < 4 + size:
+        return "short"
+    try:
+        return "kafka" if decode_request(bytes(data[4 : 4 + size])).end == size else "other"
+    except DissectError:
+        return "other"
+
+
+def _decodes(data: Data) -> Look:
+    size: int = _SIZE.unpack_from(data)[0]
+    payload = bytes(data[4 : 4 + size])
+    if len(payload) < size <= WHOLE_FIRST:
+        return "short"
+    try:
+        header = read_request_header(payload)
+    except DissectError:
+        return "other"
+    named = bool(header.client_id)
+    if len(payload) < size:
+        return "kafka" if named else "other"
+    try:
+        decoded = decode_request(payload)
+    except DissectError:
+        # A newer client may ask for a version of ApiVersions that we do not know.
+        return "kafka" if header.api_key == API_VERSIONS and named else "other"
+    # Answers look like a Produce of a version that is their correlation id: it has to fit whole.
+    named = named and header.api_key != PRODUCE
+    return "kafka" if decoded.end == len(payload) or named else "other"
+
+
+def _has_form(data: Data) -> bool:
+    """Whether the first frame is a token by its form, as in a capture that lacks the handshake."""
+    if len(data) < 8:
+        return False
+    size: int = _SIZE.unpack_from(data)[0]
+    return 0 < size <= MAX_TOKEN and sasl.is_token(bytes(data[4 : 4 + size]))
+
+
+def is_token(data: Data) -> bool:
+    """Whether a raw GSSAPI token starts here, as 0.9 clients send it without any handshake."""
+    if len(data) < 6 or data[4] != 0x60:
+        return False
+    size: int = _SIZE.unpack_from(data)[0]
+    return 0 < size <= MAX_TOKEN

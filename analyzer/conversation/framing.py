@@ -1,0 +1,397 @@
+"""Chunks of one direction -> Frames.
+
+A frame is an int32 size and that many bytes:
+
+    00 00 00 2a | 00 12 00 04 00 00 00 01 ...      size | payload
+
+`FrameBuffer` follows the sizes. When a gap falls inside a frame and both sizes are known, it counts
+to the frame's end; otherwise, and when a size is nonsense, it hunts for the next frame (`resync`).
+Sans-I/O; knows nothing of connections, apart from what a `Sense` tells it about frames.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from kafkascope.analyzer.conversation.plausible import MAX_SIZE
+from kafkascope.analyzer.conversation.resync import Hunt, Sense
+from kafkascope.analyzer.model import Cut, Frame, Part
+from kafkascope.captures.model import Chunk, Gap, Piece
+
+HOLD_BYTES: Final = 128 * 1024 * 1024
+"""The most of one frame that is held: above the brokers' limit for requests of 100 MB."""
+
+PART_BYTES: Final = 250
+"""What it takes to remember where a packet's share of a frame stands."""
+
+HEAD_KEPT: Final = 4096
+"""What is kept of a frame that is too large: its header, so that its answer still pairs."""
+
+
+class Skipped(NamedTuple):
+    """Bytes of the stream that belong to no frame that could be found."""
+
+    offset: int
+    size: int
+    time_ns: int
+    head: bytes
+    """The first few of them."""
+
+
+Unit = Frame | Skipped
+
+_SIZE = struct.Struct(">i")
+_size_at = _SIZE.unpack_from
+
+_frame = partial(tuple.__new__, Frame)
+"""`Frame` from a tuple without a Python frame; so `_part`."""
+_part = partial(tuple.__new__, Part)
+
+
+class FrameBuffer:
+    """The frames of one direction. `feed` and `gap` in stream order, `close` at the end."""
+
+    __slots__ = (
+        "_blocks",
+        "_cut",
+        "_first_ns",
+        "_hunt",
+        "_kept",
+        "_last_ns",
+        "_offset",
+        "_parts",
+        "_passed",
+        "_sized_by",
+        "_total",
+        "sense",
+    )
+
+    def __init__(self, sense: Sense) -> None:
+        self.sense = sense
+        """What frames of this direction look like; the owner may change it."""
+        self._hunt: Hunt | None = None
+        self._blocks: list[bytes] = []
+        self._kept = 0
+        """Bytes in `_blocks`."""
+        self._passed = 0
+        """Bytes of the current frame that went by, seen or not, size field included."""
+        self._total = 0
+        """The same when the frame is whole; 0 while the size field is incomplete."""
+        self._parts: list[Part] = []
+        self._sized_by: list[Piece] = []
+        """Where the size field stands, when it came in several chunks."""
+        self._offset = 0
+        self._first_ns = 0
+        self._last_ns = 0
+        self._cut: Cut = ""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the first bytes of a frame are here, but not its last."""
+        return self._passed > 0
+
+    @property
+    def hunting(self) -> bool:
+        """Whether it is not known where the next frame starts."""
+        return self._hunt is not None
+
+    @property
+    def held(self) -> int:
+        """Memory that the frame takes which is not whole yet."""
+        return self._kept + len(self._parts) * PART_BYTES
+
+    def relieve(self) -> None:
+        """Keep only the head of a frame that is not whole yet."""
+        if self._total and not self._cut and self._kept > HEAD_KEPT:
+            self._blocks = [b"".join(self._blocks)[:HEAD_KEPT]]
+            self._kept = HEAD_KEPT
+            self._cut = "too-large"
+
+    def head(self) -> bytes:
+        """The first bytes of the payload of the frame that is not whole yet."""
+        if not self._blocks:
+            return b""
+        first = self._blocks[0]
+        if len(first) < HEAD_KEPT and len(self._blocks) > 1:
+            first = b"".join(self._blocks[:64])
+        return first[4:HEAD_KEPT]
+
+    def hunt(self) -> None:
+        """The first byte to come may be in the middle of a frame."""
+        if self._hunt is None:
+            self._hunt = Hunt(self.sense)
+
+    def feed(self, chunk: Chunk) -> list[Unit]:
+        """The frames that end with these bytes, for owners whose sense does not change with them:
+        others take them `each` at a time."""
+        return [unit for units in self.each(chunk) for unit in units]
+
+    def each(self, chunk: Chunk) -> Iterator[list[Unit]]:
+        """The frames that end with these bytes, in lists: those up to the first nonsense; then, for
+        each packet, what a search finds. That depends on what is there, and on what the sense knows
+        by then; not on how many packets came at once."""
+        read = 0
+        if self._hunt is None:
+            out: list[Unit] = []
+            read = self._take(chunk, out)
+            yield out
+            if self._hunt is None:
+                return
+            yield self._searched()
+        for part in chunk.by_piece() if read < len(chunk.data) else ():
+            if part.offset - chunk.offset < read:
+                continue
+            if self._hunt is None:
+                out = []
+                self._take(part, out)
+                yield out
+            else:
+                self._hunt.add(part.data, part.offset, part.pieces)
+            if self._hunt is not None:
+                yield self._searched()
+
+    def _take(self, chunk: Chunk, out: list[Unit]) -> int:
+        """The frames that end with these bytes; how many were read: all, or those up to the end of
+        a packet with nonsense."""
+        data, pieces = chunk.data, chunk.pieces
+        size = len(data)
+        if size >= 4 and not self._passed and len(pieces) == 1:
+            (length,) = _size_at(data)
+            if length == size - 4:
+                # By far the most: one small frame in a packet of its own.
+                _, now, packet, file, at = pieces[0]
+                parts = (_part((file, at, size, packet)),)
+                out.append(_frame((data[4:], chunk.offset, length, now, now, parts, "")))
+                return size
+        return self._follow(data, chunk.offset, pieces, out, apart=True)
+
+    def _searched(self) -> list[Unit]:
+        out: list[Unit] = []
+        self._search(out)
+        return out
+
+    def gap(self, gap: Gap) -> list[Unit]:
+        """The frames that end with this hole, or that cannot be whole because of it."""
+        out: list[Unit] = []
+        if self._hunt is not None:
+            self._search(out, last=True)
+            if self._hunt is not None:
+                self._abandon(out)
+                self._hunt = Hunt(self.sense)
+                return out
+        if self._passed and self._total and gap.size is not None:
+            if self._passed + gap.size <= self._total:
+                self._cut = self._cut or "gap"
+                self._passed += gap.size
+                self._last_ns = max(self._last_ns, gap.time_ns)
+                if self._passed == self._total:
+                    out.append(self._finish())
+                return out
+            self._cut = self._cut or "gap"
+        self._give_up("gap", out)
+        self._hunt = Hunt(self.sense)
+        return out
+
+    def close(self) -> list[Unit]:
+        """What is left when no more bytes come."""
+        out: list[Unit] = []
+        if self._hunt is not None:
+            self._search(out, last=True)
+            if self._hunt is not None:
+                self._abandon(out)
+                self._hunt = None
+        self._give_up("end", out)
+        return out
+
+    def _give_up(self, why: Cut, out: list[Unit]) -> None:
+        """The current frame will not become whole."""
+        if not self._passed:
+            return
+        self._cut = self._cut or why
+        if self._total:
+            out.append(self._finish())
+        else:
+            head = b"".join(self._blocks)
+            out.append(Skipped(self._offset, len(head), self._first_ns, head))
+            self._reset()
+
+    def _reset(self) -> None:
+        self._blocks = []
+        self._parts = []
+        self._sized_by = []
+        self._kept = self._passed = self._total = 0
+        self._cut = ""
+
+    def _finish(self) -> Frame:
+        data = self._blocks[0] if len(self._blocks) == 1 else b"".join(self._blocks)
+        self._blocks = []  # so that a large one is there twice while it is cut, and not three times
+        frame = Frame(
+            data[4:],
+            self._offset,
+            self._total - 4,
+            self._first_ns,
+            self._last_ns,
+            tuple(self._parts),
+            self._cut,
+        )
+        self._reset()
+        return frame
+
+    def _follow(
+        self,
+        data: bytes,
+        offset: int,
+        pieces: list[Piece],
+        out: list[Unit],
+        *,
+        apart: bool = False,
+    ) -> int:
+        """Follow the sizes through consecutive bytes, and where one is nonsense hold the others for
+        a search: all, or only those of its packet when packets are looked at `apart`. How many
+        bytes were read."""
+        size = len(data)
+        at = 0
+        index = 0
+        while at < size:
+            if not self._passed and size - at >= 4:
+                # The usual case: whole frames in one chunk, nothing to put together.
+                (length,) = _SIZE.unpack_from(data, at)
+                if not 0 <= length <= MAX_SIZE:
+                    stop = _packet_end(pieces, at + 3, size) if apart else size
+                    self._lost(data[at:stop], offset + at, _between(pieces, at, stop))
+                    return stop
+                end = at + 4 + length
+                if end <= size:
+                    while index + 1 < len(pieces) and pieces[index + 1].start <= at:
+                        index += 1
+                    first_ns = pieces[index].time_ns
+                    parts: list[Part] = []
+                    index = _parts(pieces, index, at, end, parts)
+                    out.append(
+                        Frame(
+                            data[at + 4 : end],
+                            offset + at,
+                            length,
+                            first_ns,
+                            pieces[index].time_ns,
+                            tuple(parts),
+                        )
+                    )
+                    at = end
+                    continue
+            while index + 1 < len(pieces) and pieces[index + 1].start <= at:
+                index += 1
+            if not self._passed:
+                self._offset = offset + at
+                self._first_ns = pieces[index].time_ns
+                if size - at >= 4:
+                    self._total = 4 + length
+            if not self._total:
+                take = min(4 - self._passed, size - at)
+            else:
+                take = min(self._total - self._passed, size - at)
+            end = at + take
+            begun = index
+            if not self._cut:
+                self._blocks.append(data if take == size else data[at:end])
+                self._kept += take
+                index = _parts(pieces, index, at, end, self._parts)
+                if self._kept > HOLD_BYTES:
+                    self.relieve()
+            else:
+                while index + 1 < len(pieces) and pieces[index + 1].start < end:
+                    index += 1
+            if not self._total:
+                self._sized_by += pieces[begun : index + 1]
+            self._last_ns = pieces[index].time_ns
+            self._passed += take
+            at = end
+            if not self._total and self._passed == 4:
+                head = b"".join(self._blocks)
+                (length,) = _SIZE.unpack(head)
+                if not 0 <= length <= MAX_SIZE:
+                    stop = _packet_end(pieces, at - 1, size) if apart else size
+                    self._lost_head(head, data[at:stop], offset + at, _between(pieces, at, stop))
+                    return stop
+                self._total = 4 + length
+            if self._total and self._passed == self._total:
+                out.append(self._finish())
+        return size
+
+    def _lost(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
+        """The size at the start of `data` is nonsense."""
+        self._hunt = Hunt(self.sense)
+        self._hunt.add(data, offset, pieces)
+
+    def _lost_head(self, head: bytes, rest: bytes, offset: int, pieces: list[Piece]) -> None:
+        """As `_lost`, when the size came in several chunks."""
+        parts, start = self._parts, self._offset
+        times = {(piece.file, piece.packet): piece.time_ns for piece in self._sized_by}
+        self._reset()
+        self._hunt = Hunt(self.sense)
+        held: list[Piece] = []
+        at = 0
+        for part in parts:
+            time_ns = times[part.file, part.packet]
+            held.append(Piece(at, time_ns, part.packet, part.file, part.at))
+            at += part.size
+        self._hunt.add(head, start, held)
+        if rest:
+            self._hunt.add(rest, offset, pieces)
+
+    def _search(self, out: list[Unit], *, last: bool = False) -> None:
+        """Go on hunting; when a frame is found, follow sizes again from there."""
+        while (hunt := self._hunt) is not None:
+            found = hunt.search(last=last)
+            if found is None:
+                if hunt.surplus:
+                    out.append(Skipped(*hunt.drop(hunt.surplus)))
+                return
+            if found:
+                out.append(Skipped(*hunt.drop(found)))
+            self._hunt = None
+            self._follow(*hunt.rest(), out)
+
+    def _abandon(self, out: list[Unit]) -> None:
+        """Nothing was found in what is held."""
+        hunt = self._hunt
+        if hunt is not None and hunt.held:
+            out.append(Skipped(*hunt.drop(len(hunt.held))))
+
+
+def _parts(pieces: list[Piece], index: int, start: int, end: int, out: list[Part]) -> int:
+    """Append where [start, end) stands in the input, from piece `index` on; the last piece's
+    index."""
+    piece = pieces[index]
+    here = piece.at + start - piece.start
+    if out and out[-1].packet == piece.packet and out[-1].at + out[-1].size == here:
+        # The same one goes on: the size before it was read alone.
+        start -= out.pop().size
+    last = len(pieces) - 1
+    while index < last and pieces[index + 1].start < end:
+        stop = pieces[index + 1].start
+        out.append(Part(piece.file, piece.at + start - piece.start, stop - start, piece.packet))
+        start = stop
+        index += 1
+        piece = pieces[index]
+    out.append(Part(piece.file, piece.at + start - piece.start, end - start, piece.packet))
+    return index
+
+
+def _packet_end(pieces: list[Piece], at: int, size: int) -> int:
+    """Where the piece with the byte `at` ends."""
+    return next((piece.start for piece in pieces if piece.start > at), size)
+
+
+def _between(pieces: list[Piece], start: int, end: int) -> list[Piece]:
+    """The pieces of the bytes from `start` on and before `end`."""
+    out: list[Piece] = []
+    for number, piece in enumerate(pieces):
+        stop = pieces[number + 1].start if number + 1 < len(pieces) else end
+        if stop > start and piece.start < end:
+            cut = max(0, start - piece.start)
+            out.append(piece._replace(start=piece.start + cut - start, at=piece.at + cut))
+    return out

@@ -1,0 +1,171 @@
+"""Requests that wait for their answers: by correlation id, in the order in which they were sent."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.dissectors.codec.weights import memory_of
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.model import Frame, Note, Undecoded
+    from kafkascope.dissectors.registry import Decoded, RequestHeader
+
+MAX_IN_FLIGHT: Final = 100_000
+"""Requests of one connection that may wait. Clients keep 5 to 1000 in flight; more means that the
+answers are not in the capture."""
+
+MAX_HELD_BYTES: Final = 64 * 1024 * 1024
+"""Memory of requests of one connection that may wait: a capture of one direction must not fill the
+memory."""
+
+MAX_HELD_IN_ALL: Final = 192 * 1024 * 1024
+"""The same of all connections: there may be thousands."""
+
+MAX_TOKENS: Final = 1000
+"""Raw SASL tokens that may wait; each answers the one before it."""
+
+SMALL: Final = 4096
+"""Bytes of a request of which the values are not counted one by one."""
+SMALL_TIMES: Final = 16
+"""What decoding such a one may make of it, as a rule."""
+
+SASL_TOKEN: Final = "SaslToken"
+"""What rows of raw tokens are called in place of an API."""
+
+
+class Pending:
+    """A request that has no answer yet."""
+
+    __slots__ = (
+        "answer",
+        "api",
+        "blind",
+        "decoded",
+        "frame",
+        "header",
+        "held",
+        "id",
+        "notes",
+        "number",
+        "session",
+        "software",
+        "undecoded",
+    )
+
+    def __init__(self, number: int, header: RequestHeader | None, api: str) -> None:
+        self.number = number
+        self.header = header
+        """None for a raw SASL token."""
+        self.api = api
+        self.blind = False
+        """A Produce of which the capture does not tell whether it is to be answered."""
+        self.id = ""
+        self.frame: Frame | None = None
+        """None while the request's last bytes are missing, though its answer was seen."""
+        self.decoded: Decoded | None = None
+        self.undecoded: tuple[Undecoded, ...] = ()
+        self.answer: Frame | None = None
+        """An answer that came before the whole request was seen."""
+        self.software = ""
+        self.notes: tuple[Note, ...] = ()
+        self.session: FetchSession | None = None
+        self.held = 0
+        """Memory that it takes while it waits."""
+
+
+def held_by(pending: Pending) -> int:
+    """Memory that a waiting request takes: its bytes, and the values of its body."""
+    if pending.frame is None:
+        return 0
+    size = len(pending.frame.payload)
+    if pending.decoded is None:
+        return size
+    if size <= SMALL:
+        return size * SMALL_TIMES
+    return size + memory_of(pending.decoded.body)
+
+
+class InFlight:
+    """The table of one connection. An id may be there several times: the oldest is answered
+    first."""
+
+    __slots__ = ("_by_id", "_bytes", "_count", "tokens")
+
+    def __init__(self) -> None:
+        # A dict looks for its first key behind all that were deleted before it.
+        self._by_id: OrderedDict[int, list[Pending]] = OrderedDict()
+        self._count = 0
+        self._bytes = 0
+        self.tokens: list[Pending] = []
+        """Raw SASL tokens, which have no id."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, correlation_id: int) -> bool:
+        return correlation_id in self._by_id
+
+    @property
+    def held(self) -> int:
+        """Memory that they take."""
+        return self._bytes
+
+    def ids(self) -> list[int]:
+        """The ids that are waited for, oldest first."""
+        return list(self._by_id)
+
+    def add(self, correlation_id: int, pending: Pending) -> list[Pending]:
+        """Wait for an answer; gives up and returns the oldest ones when there is too much."""
+        waiting = self._by_id.get(correlation_id)
+        if waiting is None:
+            self._by_id[correlation_id] = [pending]
+        else:
+            waiting.append(pending)
+        self._count += 1
+        pending.held = held_by(pending)
+        self._bytes += pending.held
+        if self._count <= MAX_IN_FLIGHT and self._bytes <= MAX_HELD_BYTES:
+            return []
+        return self.oldest(1, MAX_HELD_BYTES)
+
+    def oldest(self, least: int, held: int) -> list[Pending]:
+        """Take out the oldest ones until they hold no more than this; `least` of them stay, unless
+        they are too many."""
+        dropped: list[Pending] = []
+        while self._count > MAX_IN_FLIGHT or (self._bytes > held and self._count > least):
+            oldest = self.take(next(iter(self._by_id)))
+            if oldest is not None:
+                dropped.append(oldest)
+        return dropped
+
+    def take(self, correlation_id: int) -> Pending | None:
+        """The request that an answer of this id belongs to."""
+        waiting = self._by_id.get(correlation_id)
+        if waiting is None:
+            return None
+        pending = waiting.pop(0)
+        if not waiting:
+            del self._by_id[correlation_id]
+        self._count -= 1
+        self._bytes -= pending.held
+        return pending
+
+    def before(self, number: int) -> list[Pending]:
+        """Take out the requests that were sent before that number."""
+        out: list[Pending] = []
+        for correlation_id in list(self._by_id):
+            while (waiting := self._by_id.get(correlation_id)) and waiting[0].number < number:
+                taken = self.take(correlation_id)
+                if taken is not None:
+                    out.append(taken)
+        return sorted(out, key=lambda pending: pending.number)
+
+    def all(self) -> list[Pending]:
+        """Take out everything, tokens included, in the order of sending."""
+        out = [pending for waiting in self._by_id.values() for pending in waiting] + self.tokens
+        self._by_id = OrderedDict()
+        self._count = self._bytes = 0
+        self.tokens = []
+        return sorted(out, key=lambda pending: pending.number)

@@ -1,0 +1,87 @@
+"""What a connection goes through before the work: ApiVersions, SASL; and what that tells about the
+client. State without I/O."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from kafkascope.analyzer.conversation.detect import is_token
+from kafkascope.analyzer.conversation.plausible import Verdict, judge_request
+from kafkascope.analyzer.conversation.sasl import user_of
+from kafkascope.analyzer.model import Frame
+from kafkascope.dissectors.registry import Decoded, RequestHeader
+
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
+STATEFUL: Final = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
+"""Keys of the APIs whose bodies are looked at here."""
+
+_INT = struct.Struct(">i")
+
+
+class Phases:
+    """Who the client is, as far as it said, and whether raw SASL tokens are to be expected."""
+
+    __slots__ = ("_claimed", "client_id", "mechanism", "software", "tokens", "user")
+
+    def __init__(self) -> None:
+        self.tokens = False
+        """Raw SASL tokens may come from the client."""
+        self.mechanism = ""
+        """Of SASL, as the handshake named it."""
+        self.user = ""
+        """Who authenticated, as far as the mechanism tells."""
+        self.software = ""
+        """Name and version of the client library."""
+        self.client_id: str | None = None
+        """As the last request named it: tokens, orphans and garbage are of the same client."""
+        self._claimed = ""
+        """The user that the client says it is, until the broker agrees."""
+
+    def saw_request(self, header: RequestHeader, decoded: Decoded | None) -> None:
+        """A request went by."""
+        self.client_id = header.client_id
+        if decoded is None or header.api_key not in STATEFUL:
+            return
+        body = decoded.body
+        if header.api_key == API_VERSIONS:
+            name = body.get("client_software_name", "")
+            if name:
+                self.software = f"{name} {body.get('client_software_version', '')}".strip()
+        elif header.api_key == SASL_HANDSHAKE:
+            self.mechanism = body["mechanism"]
+            # Version 0 leads to raw tokens, version 1 to SaslAuthenticate (KIP-152).
+            self.tokens = header.api_version == 0
+        else:
+            self._claimed = user_of(self.mechanism, body["auth_bytes"]) or self._claimed
+
+    def saw_response(self, key: int, decoded: Decoded) -> None:
+        """The response to a request of one of the `STATEFUL` APIs went by."""
+        failed = decoded.body.get("error_code", 0)
+        if key == SASL_HANDSHAKE and failed:
+            self.tokens = False
+        elif key == SASL_AUTHENTICATE and not failed:
+            self.user = self._claimed
+
+    def saw_token(self, token: bytes) -> None:
+        """The client sent a raw token."""
+        self._claimed = user_of(self.mechanism, token) or self._claimed
+
+    def saw_token_answer(self) -> None:
+        """The broker answered a raw token: it closes the connection when it does not like one."""
+        self.user = self._claimed
+
+    def is_token(self, frame: Frame) -> bool:
+        """Whether a frame of the client is a raw token. A request has a header that makes sense; a
+        token, as good as never."""
+        first = frame.offset == 0 and frame.payload[:1] == b"\x60"
+        if not self.tokens and not first:
+            return False
+        data = _INT.pack(frame.size) + frame.payload
+        # GSSAPI of 0.9 comes without any handshake.
+        self.tokens = judge_request(data, 0) is not Verdict.MAYBE and (
+            self.tokens or is_token(data)
+        )
+        return self.tokens

@@ -1,0 +1,239 @@
+"""Finding the next frame where it is not known: after a gap, nonsense, or a start in the middle.
+
+Bytes are held until a position is found that looks like a frame and is confirmed: by the client id
+or correlation ids of the connection, by starting with a packet, or by the frame behind it. Every
+byte is looked at a bounded number of times.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kafkascope.analyzer.conversation.plausible import (
+    HEAD_BYTES,
+    NEAR,
+    Data,
+    Verdict,
+    cut_request,
+    find_request,
+    judge_request,
+    judge_response,
+    response_finder,
+    same_client,
+)
+from kafkascope.captures.model import Piece
+
+WINDOW: Final = 256 * 1024
+"""So many bytes are held while a candidate waits for the frame behind it."""
+
+_SIZE = struct.Struct(">i")
+_SIZE_AND_ID = struct.Struct(">ii")
+
+
+class Sense(Protocol):
+    """What frames of one direction look like."""
+
+    def finder(self) -> Callable[[Data, int], int]:
+        """A function (bytes, from) -> next position that is worth a look, -1 for none."""
+
+    def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
+        """What is at that position; `fresh`: a packet starts there."""
+
+    def starts(self, data: Data, at: int) -> bool:
+        """Whether the bytes from `at` on, which start a packet and are all that the capture has of
+        it, are the first ones of a frame."""
+
+    def follows(self, data: Data, first: int, second: int) -> Verdict:
+        """Whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
+
+
+class RequestSense:
+    """Requests: by header, and surely by the connection's own client id."""
+
+    def __init__(self) -> None:
+        self.client_id: bytes | None = None
+        """Of the connection, once known."""
+        self.lenient = False
+        """Keys and versions that we do not know pass too: the port is known to be Kafka's."""
+
+    def finder(self) -> Callable[[Data, int], int]:
+        """Positions with a plausible size, key and version."""
+        return find_request
+
+    def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
+        """YES for the known client id or the start of a packet."""
+        verdict = judge_request(data, at, not (self.lenient and fresh))
+        if verdict is Verdict.MAYBE and (fresh or same_client(data, at, self.client_id)):
+            return Verdict.YES
+        return verdict
+
+    def starts(self, data: Data, at: int) -> bool:
+        """By the header, whose client id need not be whole."""
+        return cut_request(data, at, not self.lenient)
+
+    def follows(self, data: Data, first: int, second: int) -> Verdict:
+        """A second plausible request confirms the first."""
+        verdict = judge_request(data, second)
+        return Verdict.YES if verdict is Verdict.MAYBE else verdict
+
+
+class ResponseSense:
+    """Responses: nothing but size and correlation id, so the ids in flight have to tell."""
+
+    def __init__(self, in_flight: Callable[[], list[int]]) -> None:
+        self._in_flight = in_flight
+
+    def finder(self) -> Callable[[Data, int], int]:
+        """Positions with a plausible size and an id that is in flight."""
+        return response_finder(self._in_flight())
+
+    def judge(self, data: Data, at: int, fresh: bool) -> Verdict:
+        """YES for an id in flight at the start of a packet."""
+        if at + 8 > len(data):
+            return Verdict.MORE
+        verdict = judge_response(data, at, self._in_flight())
+        if verdict is Verdict.MAYBE:
+            return Verdict.YES if fresh else verdict
+        if fresh and self._any(data, at):
+            return Verdict.MAYBE
+        return Verdict.NO
+
+    def starts(self, data: Data, at: int) -> bool:
+        """Nothing tells: size and id are all there is, and they are judged already."""
+        return False
+
+    def follows(self, data: Data, first: int, second: int) -> Verdict:
+        """The next response's id is a little higher, or in flight too."""
+        if second + 8 > len(data):
+            return Verdict.MORE
+        (_, before) = _SIZE_AND_ID.unpack_from(data, first)
+        (_, after) = _SIZE_AND_ID.unpack_from(data, second)
+        near = self._any(data, second) and 0 < after - before <= NEAR
+        return Verdict.YES if near or after in self._in_flight() else Verdict.NO
+
+    @staticmethod
+    def _any(data: Data, at: int) -> bool:
+        return judge_response(data, at, range(1 << 31)) is Verdict.MAYBE
+
+
+class Hunt:
+    """Bytes in which a frame is looked for."""
+
+    __slots__ = ("_looked", "_offset", "_pieces", "_sense", "_starts", "_wanted", "held", "surplus")
+
+    def __init__(self, sense: Sense) -> None:
+        self._sense = sense
+        self.held = bytearray()
+        self._offset = 0
+        """Stream offset of the first held byte."""
+        self._pieces: list[Piece] = []
+        """With `start` in `held`."""
+        self._starts: list[int] = []
+        """Positions where packets start, ascending."""
+        self._looked = 0
+        """No frame starts before this position."""
+        self._wanted = 0
+        """Too early to look again before so many bytes are held."""
+        self.surplus = 0
+        """Held bytes that may be dropped: no frame starts in them."""
+
+    def add(self, data: bytes, offset: int, pieces: list[Piece]) -> None:
+        """Hold more bytes, which follow the ones held."""
+        held = self.held
+        if not held:
+            self._offset = offset
+        base = len(held)
+        last = self._pieces[-1] if self._pieces else None
+        for each in pieces:
+            piece = each._replace(start=base + each.start)
+            if last is None or piece.packet != last.packet:
+                self._starts.append(piece.start)
+            elif piece.at - last.at == piece.start - last.start:
+                continue  # the same one goes on: the size before it was looked at alone
+            self._pieces.append(piece)
+            last = piece
+        held += data
+
+    def search(self, *, last: bool = False) -> int | None:
+        """The position of the next frame; None when it is not there yet. `last`: no more bytes will
+        follow."""
+        held = self.held
+        if len(held) < self._wanted and not last:
+            return None
+        find = self._sense.finder()
+        at = self._looked
+        while True:
+            at = self._candidate(find, at)
+            if at < 0:
+                self._looked = max(self._looked, len(held) - HEAD_BYTES + 1, 0)
+                self._wanted = 0
+                self.surplus = self._looked
+                return None
+            verdict = self._verdict(at, last)
+            if verdict is Verdict.YES:
+                return at
+            if verdict is Verdict.MORE:
+                self._looked = at
+                self.surplus = at
+                return None
+            at += 1
+
+    def _candidate(self, find: Callable[[Data, int], int], at: int) -> int:
+        """The next position worth a look: what the sense finds, or the start of a packet."""
+        found = find(self.held, at)
+        index = bisect_right(self._starts, at - 1)
+        start = self._starts[index] if index < len(self._starts) else -1
+        if found < 0 or (0 <= start < found):
+            return start
+        return found
+
+    def _verdict(self, at: int, last: bool) -> Verdict:
+        held = self.held
+        index = bisect_right(self._starts, at) - 1
+        fresh = index >= 0 and self._starts[index] == at
+        verdict = self._sense.judge(held, at, fresh)
+        if verdict is Verdict.MORE:
+            self._wanted = 0
+            if last:
+                cut = fresh and self._sense.starts(held, at)
+                return Verdict.YES if cut else Verdict.NO
+            return verdict
+        if verdict is not Verdict.MAYBE:
+            return verdict
+        (size,) = _SIZE.unpack_from(held, at)
+        behind = at + 4 + size
+        if behind > at + WINDOW:
+            return Verdict.NO
+        verdict = self._sense.follows(held, at, behind) if behind < len(held) else Verdict.MORE
+        if verdict is Verdict.MORE:
+            if last:
+                return Verdict.YES if behind == len(held) else Verdict.NO
+            self._wanted = min(behind + HEAD_BYTES, at + WINDOW)
+        return verdict
+
+    def drop(self, count: int) -> tuple[int, int, int, bytes]:
+        """Forget the first bytes: (stream offset, count, time, the first few of them)."""
+        time_ns = self._pieces[0].time_ns if self._pieces else 0
+        gone = (self._offset, count, time_ns, bytes(self.held[: min(count, 16)]))
+        del self.held[:count]
+        self._offset += count
+        self._looked = max(0, self._looked - count)
+        self._wanted = max(0, self._wanted - count)
+        self.surplus = 0
+        pieces: list[Piece] = []
+        for number, piece in enumerate(self._pieces):
+            is_last = number + 1 == len(self._pieces)
+            stop = len(self.held) + count if is_last else self._pieces[number + 1].start
+            if stop > count or (is_last and not pieces):
+                cut = max(0, count - piece.start)
+                pieces.append(piece._replace(start=piece.start + cut - count, at=piece.at + cut))
+        self._pieces = pieces if self.held else []
+        self._starts = [start - count for start in self._starts if start >= count]
+        return gone
+
+    def rest(self) -> tuple[bytes, int, list[Piece]]:
+        """All that is held: bytes, stream offset, pieces."""
+        return bytes(self.held), self._offset, self._pieces

@@ -1,0 +1,132 @@
+"""Connects that never came to a connection, as rows beside those of exchanges: they have neither a
+number nor a request.
+
+    connects = Connects(bound)        # capture.watch = connects.saw
+    connects.merged(pairs)            # exchanges, and each connect as soon as its end is known
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter.backends.connections import asks_connections
+from kafkascope.analyzer.filter.backends.exchange import Filter
+from kafkascope.analyzer.times import iso_ns
+from kafkascope.captures.model import Closed, Connection
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.bind import Bound
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Opened
+
+    Pair: TypeAlias = tuple[Row, Exchange | None]
+
+API: Final = "(connect)"
+MOST_WAITING: Final = 100_000
+"""Connects between two exchanges that are listed, about 1 KB each: a scan of ports has no end."""
+REASONS: Final[dict[str, str]] = {
+    "refused": "connect refused",
+    "unreachable": "connect without an answer",
+}
+
+
+class Connects:
+    """Those that a filter wants. One that asks more than a connection has wants none of them."""
+
+    def __init__(self, bound: Bound | None) -> None:
+        self._wanted = Filter(bound) if asks_connections(bound) else None
+        self._ready: deque[Pair] = deque()
+        self.left = 0
+        """Those that the filter cannot judge."""
+        self.beyond = 0
+        """Those that are not listed, because too many came without an exchange among them."""
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take note of the end of a connection."""
+        connection = event.connection
+        if not isinstance(event, Closed) or event.used or not connection.handshake:
+            return
+        if event.how != "rst" and event.direction is not None:
+            return
+        if self._wanted is None:
+            self.left += 1
+            return
+        if len(self._ready) >= MOST_WAITING:
+            self.beyond += 1
+            return
+        row = row_of(connection, "refused" if event.how == "rst" else "unreachable")
+        if self._wanted(row):
+            self._ready.append((row, None))
+
+    def merged(self, pairs: Iterable[tuple[Row, Exchange]]) -> Iterator[Pair]:
+        """Exchanges, and the connects before the first one that was complete later."""
+        for pair in pairs:
+            while self._ready:
+                yield self._ready.popleft()
+            yield pair
+        yield from self._ready
+        self._ready.clear()
+
+
+def row_of(connection: Connection, state: Literal["refused", "unreachable"]) -> Row:
+    """The row of a connect."""
+    return Row(
+        number=0,
+        id="",
+        time_ns=connection.first_ns,
+        connection=connection.number,
+        client_address=str(connection.a),
+        broker_address=str(connection.b),
+        client_id=None,
+        software="",
+        user="",
+        api_key=None,
+        api=API,
+        api_version=None,
+        flexible=False,
+        correlation_id=None,
+        request_bytes=None,
+        response_bytes=None,
+        latency_ns=None,
+        server_ns=None,
+        wait_ns=0,
+        throttle_ms=0,
+        state=state,
+        reason=REASONS[state],
+        errors=(),
+        topics=(),
+        topic_ids=(),
+        partitions=(),
+        groups=(),
+        members=(),
+        generations=(),
+        producer_ids=(),
+        producer_epochs=(),
+        transactional_ids=(),
+        acks=None,
+        codecs=(),
+        records=None,
+        batches=None,
+        offset=None,
+        frames=(connection.first_packet,) if connection.first_packet else (),
+        undecoded=(),
+        notes=(),
+    )
+
+
+def to_json(row: Row) -> dict[str, Any]:
+    """The connect/1 object of a row."""
+    return {
+        "schema": "connect/1",
+        "number": None,
+        "time": iso_ns(row.time_ns),
+        "connection": row.connection,
+        "client_address": row.client_address,
+        "broker_address": row.broker_address,
+        "state": row.state,
+        "reason": row.reason,
+        "frames": row.frames,
+    }

@@ -1,0 +1,223 @@
+"""Bodies for outputs: without secrets, with their records spelled out."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.exchanges.embedded import embedded_of
+from kafkascope.analyzer.exchanges.records import (
+    FETCH,
+    FETCH_SNAPSHOT,
+    PRODUCE,
+    SHARE_FETCH,
+    Field,
+    Problem,
+    field_objects,
+    fields_of,
+    shareable,
+    topic_text,
+)
+from kafkascope.analyzer.exchanges.rows import to_json
+from kafkascope.dissectors.codec.jsonform import plain, without_non_finite
+from kafkascope.dissectors.embedded.masking import masked
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Partial, crc_ok
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange, Request, Response
+    from kafkascope.analyzer.topics import TopicNames
+
+RECORDS_LIMIT: Final = 128 << 20
+"""Bytes of JSON for the records of one exchange: a line is made in one piece. Clients fetch 50 MB
+at once unless told otherwise; kilobytes of compressed batches could make gigabytes."""
+COLUMN_LIMIT: Final = 32 << 20
+"""The same for a column of a table: Arrow and Parquet hold a value several times."""
+LEFT_OUT: Final = "records are left out: those of the exchange take more than {} MB"
+
+ARRAYS: Final = {
+    PRODUCE: ("request", "topic_data", "partition_data", "records"),
+    FETCH: ("response", "responses", "partitions", "records"),
+    SHARE_FETCH: ("response", "responses", "partitions", "records"),
+    FETCH_SNAPSHOT: ("response", "topics", "partitions", "unaligned_records"),
+}
+"""Api key -> the side that has records, the arrays around them, the field."""
+
+
+class Room:
+    """Bytes of JSON that the records of an exchange may take."""
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+        self.sentence = LEFT_OUT.format(limit >> 20)
+
+
+def full_bodies(
+    exchange: Exchange, names: TopicNames, problems: list[Problem], limit: int | None = None
+) -> dict[str, Any]:
+    """`request` and `response`: the bodies as JSON has them, null for one that is not there or not
+    decoded. Each records field is an object of base64 and batches. `embedded`: what other bytes
+    fields hold, where that is known. `fetch_session`: what the request implies."""
+    out = {"request": _clean(exchange.request), "response": _clean(exchange.response)}
+    if found := _embedded(exchange):
+        out["embedded"] = found
+    if exchange.fetch_session is not None:
+        out["fetch_session"] = _session(exchange.fetch_session, names)
+    place = ARRAYS.get(-1 if exchange.api_key is None else exchange.api_key)
+    if place is None or out[place[0]] is None:
+        return out
+    side, outer, inner, name = place
+    fields = fields_of(exchange, names)
+    room = Room(RECORDS_LIMIT if limit is None else limit)
+
+    def spelled(data: bytes | None) -> dict[str, Any] | None:
+        return _spelled(exchange.number, data, fields, problems, room)
+
+    body = out[side]
+    out[side] = body | {
+        outer: [
+            topic
+            | {inner: [partition | {name: spelled(partition[name])} for partition in topic[inner]]}
+            for topic in body[outer]
+        ]
+    }
+    return out
+
+
+def _session(session: FetchSession, names: TopicNames) -> dict[str, Any]:
+    implied = session.partitions
+    told: dict[str, Any] = {
+        "id": session.id,
+        "epoch": session.epoch,
+        "incremental": session.incremental,
+        "partitions": None,
+    }
+    if implied is not None and len(implied) > LISTED:
+        told["partition_count"] = len(implied)
+    elif implied is not None:
+        told["partitions"] = by_topic(implied, names)
+    return told
+
+
+def _embedded(exchange: Exchange) -> list[dict[str, Any]]:
+    return [
+        {"side": name, "path": path, "kind": inside.kind, "value": inside.body}
+        | ({"note": inside.note} if inside.note else {})
+        for name, side in (("request", exchange.request), ("response", exchange.response))
+        for path, inside in embedded_of(exchange, side)
+    ]
+
+
+def _clean(side: Request | Response | None) -> Any:
+    if side is None or side.decoded is None:
+        return None
+    return masked(side.decoded.layout, side.decoded.body)
+
+
+def _spelled(
+    number: int, data: bytes | None, fields: Any, problems: list[Problem], room: Room
+) -> dict[str, Any] | None:
+    """What stands for a records field; `fields` gives those that hold anything, in the same
+    order. `room`: what is left of the exchange's limit."""
+    if data is None:
+        return None
+    if not data:
+        return {"base64": "", "batches": []}
+    field: Field = next(fields)
+    batches: list[dict[str, Any]] = []
+    left_out = {}
+    objects_of = field_objects(number, field, problems, b",")
+    while True:
+        objects = None
+        # The generator would expand the next batch.
+        if room.left > 0 or not _holds_more(field, len(batches)):
+            found = next(objects_of, None)
+            if found is None:
+                break
+            batch, pieces = found
+            objects = _array(pieces, room)
+        if objects is None:
+            left_out = {"left_out": room.sentence}
+            problems.append(Problem(number, topic_text(field), field.partition, room.sentence))
+            break
+        batches.append(
+            {
+                "at": batch.at,
+                "size": batch.size,
+                "magic": batch.magic,
+                "codec": batch.codec_name,
+                "base_offset": batch.base_offset,
+                "last_offset": batch.last_offset,
+                "leader_epoch": batch.leader_epoch,
+                "crc": batch.crc,
+                "crc_ok": crc_ok(data, batch),
+                "attributes": batch.attributes,
+                "base_timestamp": batch.base_timestamp,
+                "max_timestamp": batch.max_timestamp,
+                "producer_id": batch.producer_id,
+                "producer_epoch": batch.producer_epoch,
+                "base_sequence": batch.base_sequence,
+                "record_count": batch.record_count,
+                "records": orjson.Fragment(objects),
+            }
+        )
+    clean = shareable(field)
+    shown = None if clean is None else orjson.Fragment(b'"' + b64encode(clean) + b'"')
+    return {"base64": shown, "batches": batches, **left_out}
+
+
+def _array(pieces: Iterator[bytes], room: Room) -> bytes | None:
+    """Objects with a comma behind each of them as an array; None, and no room, when there is too
+    little of it."""
+    parts = [b"["]
+    for piece in pieces:
+        room.left -= len(piece)
+        if room.left < 0:
+            room.left = 0
+            return None
+        parts.append(piece)
+    if len(parts) > 1:
+        parts[-1] = parts[-1][:-1]
+    return b"".join((*parts, b"]"))
+
+
+def _holds_more(field: Field, spelled: int) -> bool:
+    """Whether the field has whole batches behind those that are spelled out; expands nothing."""
+    try:
+        return sum(not isinstance(each, Partial) for each in field.batches()) > spelled
+    except DissectError:
+        return True
+
+
+def line_of(value: dict[str, Any]) -> bytes:
+    """A line of JSON with its line feed; takes what `full_bodies` gives."""
+    return json_of(value, orjson.OPT_APPEND_NEWLINE)
+
+
+def json_of(value: dict[str, Any], option: int = 0) -> bytes:
+    """The same without a line feed."""
+    try:
+        return orjson.dumps(value, default=plain, option=option)
+    except TypeError:
+        # A string that was not UTF-8; rare enough to do it slowly.
+        text = json.dumps(without_non_finite(value), default=_slow, separators=(",", ":"))
+        return text.encode("ascii") + (b"\n" if option else b"")
+
+
+def _slow(value: Any) -> Any:
+    return json.loads(orjson.dumps(value)) if isinstance(value, orjson.Fragment) else plain(value)
+
+
+def full_line(
+    row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem] | None = None
+) -> bytes:
+    """An exchange/1 line with `request` and `response`, line feed included."""
+    bodies = full_bodies(exchange, names, [] if problems is None else problems)
+    return line_of(to_json(row) | bodies)

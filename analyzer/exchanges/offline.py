@@ -1,0 +1,166 @@
+"""Capture files -> exchanges: the only module that joins captures and conversations.
+
+`open_capture` streams: memory stays bounded, and each exchange is told as soon as it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
+
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.conversation.conversations import Conversations
+from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.model import Exchange
+from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
+from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
+from kafkascope.captures.packets.resolved import in_chunk
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.session.session import Session
+
+PathLike: TypeAlias = str | os.PathLike[str]
+Legs: TypeAlias = Literal["client", "both"]
+
+CLIENT_LEG: Final = "kafkascope: client leg"
+BROKER_LEG: Final = "kafkascope: broker leg"
+"""Comment of the capture interface on which our proxy records its side towards the broker. The same
+requests went over the client's leg, so its rows are left out unless they are asked for."""
+
+TOGETHER: Final = 64
+"""Exchanges that go into the columns of a session together."""
+
+FINGERPRINT_BYTES: Final = 64 * 1024
+"""Of a file's head: times and sequence numbers of its first packets make it unlike any other."""
+
+
+class Listener(Protocol):
+    """Who wants to know all that happens on connections, beside the exchanges."""
+
+    def event(self, event: StreamEvent) -> None:
+        """What happened, before what follows of it is told."""
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Every exchange, before it is told."""
+
+
+class Capture:
+    """An open input. Iterate over `exchanges()` once; then `damage` and `source.statistics` tell
+    what was wrong with it."""
+
+    def __init__(
+        self, source: Source, *, decode_as: Iterable[int] = (), legs: Legs = "client"
+    ) -> None:
+        self.source = source
+        self.context = Context(decode_as)
+        self.context.fingerprints = [fingerprint(name) for name in source.names]
+        self.context.remarks = source.remarks
+        self._conversations = Conversations(self.context)
+        self.legs = legs
+        self.watch: Callable[[Opened | Closed], None] | None = None
+        """Told of beginnings and ends of connections, whatever they carry."""
+        self.named: Callable[[Resolved], None] | None = None
+        """Told of host names and the addresses that they stand for."""
+        self.listener: Listener | None = None
+        self.damage: CutShort | None = None
+        """What cut the input short, once that is known."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release files and temporary space."""
+        self.source.close()
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """Every exchange when it is complete; those in flight at the end of the capture last.
+
+        Never raises for damage: see `damage`.
+        """
+        feed = self._conversations.feed
+        names = self.context.names
+        both = self.legs == "both"
+        listener, named, watch = self.listener, self.named, self.watch
+        try:
+            for event in streams(self.source, named=named):
+                if not both and event.connection.interface_comment == BROKER_LEG:
+                    continue
+                if type(event) is Chunk:
+                    if named is not None and not event.offset:
+                        for each in in_chunk(event):
+                            named(each)
+                elif watch is not None and isinstance(event, (Opened, Closed)):
+                    watch(event)
+                if listener is not None:
+                    listener.event(event)
+                for exchange in feed(event):
+                    if listener is not None:
+                        listener.exchange(exchange)
+                    if exchange.api_key == FETCH:
+                        learn_from_log(exchange, names)
+                    yield exchange
+        except CutShort as error:
+            self.damage = error
+        yield from self.in_flight()
+
+    def in_flight(self) -> list[Exchange]:
+        """What is without an answer now that no more is read; also after ctrl+c in `exchanges`."""
+        found = self._conversations.finish()
+        if self.listener is not None:
+            for exchange in found:
+                self.listener.exchange(exchange)
+        return found
+
+    def session(self) -> Session:
+        """All exchanges as columns. Bodies are read and decoded again when they are looked at, so
+        the input has to stay open; what cannot be read twice needs a spool."""
+        from kafkascope.analyzer.session.session import Session
+
+        session = Session(self.context, self.source.read)
+        exchanges, names = self.exchanges(), self.context.names
+        while some := list(islice(exchanges, TOGETHER)):
+            rows = [row_of(exchange, names) for exchange in some]
+            session.extend(some, rows)
+            session.fill(some, rows)
+        return session
+
+
+def open_capture(
+    paths: Iterable[PathLike],
+    *,
+    decode_as: Iterable[int] = (),
+    legs: Legs = "client",
+    spool: Spool | None = None,
+) -> Capture:
+    """Open files, folders, pipes or "-"; `NotACapture` or `NotAllowed` when that is not possible.
+
+    `decode_as`: ports that are Kafka's whatever they carry. `spool` keeps what cannot be read
+    twice.
+    """
+    return Capture(open_inputs(paths, spool=spool), decode_as=decode_as, legs=legs)
+
+
+def fingerprint(name: str) -> bytes:
+    """What stands for a file in exchange ids; does not depend on where it lies."""
+    path = Path(name)
+    try:
+        if not path.is_file():
+            return b"stream"
+        with path.open("rb") as file:
+            return blake2b(file.read(FINGERPRINT_BYTES), digest_size=16).digest()
+    except OSError:
+        return b"stream"

@@ -1,0 +1,1 @@
+"""Evaluators of bound filters: over one exchange, whole columns, connections, log files."""

@@ -1,0 +1,206 @@
+"""The back end "whole columns": a bound filter over the rows of a `Session`, a million at once.
+
+    query = compile_query("api == Fetch and error != 0")      FilterError
+    query.cost                                                "fast", or "decodes"
+    query.mask(session)                                       bool array, one per row
+    yes, maybe = query.settle(session, begin, end)            without reading any message
+    query.decide(session, index)                              what `maybe` leaves open, row by row
+
+What columns tell is answered by numpy; a part that needs the message is left open (three values:
+yes, no, maybe), so that only rows on which it depends are read. Each distinct value of a table is
+looked at once, by the checks that the other back end uses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+
+from kafkascope.analyzer.filter.backends.exchange import Filter, scoped
+from kafkascope.analyzer.filter.backends.sources import (
+    HEAD_FIELDS,
+    LISTS,
+    NUMBERS,
+    TEXTS,
+    Lookup,
+    Slice,
+    packets,
+)
+from kafkascope.analyzer.filter.backends.vectors import holds
+from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
+from kafkascope.analyzer.filter.fields import COST_WORDS
+from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.captures.errors import CaptureError
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.backends.vectors import Bools
+    from kafkascope.analyzer.session.session import Session
+
+TRUTHS: Final = frozenset({"marked", "ignored"})
+TEXTUAL: Final = frozenset({"contains", "matches"})
+
+
+class Verdict(NamedTuple):
+    """For each row whether a part of a filter holds, and whether it fails; neither: maybe."""
+
+    yes: Bools
+    no: Bools
+
+
+class Query:
+    """A filter for sessions. It keeps what it learned of the tables of one session: use it for one
+    session only."""
+
+    def __init__(self, bound: Bound | None, known: Known = NOTHING) -> None:
+        self.bound = bound
+        self.known = known
+        self.cost = "fast" if bound is None else COST_WORDS[cost(bound)]
+        """`fast`: columns tell. `decodes`: messages may have to be read."""
+        self.bodies = bound is not None and _asks_bodies(bound)
+        """Whether columns are asked that are filled from bodies, or bodies themselves."""
+        self._single = Filter(bound, known)
+        self._lookups: dict[int, list[Lookup]] = {}
+
+    def mask(self, session: Session, begin: int = 0, end: int | None = None) -> Bools:
+        """Which rows of begin..end are wanted. Reads messages where it must; rows whose bytes are
+        gone are not wanted."""
+        yes, maybe = self.settle(session, begin, end)
+        for place in np.flatnonzero(maybe):
+            yes[place] = self.decide(session, begin + int(place))
+        return yes
+
+    def settle(
+        self, session: Session, begin: int = 0, end: int | None = None
+    ) -> tuple[Bools, Bools]:
+        """(wanted, open whether wanted) for rows begin..end, by columns alone."""
+        end = len(session) if end is None else min(end, len(session))
+        end = max(begin, end)
+        if self.bound is None:
+            return np.ones(end - begin, dtype=np.bool_), np.zeros(end - begin, dtype=np.bool_)
+        # Of rows behind that, bodies were not read yet: all is open.
+        known = max(begin, min(end, session.filled)) if self.bodies else end
+        yes, no = self._part(self.bound, Slice(session, begin, known))
+        maybe = ~(yes | no)
+        if known < end:
+            later = np.ones(end - known, dtype=np.bool_)
+            yes, maybe = np.concatenate((yes, ~later)), np.concatenate((maybe, later))
+        return yes, maybe
+
+    def decide(self, session: Session, index: int) -> bool:
+        """Whether one row is wanted, its message read when that is necessary."""
+        row = ColumnRow(session, index)
+        self._single.before_ns = session.times[index - 1] if index else None
+        try:
+            exchange = row.exchange if self.cost == "decodes" else None
+            return self._single(cast("Row", row), exchange)
+        except CaptureError:
+            return False
+
+    def _part(self, bound: Bound, rows: Slice) -> Verdict:
+        match bound:
+            case Every(terms):
+                yes, no = self._part(terms[0], rows)
+                for term in terms[1:]:
+                    other = self._part(term, rows)
+                    yes, no = yes & other.yes, no | other.no
+                return Verdict(yes, no)
+            case Some(terms):
+                yes, no = self._part(terms[0], rows)
+                for term in terms[1:]:
+                    other = self._part(term, rows)
+                    yes, no = yes | other.yes, no & other.no
+                return Verdict(yes, no)
+            case Unless(term):
+                yes, no = self._part(term, rows)
+                return Verdict(no, yes)
+            case Find(text):
+                return self._find(bound, text, rows)
+            case Test():
+                return self._test(bound, rows)
+
+    def _find(self, bound: Find, text: str, rows: Slice) -> Verdict:
+        """One of the texts of the summary has it; what the message says is left open."""
+        lookups = self._lookups.get(id(bound))
+        if lookups is None:
+            found = [Lookup(lambda values: any(text in v.lower() for v in values)) for _ in TEXTS]
+            lookups = self._lookups[id(bound)] = found
+        yes = np.zeros(len(rows), dtype=np.bool_)
+        for source, lookup in zip(TEXTS, lookups, strict=True):
+            yes |= lookup(source(rows))
+        return Verdict(yes, np.zeros(len(rows), dtype=np.bool_))
+
+    def _test(self, test: Test, rows: Slice) -> Verdict:
+        name = test.field.name
+        if test.path or test.field.cost == "b":
+            nothing = np.zeros(len(rows), dtype=np.bool_)
+            return Verdict(nothing, nothing)
+        if name in KNOWN_FIELDS:
+            yes = self._noted(test, rows)
+        elif name == "frame":
+            yes = _framed(test, rows)
+        elif name in NUMBERS and test.relation not in TEXTUAL:
+            values, there = NUMBERS[name](rows)
+            if test.scope == "has":
+                yes = values != 0 if test.field.truth else np.ones(len(rows), dtype=np.bool_)
+            else:
+                yes = holds(test, values)
+                yes = ~yes if test.scope == "none" else yes
+            yes = yes if there is None else yes & there
+        else:
+            yes = self._listed(test, rows)
+        return Verdict(yes, ~yes)
+
+    def _listed(self, test: Test, rows: Slice) -> Bools:
+        """Each distinct list of values is judged once."""
+        lookups = self._lookups.get(id(test))
+        if lookups is None:
+            lookups = self._lookups[id(test)] = [Lookup(scoped(test))]
+        return lookups[0](LISTS[test.field.name](rows))
+
+    def _noted(self, test: Test, rows: Slice) -> Bools:
+        """Few exchanges have marks and findings: these are judged, the others are alike."""
+        name, judge = test.field.name, scoped(test)
+        noted = self.known.numbers(name)
+        good = [number for number in noted if judge(self.known.values(name, number))]
+        numbers = rows.numbers("numbers")
+        found: Bools = np.isin(numbers, np.array(good, dtype=np.int64))
+        if judge((False,) if name in TRUTHS else ()):
+            found |= ~np.isin(numbers, np.array(list(noted), dtype=np.int64))
+        return found
+
+
+def _framed(test: Test, rows: Slice) -> Bools:
+    (request, asked), (response, answered) = packets(rows)
+    there = asked | answered
+    if test.scope == "has":
+        return there
+    one, other = holds(test, request), holds(test, response)
+    if test.scope == "all":
+        return there & (one | ~asked) & (other | ~answered)
+    found = (one & asked) | (other & answered)
+    return there & ~found if test.scope == "none" else found
+
+
+def _asks_bodies(bound: Bound) -> bool:
+    match bound:
+        case Every(terms) | Some(terms):
+            return any(map(_asks_bodies, terms))
+        case Unless(term):
+            return _asks_bodies(term)
+        case Find():
+            return True
+        case Test():
+            name = bound.field.name
+            return bool(bound.path) or (name not in HEAD_FIELDS and name not in KNOWN_FIELDS)
+
+
+def compile_query(text: str, known: Known = NOTHING) -> Query:
+    """The query of a text; `FilterError`."""
+    return Query(bind(text), known)
+
+
+__all__ = ["Query", "Verdict", "compile_query"]

@@ -1,0 +1,106 @@
+"""The back end "one exchange": a bound filter -> a predicate over a row and its exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
+from kafkascope.analyzer.filter.checks import check_of
+from kafkascope.analyzer.filter.getters import SOUGHT, Values, body_values
+from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.message import READERS
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+
+Part: TypeAlias = Callable[["Row", "Exchange | None"], bool]
+
+
+def summary(row: Row) -> str:
+    """What a string alone searches: the line that `ls` shows, and what it is about."""
+    api = f"{row.api} v{row.api_version}"
+    named = (*row.topics, *row.implied_topics, *row.groups, *row.transactional_ids)
+    start = (row.client_id or "", row.client_address, row.broker_address, row.software, api)
+    return " ".join((*start, rows.result(row), row.reason, *named))
+
+
+class Filter:
+    """A filter made for exchanges, told of one after the other."""
+
+    def __init__(self, bound: Bound | None, known: Known = NOTHING) -> None:
+        self.bound = bound
+        self.before_ns: int | None = None
+        """Time of the exchange before the next one; None when there is none."""
+        self._known = known
+        self._part = None if bound is None else self._compile(bound)
+
+    def __call__(self, row: Row, exchange: Exchange | None = None) -> bool:
+        """Whether the exchange is wanted. Without `exchange` no field of cost b has a value."""
+        if self._part is None:
+            return True
+        wanted = self._part(row, exchange)
+        self.before_ns = row.time_ns
+        return wanted
+
+    def _compile(self, bound: Bound) -> Part:
+        match bound:
+            case Every(terms):
+                every = [self._compile(term) for term in cheapest_first(terms)]
+                return lambda row, exchange: all(part(row, exchange) for part in every)
+            case Some(terms):
+                some = [self._compile(term) for term in cheapest_first(terms)]
+                return lambda row, exchange: any(part(row, exchange) for part in some)
+            case Unless(term):
+                part = self._compile(term)
+                return lambda row, exchange: not part(row, exchange)
+            case Find(text):
+                return lambda row, exchange: text in summary(row).lower()
+            case Test():
+                return self._test(bound)
+
+    def _delta(self, row: Row) -> Values:
+        return () if self.before_ns is None else (row.time_ns - self.before_ns,)
+
+    def _test(self, test: Test) -> Part:
+        name, path = test.field.name, test.path
+        holds = scoped(test)
+        if path:
+            return lambda row, exchange: holds(body_values(exchange, path))
+        if name in READERS:
+            read = READERS[name]
+            return lambda row, exchange: exchange is not None and holds(read(exchange))
+        if name in KNOWN_FIELDS:
+            known = self._known
+            return lambda row, exchange: holds(known.values(name, row.number))
+        get = self._delta if name == "time.delta" else SOUGHT[name]
+        return lambda row, exchange: holds(get(row))
+
+
+def cheapest_first(terms: tuple[Bound, ...]) -> list[Bound]:
+    """The terms in the order of their cost: what needs the message comes last."""
+    return sorted(terms, key=lambda term: "isb".index(cost(term)))
+
+
+def scoped(test: Test) -> Callable[[Values], bool]:
+    """A test over all values of a field."""
+    if test.scope == "has":
+        if test.field.type == "bool" or test.field.truth:
+            return any
+        return bool
+    check = check_of(test)
+    match test.scope:
+        case "any":
+            return lambda values: any(check(value) for value in values)
+        case "all":
+            return lambda values: bool(values) and all(check(value) for value in values)
+        case "none":
+            return lambda values: bool(values) and not any(check(value) for value in values)
+
+
+def compile_filter(text: str, known: Known = NOTHING) -> Filter:
+    """The filter of a text; `FilterError`."""
+    return Filter(bind(text), known)

@@ -1,0 +1,143 @@
+"""The filter language over Kafka's own files: over batches (`ls`) and over records (`records`).
+
+Fields that only exchanges have are refused with a sentence: a segment knows no client, no latency
+and no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.filter.backends.exchange import cheapest_first, scoped
+from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, fields_of
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.message import pair_of, size_of
+from kafkascope.analyzer.logdir.model import LogBatch
+from kafkascope.analyzer.logdir.records import Place, opened
+from kafkascope.dissectors.records.records import Record
+from kafkascope.dissectors.values import Uuid
+
+Values: TypeAlias = tuple[Any, ...]
+
+NS_PER_MS: Final = 1_000_000
+
+
+class Unit(NamedTuple):
+    """What is asked about: a whole batch, or one record of it."""
+
+    batch: LogBatch
+    data: bytes
+    """The batch's bytes."""
+    place: Place
+    record: Record | None = None
+
+    @property
+    def records(self) -> list[Record]:
+        """The record, or all of the batch as far as they can be read."""
+        return opened(self.data, self.place) if self.record is None else [self.record]
+
+
+Predicate: TypeAlias = Callable[[Unit], bool]
+
+
+def _if(wanted: bool, *values: Any) -> Values:
+    return values if wanted else ()
+
+
+def _each(get: Callable[[Record], Any]) -> Callable[[Unit], Values]:
+    def values(unit: Unit) -> Values:
+        found = (get(record) for record in unit.records)
+        return tuple(value for value in found if value is not None)
+
+    return values
+
+
+def _headers(show: Callable[[str, bytes | None], Any]) -> Callable[[Unit], Values]:
+    def values(unit: Unit) -> Values:
+        pairs = (pair for record in unit.records for pair in record.headers)
+        return tuple(v for name, value in pairs if (v := show(name, value)) is not None)
+
+    return values
+
+
+def _time(record: Record) -> int | None:
+    return None if record.timestamp is None else record.timestamp * NS_PER_MS
+
+
+def _sequences(unit: Unit) -> Values:
+    batch = unit.batch
+    if batch.producer_id < 0 or batch.base_sequence < 0:
+        return ()
+    step = batch.base_sequence - batch.base_offset
+    return tuple((record.offset + step) & 0x7FFFFFFF for record in unit.records)
+
+
+def _topic_id(unit: Unit) -> Values:
+    found = unit.place.topic_id
+    return () if found is None else (str(Uuid(found)),)
+
+
+GETTERS: Final[dict[str, Callable[[Unit], Values]]] = {
+    "number": lambda unit: (unit.batch.number,),
+    "time": _each(_time),
+    "bytes": lambda unit: (unit.batch.size,),
+    "topic": lambda unit: _if(unit.place.topic is not None, unit.place.topic),
+    "topic.id": _topic_id,
+    "partition": lambda unit: _if(unit.place.partition >= 0, unit.place.partition),
+    "producer.id": lambda unit: _if(unit.batch.producer_id >= 0, unit.batch.producer_id),
+    "producer.epoch": lambda unit: _if(unit.batch.producer_id >= 0, unit.batch.producer_epoch),
+    "codec": lambda unit: (unit.batch.codec,),
+    "records": lambda unit: _if(unit.batch.records is not None, unit.batch.records),
+    "offset": _each(lambda record: record.offset),
+    "sequence": lambda unit: _if(unit.batch.base_sequence >= 0, unit.batch.base_sequence),
+    "record.key": _each(lambda record: record.key),
+    "record.value": _each(lambda record: record.value),
+    "record.header": _headers(pair_of),
+    "record.header.key": _headers(lambda name, _: name),
+    "record.header.value": _headers(lambda _, value: value),
+    "record.offset": _each(lambda record: record.offset),
+    "record.time": _each(_time),
+    "record.sequence": _sequences,
+    "record.size": _each(size_of),
+}
+"""Field -> its values in a batch or record."""
+
+
+def compile_at_rest(text: str) -> Predicate | None:
+    """The predicate of a filter, None for a blank one; `FilterError`, also for fields that these
+    files do not have."""
+    bound = bind(text)
+    if bound is None:
+        return None
+    for name in sorted(fields_of(bound) - GETTERS.keys()):
+        shown = "a text alone" if name == "summary" else name.rstrip(".")
+        at = max(text.lower().find(name.rstrip(".")), 0)
+        hint = 'write record.value contains "..."' if name == "summary" else ""
+        known = ", ".join(GETTERS)
+        raise FilterError(
+            f"{shown} is of exchanges, these are Kafka's own files",
+            text,
+            at,
+            1 if name == "summary" else len(name.rstrip(".")),
+            hint or f"known here: {known}",
+        )
+    return _part(bound)
+
+
+def _part(bound: Bound) -> Predicate:
+    match bound:
+        case Every(terms):
+            every = [_part(term) for term in cheapest_first(terms)]
+            return lambda unit: all(part(unit) for part in every)
+        case Some(terms):
+            some = [_part(term) for term in cheapest_first(terms)]
+            return lambda unit: any(part(unit) for part in some)
+        case Unless(term):
+            part = _part(term)
+            return lambda unit: not part(unit)
+        case Test():
+            get, holds = GETTERS[bound.field.name], scoped(bound)
+            return lambda unit: holds(get(unit))
+        case Find():
+            raise AssertionError(bound)  # refused before

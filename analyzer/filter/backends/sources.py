@@ -1,0 +1,425 @@
+"""Where the fields of the filter language lie in the columns of a `Session`.
+
+`NUMBERS`: fields with one number a row. `LISTS`: fields whose values are told by a table, by a
+number per row. `TEXTS`: what a string alone is looked for in.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from kafkascope.analyzer.exchanges.rows import is_flexible, late_names
+from kafkascope.analyzer.filter.getters import SOUGHT, Values, removals
+from kafkascope.analyzer.session.packing import NO_ACKS, NO_ID, NONE, STATES
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.backends.vectors import Bools, Numbers
+    from kafkascope.analyzer.session.session import Session
+
+NS_PER_MS: Final = 1_000_000
+SMALL: Final = 1 << 22
+"""Numbers below are looked up in an array, others in a sorted list."""
+
+
+class Slice:
+    """Rows begin..end of a session; columns are read once."""
+
+    def __init__(self, session: Session, begin: int, end: int) -> None:
+        self.session = session
+        self.begin = begin
+        self.end = end
+        self._columns: dict[str, Numbers] = {}
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def numbers(self, name: str) -> Numbers:
+        """A column as int64. A copy: an array that is looked at cannot grow."""
+        found = self._columns.get(name)
+        if found is None:
+            column: array[int] = getattr(self.session, name)
+            found = _numbers(column, self.begin, self.end)
+            self._columns[name] = found
+        return found
+
+
+def _numbers(column: array[int], begin: int, end: int) -> Numbers:
+    if end <= begin:
+        return np.zeros(0, dtype=np.int64)
+    kind = np.dtype(column.typecode)
+    size = kind.itemsize
+    return np.frombuffer(
+        memoryview(column).cast("B")[begin * size : end * size], dtype=kind
+    ).astype(np.int64)
+
+
+class Told(NamedTuple):
+    """Which values rows have."""
+
+    keys: Numbers
+    """Per row, from 0."""
+    values: Callable[[int], Values]
+    """Of a key."""
+    settled: Callable[[int], bool] = lambda key: True
+    """Whether the values of a key stay what they are."""
+    scheme: int = 0
+    """How keys are made; with another one they mean something else."""
+
+
+class Lookup:
+    """A judgement over values, made once for each key."""
+
+    def __init__(self, judge: Callable[[Values], bool]) -> None:
+        self._judge = judge
+        self._known = np.zeros(0, dtype=np.int8)
+        """By key: 1 yes, 0 no, -1 not asked yet."""
+        self._scheme = 0
+
+    def __call__(self, told: Told) -> Bools:
+        """The judgement for each row."""
+        keys = told.keys
+        if not len(keys):
+            return np.zeros(0, dtype=np.bool_)
+        if told.scheme != self._scheme:
+            self._scheme = told.scheme
+            self._known = np.zeros(0, dtype=np.int8)
+        top = int(keys.max())
+        if top >= SMALL:
+            return self._sorted(told)
+        if top >= len(self._known):
+            more = np.full(2 * (top + 1) - len(self._known), -1, dtype=np.int8)
+            self._known = np.concatenate((self._known, more))
+        answers = self._known[keys]
+        new = keys[answers < 0]
+        if not len(new):
+            return answers > 0
+        passing = []
+        for each in np.flatnonzero(np.bincount(new)):
+            key = int(each)
+            self._known[key] = self._judge(told.values(key))
+            if not told.settled(key):
+                passing.append(key)
+        answers = self._known[keys]
+        self._known[passing] = -1
+        return answers > 0
+
+    def _sorted(self, told: Told) -> Bools:
+        keys, place = np.unique(told.keys, return_inverse=True)
+        judged = [self._judge(told.values(int(key))) for key in keys]
+        found: Bools = np.array(judged, dtype=np.bool_)[place]
+        return found
+
+
+Source: TypeAlias = Callable[[Slice], Told]
+NumberSource: TypeAlias = "Callable[[Slice], tuple[Numbers, Bools | None]]"
+
+
+# --- one number a row ---------------------------------------------------------------------------
+
+
+def _plain(name: str, none: int | None = NONE) -> NumberSource:
+    def source(rows: Slice) -> tuple[Numbers, Bools | None]:
+        values = rows.numbers(name)
+        return values, None if none is None else values != none
+
+    return source
+
+
+def _bytes(rows: Slice) -> tuple[Numbers, None]:
+    both = (rows.numbers("request_bytes"), rows.numbers("response_bytes"))
+    total: Numbers = np.maximum(both[0], 0) + np.maximum(both[1], 0)
+    return total, None
+
+
+def _wait(rows: Slice) -> tuple[Numbers, Bools]:
+    return rows.numbers("waits"), rows.numbers("latencies") != NONE
+
+
+def _excess(rows: Slice) -> tuple[Numbers, Bools]:
+    latencies = rows.numbers("latencies")
+    excess: Numbers = np.maximum(latencies - rows.numbers("waits"), 0)
+    return excess, latencies != NONE
+
+
+def _throttle(rows: Slice) -> tuple[Numbers, Bools]:
+    there = rows.numbers("states") == STATES.index("answered")
+    return rows.numbers("throttles") * NS_PER_MS, there
+
+
+def _delta(rows: Slice) -> tuple[Numbers, Bools | None]:
+    times = rows.numbers("times")
+    if rows.begin:
+        before = rows.session.times[rows.begin - 1]
+        return np.diff(times, prepend=before), None
+    there = np.ones(len(rows), dtype=np.bool_)
+    there[:1] = False
+    return np.diff(times, prepend=times[:1]), there
+
+
+def _connection_number(rows: Slice) -> tuple[Numbers, None]:
+    known = [connection.number for connection in rows.session.connections]
+    return np.array(known, dtype=np.int64)[rows.numbers("connection")], None
+
+
+NUMBERS: Final[dict[str, NumberSource]] = {
+    "number": _plain("numbers", None),
+    "time": _plain("times", None),
+    "time.delta": _delta,
+    "conn": _connection_number,
+    "api": _plain("api_keys"),
+    "version": _plain("versions"),
+    "correlation_id": _plain("correlation_ids", NO_ID),
+    "request.bytes": _plain("request_bytes"),
+    "response.bytes": _plain("response_bytes"),
+    "bytes": _bytes,
+    "latency": _plain("latencies"),
+    "wait": _wait,
+    "excess": _excess,
+    "throttle": _throttle,
+    "acks": _plain("acks", NO_ACKS),
+    "records": _plain("records"),
+    "batches": _plain("batches"),
+}
+
+
+def packets(rows: Slice) -> list[tuple[Numbers, Bools]]:
+    """`frame`, which has up to two: the packets with the first byte of request and response."""
+    both = (rows.numbers("request_packets"), rows.numbers("response_packets"))
+    return [(numbers, numbers != NONE) for numbers in both]
+
+
+# --- values of a table --------------------------------------------------------------------------
+
+
+def _table(column: str, table: str) -> Source:
+    """A column of numbers of a table whose values are texts."""
+
+    def source(rows: Slice) -> Told:
+        known = getattr(rows.session, table).values
+
+        def values(key: int) -> Values:
+            value = known[key]
+            return () if value is None or value == "" else (value,)
+
+        return Told(rows.numbers(column), values)
+
+    return source
+
+
+def _lists(column: str, table: str) -> Source:
+    """A column of numbers of a table whose values are tuples."""
+
+    def source(rows: Slice) -> Told:
+        return Told(rows.numbers(column), getattr(rows.session, table).values.__getitem__)
+
+    return source
+
+
+class _Part:
+    """Stands for a `Row` of which a getter wants only these attributes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+def _got(name: str, row: _Part) -> Values:
+    # The getter is the one of the other back end: what a field means is said once.
+    return SOUGHT[name](row)  # type: ignore[arg-type]
+
+
+def _ends(name: str) -> Source:
+    """Fields of the addresses of a connection."""
+
+    def source(rows: Slice) -> Told:
+        connections = rows.session.connections
+
+        def values(key: int) -> Values:
+            connection, side = connections[key // 2], key % 2
+            ends = (str(connection.a), str(connection.b))
+            return _got(name, _Part(client_address=ends[side], broker_address=ends[1 - side]))
+
+        return Told(2 * rows.numbers("connection") + rows.numbers("client_side"), values)
+
+    return source
+
+
+def _state(name: str) -> Source:
+    def source(rows: Slice) -> Told:
+        return Told(rows.numbers("states"), lambda key: _got(name, _Part(state=STATES[key])))
+
+    return source
+
+
+def _api(rows: Slice) -> Told:
+    keys = rows.numbers("api_keys") + 1
+    return Told(keys, lambda key: (key - 1,) if key else ())
+
+
+def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
+    """Fields that key and version of the API tell."""
+
+    def source(rows: Slice) -> Told:
+        width = 1 << 16
+        keys = (rows.numbers("api_keys") + 1) * width + rows.numbers("versions") + 1
+
+        def values(code: int) -> Values:
+            key, version = code // width - 1, code % width - 1
+            return judge(None if key < 0 else key, None if version < 0 else version)
+
+        return Told(keys, values)
+
+    return source
+
+
+def _version_of_software(rows: Slice) -> Told:
+    known = rows.session.softwares.values
+    return Told(
+        rows.numbers("software"),
+        lambda key: _got("software.version", _Part(software=known[key])),
+    )
+
+
+class _Error(NamedTuple):
+    """What getters of errors look at."""
+
+    code: int
+    top: bool
+
+
+def _errors(name: str, column: str, table: str) -> Source:
+    def source(rows: Slice) -> Told:
+        known = getattr(rows.session, table).values
+        answered = STATES.index("answered")
+
+        def values(key: int) -> Values:
+            codes = [_Error(code, True) for code in known[key // 2]]
+            state = "answered" if key % 2 else ""
+            return _got(name, _Part(errors=codes, state=state))
+
+        return Told(2 * rows.numbers(column) + (rows.numbers("states") == answered), values)
+
+    return source
+
+
+def _topics(rows: Slice) -> Told:
+    """Those named and those implied: a key for each pair of lists."""
+    session = rows.session
+    named, implied = session.topic_lists.values, session.implied_lists.values
+    width = 1 << len(named).bit_length()
+    names = session.context.names
+
+    def both(key: int) -> tuple[str, ...]:
+        return (*named[key % width], *implied[key // width])
+
+    def values(key: int) -> Values:
+        late = (late_names(named[key % width], names), late_names(implied[key // width], names))
+        return (*late[0], *late[1])
+
+    keys = rows.numbers("topics") + width * rows.numbers("implied")
+    return Told(keys, values, lambda key: not any(topic[-1:] == "?" for topic in both(key)), width)
+
+
+def _ids(rows: Slice) -> Told:
+    known = rows.session.topic_id_lists.values
+    return Told(
+        rows.numbers("topic_ids"), lambda key: _got("topic.id", _Part(topic_ids=known[key]))
+    )
+
+
+def _undecoded(rows: Slice) -> Told:
+    """Few rows have any: these have a key each, the others the key 0."""
+    session, begin = rows.session, rows.begin
+    keys = np.zeros(len(rows), dtype=np.int64)
+    found: list[int] = []
+    for index in session.remarked():
+        if begin <= index < rows.end:
+            found.append(index)
+            keys[index - begin] = len(found)
+
+    def values(key: int) -> Values:
+        parts = session.undecoded(found[key - 1]) if key else ()
+        return _got("undecoded", _Part(undecoded=parts))
+
+    return Told(keys, values, lambda key: not key)
+
+
+LISTS: Final[dict[str, Source]] = {
+    **{name: _ends(name) for name in ("client.ip", "client.port", "broker", "broker.ip")},
+    **{name: _ends(name) for name in ("broker.port", "ip", "port")},
+    **{name: _state(name) for name in ("state", *STATES)},
+    "api": _api,
+    "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
+    "removed_in": _versioned(removals),
+    "deprecated": _versioned(lambda key, version: (bool(removals(key, version)),)),
+    "client": _table("client_id", "client_ids"),
+    "software": _table("software", "softwares"),
+    "software.version": _version_of_software,
+    "user": _table("user", "users"),
+    "error": _errors("error", "errors", "error_lists"),
+    "error.top": _errors("error.top", "tops", "top_lists"),
+    "failed": _errors("failed", "errors", "error_lists"),
+    "retriable": _errors("retriable", "errors", "error_lists"),
+    "topic": _topics,
+    "topic.id": _ids,
+    "partition": _lists("partitions", "partition_lists"),
+    "group": _lists("groups", "group_lists"),
+    "member": _lists("members", "member_lists"),
+    "generation": _lists("generations", "generation_lists"),
+    "producer.id": _lists("producer_ids", "producer_id_lists"),
+    "producer.epoch": _lists("producer_epochs", "producer_epoch_lists"),
+    "txn": _lists("txns", "txn_lists"),
+    "codec": _lists("codecs", "codec_lists"),
+    "undecoded": _undecoded,
+}
+
+
+def _addresses(rows: Slice) -> Told:
+    connections = rows.session.connections
+    return Told(
+        rows.numbers("connection"),
+        lambda key: (str(connections[key].a), str(connections[key].b)),
+    )
+
+
+HEAD_FIELDS: Final = frozenset(
+    {
+        *("number", "time", "time.delta", "frame", "conn", "api", "version", "correlation_id"),
+        *("request.bytes", "response.bytes", "bytes", "latency", "state", *STATES),
+        *("client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),
+        *("flexible", "removed_in", "deprecated"),
+        *("client", "software", "software.version", "user"),
+    }
+)
+"""Fields that headers tell: their columns are whole before bodies were read."""
+
+TEXTS: Final[tuple[Source, ...]] = (
+    _addresses,
+    _topics,
+    *(
+        _table(column, table)
+        for column, table in (
+            ("client_id", "client_ids"),
+            ("software", "softwares"),
+            ("api", "apis"),
+            ("reason", "reasons"),
+        )
+    ),
+    _lists("groups", "group_lists"),
+    _lists("txns", "txn_lists"),
+)
+
+__all__ = [
+    "HEAD_FIELDS",
+    "LISTS",
+    "NUMBERS",
+    "TEXTS",
+    "Lookup",
+    "Slice",
+    "Source",
+    "Told",
+    "packets",
+]

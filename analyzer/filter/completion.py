@@ -1,0 +1,361 @@
+"""What may stand at the cursor of a filter: fields, operators, values, words that join.
+
+    found = complete("api == Fe", 9, seen_in(session))
+    found.items[0].text        "Fetch", to be put in the place of text[found.begin:found.end]
+    found.error                the `FilterError` of the whole text, None when it is a filter
+    found.unfinished           the error is only that more has to come
+
+The line editor of the UI and the completion of shells both ask this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
+from kafkascope.analyzer.filter.errors import FilterError, nearest
+from kafkascope.analyzer.filter.fields import COST_WORDS, FIELDS, STATES, WIRESHARK, Field
+from kafkascope.analyzer.filter.lexer import Token, tokens
+from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.session.session import Session
+
+_PARTS: Final = re.compile(r"[._-]")
+MOST: Final = 200
+"""Items of an answer."""
+LOOKED_AT: Final = 100_000
+"""Entries of a table that are searched for values."""
+
+Kind = Literal["field", "operator", "value", "word"]
+Place = Literal["field", "operator", "value", "set", "join"]
+Seen: TypeAlias = Callable[[str], Iterable[str]]
+"""Name of a field -> the values that a capture has of it."""
+
+
+class Item(NamedTuple):
+    """One thing that may stand there."""
+
+    text: str
+    kind: Kind
+    hint: str = ""
+    """What it is, in a few words."""
+
+
+class Completion(NamedTuple):
+    """What `complete` found."""
+
+    begin: int
+    end: int
+    """The characters that an item stands for."""
+    items: tuple[Item, ...]
+    error: FilterError | None
+    unfinished: bool
+
+
+def nothing_seen(field: str) -> Iterable[str]:
+    """No capture, no values."""
+    return ()
+
+
+def complete(text: str, cursor: int | None = None, values: Seen = nothing_seen) -> Completion:
+    """The items for the word at the cursor (the end of the text when None), best first."""
+    cursor = len(text) if cursor is None else max(0, min(cursor, len(text)))
+    before = _tokens_before(text, cursor)
+    current = before.pop() if before and _touches(before[-1], cursor) else None
+    place, field, depth = _place(before)
+    if current is not None and current.kind in ("op", "punct") and place != "operator":
+        # Behind a sign the next word begins, save that > may become >=.
+        before.append(current)
+        place, field, depth = _place(before)
+        current = None
+    begin = cursor if current is None else current.at
+    end = max(cursor, _end_of_word(text, begin, cursor, current))
+    typed = "" if current is None else text[begin:cursor].strip('"')
+    items = tuple(_items(place, field, depth, typed, values))[:MOST]
+    error = None
+    try:
+        bind(text)
+    except FilterError as found:
+        error = found
+    unfinished = error is not None and (
+        error.unfinished or _is_begun(error, begin, end, items, typed)
+    )
+    return Completion(begin, end, items, error, unfinished)
+
+
+def _is_begun(
+    error: FilterError, begin: int, end: int, items: tuple[Item, ...], typed: str
+) -> bool:
+    """Whether the error is the word at the cursor, and that is the beginning of a right one."""
+    inside = begin <= error.at <= end
+    return inside and any(item.text.lower().startswith(typed.lower()) for item in items)
+
+
+def _tokens_before(text: str, cursor: int) -> list[Token]:
+    """The tokens that begin before the cursor; what is none yet (a string that is still open) is
+    one word."""
+    head = text[:cursor]
+    try:
+        return tokens(head)[:-1]
+    except FilterError as error:
+        at = min(error.at, len(head))
+        try:
+            found = tokens(head[:at])[:-1]
+        except FilterError:
+            return []
+        if head[at : at + 1] == "=":
+            found.append(Token("op", "=", at, 1))
+        elif at < len(head) and (head[at] == '"' or head[at : at + 2].lower() == 'r"'):
+            found.append(Token("string", head[at:].strip('"'), at, len(head) - at))
+        return found
+
+
+def _touches(token: Token, cursor: int) -> bool:
+    return token.at + token.width >= cursor
+
+
+def _end_of_word(text: str, begin: int, cursor: int, current: Token | None) -> int:
+    if current is None or current.kind not in ("word", "string"):
+        return cursor
+    try:
+        whole = tokens(text)
+    except FilterError:
+        return cursor
+    return next((token.at + token.width for token in whole if token.at == begin), cursor)
+
+
+def _place(before: list[Token]) -> tuple[Place, str, int]:
+    """(what comes next, the field that it belongs to, open parentheses)."""
+    place: Place = "field"
+    field, depth = "", 0
+    for token in before:
+        word = token.text.lower() if token.kind == "word" else ""
+        sign = token.text if token.kind in ("op", "punct") else ""
+        if place == "set":
+            if sign == "}":
+                place = "join"
+        elif word in ("and", "or") or sign in ("&&", "||"):
+            place = "field"
+        elif sign == "(":
+            place, depth = "field", depth + 1
+        elif sign == ")":
+            place, depth = "join", max(0, depth - 1)
+        elif place == "field":
+            if token.kind == "string":
+                place = "join"
+            elif word and word not in RESERVED:
+                place, field = "operator", token.text
+        elif place == "operator":
+            if word == "in" or sign == "{":
+                place = "set"
+            elif (word or sign) in SPELLINGS:
+                place = "value"
+        elif place == "value" and token.kind in ("word", "string"):
+            place = "join"
+    return place, field, depth
+
+
+def _items(place: Place, name: str, depth: int, typed: str, values: Seen) -> Iterator[Item]:
+    if place == "field":
+        yield from _fields(typed)
+        return
+    found = resolve(name) if name else None
+    field = None if found is None else found[0]
+    if place == "operator":
+        yield from _operators(field, typed)
+    elif place in ("value", "set"):
+        yield from _values(field, typed, values)
+        if place == "set" and not typed:
+            yield Item("}", "word", "ends the set")
+        return
+    if place == "join" or (place == "operator" and field is not None):
+        words = [Item("and", "word", "both hold"), Item("or", "word", "one holds")]
+        if depth:
+            words.append(Item(")", "word", "ends the parenthesis"))
+        yield from (word for word in words if word.text.startswith(typed.lower()))
+
+
+def ranked(typed: str, names: Iterable[str]) -> list[str]:
+    """The names that go with what was typed: those that begin so, those with a part that begins so,
+    those that have it somewhere; none of these: the nearest one."""
+    wanted = typed.lower()
+    groups: tuple[list[str], list[str], list[str]] = ([], [], [])
+    every = list(dict.fromkeys(names))
+    for name in every:
+        low = name.lower()
+        if low.startswith(wanted):
+            groups[0].append(name)
+        elif any(part.startswith(wanted) for part in _PARTS.split(low)):
+            groups[1].append(name)
+        elif wanted in low:
+            groups[2].append(name)
+    found = [name for group in groups for name in group]
+    if not found and len(wanted) > 1 and (near := nearest(typed, every)):
+        return [near]
+    return found
+
+
+def _fields(typed: str) -> Iterator[Item]:
+    front = "kafka." if typed.lower().startswith("kafka.") else ""
+    typed = typed[len(front) :]
+    side, dot, rest = typed.partition(".")
+    inside = dot and side.lower() in ("request", "response", "body")
+    hints = {field.name: f"{field.type}, {COST_WORDS[field.cost]}: {field.doc}" for field in FIELDS}
+    others = {alias: f"also {field.name}" for field in FIELDS for alias in field.aliases}
+    others |= {name: f"also body.{path}" for name, path in WIRESHARK.items()}
+    others |= dict.fromkeys(("request.", "response.", "body."), "any field of a body")
+    others |= {"not": "turns it round", "any": "one value", "all": "all values"}
+    if typed:
+        # Other names only once they are begun: they would hide the usual ones.
+        hints |= {name: hint for name, hint in others.items() if name.startswith(typed.lower())}
+    else:
+        hints |= {name: others[name] for name in ("request.", "response.", "body.", "not")}
+    found = [n for n in hints if n.startswith(typed.lower())] if inside else ranked(typed, hints)
+    for name in found:
+        kind: Kind = "word" if name in ("not", "any", "all") else "field"
+        yield Item(front + name, kind, hints[name])
+    if inside:
+        yield from _paths(side.lower(), rest, front)
+
+
+def _paths(side: str, typed: str, front: str) -> Iterator[Item]:
+    from kafkascope.analyzer.filter.paths import known, leaves
+
+    paths = leaves() if side == "body" else known("request" if side == "request" else "response")
+    for path in ranked(typed, sorted(paths, key=lambda path: (path.count("."), path))):
+        kinds = " or ".join(sorted(paths[path])).lower()
+        yield Item(f"{front}{side}.{path}", "field", f"{kinds}, decodes")
+
+
+_MEANING: Final = {
+    "==": "any value equals",
+    "!=": "there are values, none equals",
+    ">": "greater",
+    "<": "less",
+    ">=": "not less",
+    "<=": "not greater",
+    "contains": "has the text",
+    "matches": "a regex finds something",
+    "in": "one of { , .. }",
+    "===": "all values equal",
+    "!==": "one value differs",
+}
+
+
+def _operators(field: Field | None, typed: str) -> Iterator[Item]:
+    if field is None:
+        return
+    for operator, meaning in _MEANING.items():
+        if operator in ("contains", "matches") and field.type not in TEXTUAL:
+            continue
+        if operator in (">", "<", ">=", "<=") and field.type in UNORDERED:
+            continue
+        if operator.startswith(typed.lower()):
+            yield Item(operator, "operator", meaning)
+
+
+def _values(field: Field | None, typed: str, values: Seen) -> Iterator[Item]:
+    if field is None:
+        return
+    seen = dict.fromkeys(values(field.name), "seen here")
+    known = seen | dict.fromkeys((value for value in _known(field) if value not in seen), "")
+    for value in ranked(typed, known):
+        yield Item(str(Value(value)), "value", known[value])
+    if not known and not typed and field.example:
+        yield Item(field.example.rsplit(" ", 1)[-1], "value", "for example")
+
+
+def _known(field: Field) -> Iterator[str]:
+    """The values that there are without any capture."""
+    match field.type:
+        case "api":
+            from kafkascope.dissectors.registry import APIS
+
+            yield from sorted(api.name for api in APIS.values())
+        case "error":
+            from kafkascope.dissectors.reference.codes import ERRORS
+
+            yield from (error.name for error in ERRORS.values())
+        case "state":
+            yield from STATES
+        case "bool":
+            yield from ("true", "false")
+        case "release" if field.name == "removed_in":
+            from kafkascope.dissectors.reference.releases import RELEASES
+
+            yield from reversed(RELEASES)
+    if field.name == "finding":
+        from kafkascope.analyzer.findings import RULES
+
+        yield from RULES
+    if field.name == "finding.severity":
+        yield from ("error", "warning", "note", "chat")
+    if field.name == "codec":
+        yield from ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def seen_in(session: Session) -> Seen:
+    """The values that a session has by now, in the order in which they were met."""
+
+    def values(name: str) -> Iterable[str]:
+        match name:
+            case "topic":
+                names = session.context.names
+                lists = (*session.topic_lists.values[:LOOKED_AT], *session.implied_lists.values)
+                return dict.fromkeys(names.late(topic) for found in lists for topic in found)
+            case "group":
+                return _flat(session.group_lists.values)
+            case "member":
+                return _flat(session.member_lists.values)
+            case "txn":
+                return _flat(session.txn_lists.values)
+            case "codec":
+                return _flat(session.codec_lists.values)
+            case "partition":
+                return _flat(session.partition_lists.values)
+            case "producer.id":
+                return _flat(session.producer_id_lists.values)
+            case "client":
+                return [client for client in session.client_ids.values if client]
+            case "software":
+                return [software for software in session.softwares.values if software]
+            case "user":
+                return [user for user in session.users.values if user]
+            case "api":
+                return sorted(api for api in session.apis.values if api)
+            case "error" | "error.top":
+                from kafkascope.dissectors.reference.codes import error_name
+
+                codes = {code for found in session.error_lists.values for code in found}
+                return [error_name(code) for code in sorted(codes)]
+            case "broker" | "broker.ip" | "client.ip" | "ip":
+                return _addresses(session, name)
+        return ()
+
+    return values
+
+
+def _flat(lists: list[tuple[str, ...]] | list[tuple[int, ...]]) -> Iterable[str]:
+    return dict.fromkeys(str(each) for found in lists[:LOOKED_AT] for each in found)
+
+
+def _addresses(session: Session, name: str) -> Iterable[str]:
+    from kafkascope.analyzer.identity import host_of
+
+    ends: dict[str, None] = {}
+    sides = dict(zip(session.connection[:LOOKED_AT], session.client_side[:LOOKED_AT], strict=True))
+    for index, side in sides.items():
+        connection = session.connections[index]
+        pair = (str(connection.a), str(connection.b))
+        client, broker = pair[side], pair[1 - side]
+        if name == "broker":
+            ends[broker] = None
+            continue
+        if name in ("client.ip", "ip"):
+            ends[host_of(client)] = None
+        if name in ("broker.ip", "ip"):
+            ends[host_of(broker)] = None
+    return ends

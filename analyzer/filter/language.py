@@ -1,0 +1,61 @@
+"""Display filters, the one way in. The language is in docs/filter.md.
+
+    compile_filter(text)   one exchange after the other: Filter
+    compile_query(text)    the columns of a session, a million rows at once: Query
+    complete(text, place)  what may stand at the cursor
+
+filter_lexer -> filter_syntax (tree) -> filter_bind (fields, values) -> a back end: filter_exchange
+for one exchange, filter_columns for whole columns. A `Known` says what is marked and found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkascope.analyzer.filter.backends.exchange import Filter, compile_filter
+from kafkascope.analyzer.filter.bind import Bound, bind, cost
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.syntax import Tree, parse
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.backends.columns import Query
+    from kafkascope.analyzer.filter.completion import Completion, Seen
+    from kafkascope.analyzer.session.session import Session
+
+
+def compile_query(text: str, known: Known = NOTHING) -> Query:
+    """The query of a text; `FilterError`. Loads numpy."""
+    from kafkascope.analyzer.filter.backends import columns as filter_columns
+
+    return filter_columns.compile_query(text, known)
+
+
+def complete(text: str, cursor: int | None = None, values: Seen | None = None) -> Completion:
+    """What may stand at the cursor: see `filter_completion`."""
+    from kafkascope.analyzer.filter import completion as filter_completion
+
+    return filter_completion.complete(text, cursor, values or filter_completion.nothing_seen)
+
+
+def seen_in(session: Session) -> Seen:
+    """The values that a session has, for `complete`."""
+    from kafkascope.analyzer.filter import completion as filter_completion
+
+    return filter_completion.seen_in(session)
+
+
+__all__ = [
+    "Bound",
+    "Filter",
+    "FilterError",
+    "Known",
+    "Tree",
+    "bind",
+    "compile_filter",
+    "compile_query",
+    "complete",
+    "cost",
+    "parse",
+    "seen_in",
+]

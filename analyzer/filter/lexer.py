@@ -1,0 +1,113 @@
+"""Display-filter text -> tokens with their places. Knows no fields and no grammar."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple
+
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.text import escaped
+
+Kind = Literal["word", "string", "op", "punct", "end"]
+
+MAX_LENGTH: Final = 20_000
+"""Characters; a filter is typed by a person or made from a list of names."""
+
+OPERATORS: Final = ("===", "!==", "==", "!=", ">=", "<=", "&&", "||", ">", "<", "~", "!")
+_OPERATOR: Final = re.compile("|".join(re.escape(op) for op in OPERATORS))
+_WORD: Final = re.compile(r"""[^\s"(){},=<>!&|~']+""")
+_RANGE: Final = re.compile(r"\.\.")
+_CODE: Final = re.compile(
+    r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4})"
+)
+"""A character by its number, as far as there are any."""
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+
+
+class Token(NamedTuple):
+    """A word, a string without its quotes, an operator or a sign."""
+
+    kind: Kind
+    text: str
+    at: int
+    width: int
+    """Characters in the filter, quotes included."""
+
+
+def tokens(text: str) -> list[Token]:
+    """All tokens, the last one of kind `end`; `FilterError` for what is none."""
+    if len(text) > MAX_LENGTH:
+        raise FilterError(f"more than {MAX_LENGTH} characters", text, MAX_LENGTH)
+    found: list[Token] = []
+    at, depth = 0, 0
+    while at < len(text):
+        char = text[at]
+        if char.isspace():
+            at += 1
+            continue
+        if char == '"' or (char in "rR" and text[at + 1 : at + 2] == '"'):
+            token = _string(text, at)
+        elif char in "(){},":
+            depth += (char == "{") - (char == "}")
+            token = Token("punct", char, at, 1)
+        elif depth > 0 and text.startswith("..", at):
+            token = Token("punct", "..", at, 2)
+        elif operator := _OPERATOR.match(text, at):
+            token = Token("op", operator[0], at, len(operator[0]))
+        elif word := _WORD.match(text, at):
+            length = len(word[0])
+            # Between braces two dots make a range: 3..5
+            if depth > 0 and (dots := _RANGE.search(word[0])):
+                length = dots.start()
+            token = Token("word", text[at : at + length], at, length)
+        else:
+            raise _wrong_sign(text, at)
+        found.append(token)
+        at += token.width
+    found.append(Token("end", "", len(text), 1))
+    return found
+
+
+def _string(text: str, start: int) -> Token:
+    raw = text[start] != '"'
+    at = start + 1 + raw
+    parts: list[str] = []
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            return Token("string", "".join(parts), start, at + 1 - start)
+        if char == "\\":
+            following = text[at + 1 : at + 2]
+            if raw:
+                # A raw string keeps its backslashes; one before a quote keeps the quote inside.
+                parts.append(char + following)
+                at += 2
+                continue
+            if code := _CODE.match(text, at):
+                parts.append(chr(int(code[0][2:], 16)))
+                at = code.end()
+                continue
+            # Unknown escapes stay as they are, so that "\d+" is a regex without doubling.
+            parts.append(_ESCAPES.get(following, char + following))
+            at += 2
+            continue
+        parts.append(char)
+        at += 1
+    width = len(text) - start
+    raise FilterError("a string without its closing quote", text, start, width, unfinished=True)
+
+
+def _wrong_sign(text: str, at: int) -> FilterError:
+    char = text[at]
+    hint = {"=": "write ==", "&": "write && or and", "|": "write || or or"}.get(char, "")
+    if char == "'":
+        hint = 'strings stand in double quotes: "..."'
+    return FilterError(f'unexpected "{char}"', text, at, 1, hint)
+
+
+def quoted(text: str) -> str:
+    """The text as a string of the language; characters that do not print are
+    escaped."""
+    out = text.replace("\\", "\\\\").replace('"', '\\"')
+    out = out.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    return f'"{escaped(out)}"'

@@ -1,0 +1,268 @@
+"""Fields of the filter language that are in no row: what only the whole messages of an exchange
+tell. Records, offsets, lag, bytes.
+
+Each function gives the values of one field; nothing is kept between two calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kafkascope.dissectors.errors import DissectError
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Field
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.dissectors.records.records import Batch, Record
+
+Values: TypeAlias = tuple[Any, ...]
+Reader: TypeAlias = "Callable[[Exchange], Values]"
+
+OFFSETS: Final = frozenset(
+    {"offset", "fetch_offset", "base_offset", "committed_offset", "end_offset", "start_offset"}
+)
+"""Names of fields that hold the offset of a record."""
+NS_PER_MS: Final = 1_000_000
+
+
+def _batches(exchange: Exchange) -> Iterator[tuple[Field, bytes, Batch]]:
+    """The batches of an exchange, with the bytes that they stand in, without secrets."""
+    from kafkascope.analyzer.exchanges.records import fields_of, shareable
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.records.records import Partial
+
+    for field in fields_of(exchange, TopicNames()):
+        data = shareable(field)
+        if data is None:
+            continue
+        try:
+            for batch in field.batches():
+                if not isinstance(batch, Partial):
+                    yield field, data, batch
+        except DissectError:
+            continue  # what is there behind the damage cannot be found
+
+
+def _opened(exchange: Exchange) -> Iterator[tuple[Batch, list[Record], int | None]]:
+    """The batches with their records, as far as these can be read, and the offset of the first one:
+    of a Produce what the broker told, for a client counts from 0."""
+    from kafkascope.dissectors.records.records import open_batch
+
+    before: Field | None = None
+    place = 0
+    for field, data, batch in _batches(exchange):
+        place = place if field is before else 0
+        before = field
+        try:
+            records = open_batch(data, batch).records
+        except DissectError:
+            continue
+        if field.source == "produce":
+            first = None if field.base_offset is None else field.base_offset + place
+        else:
+            first = batch.base_offset
+        yield batch, records, first
+        place += len(records)
+
+
+def _of_records(get: Callable[[Record], Any]) -> Reader:
+    def values(exchange: Exchange) -> Values:
+        found = (get(record) for _, records, _ in _opened(exchange) for record in records)
+        return tuple(value for value in found if value is not None)
+
+    return values
+
+
+def _header_values(exchange: Exchange, show: Callable[[str, bytes | None], Any]) -> Values:
+    found = (
+        show(name, value)
+        for _, records, _ in _opened(exchange)
+        for record in records
+        for name, value in record.headers
+    )
+    return tuple(value for value in found if value is not None)
+
+
+def pair_of(name: str, value: bytes | None) -> bytes:
+    """A header as filters see it."""
+    return name.encode("utf-8", "surrogateescape") + b"=" + (value or b"")
+
+
+def _record_offsets(exchange: Exchange) -> Values:
+    found: list[int] = []
+    for batch, records, first in _opened(exchange):
+        if first is None:
+            continue
+        step = first - batch.base_offset if exchange.api_key == 0 else 0
+        found += (record.offset + step for record in records)
+    return tuple(found)
+
+
+def _record_times(exchange: Exchange) -> Values:
+    return tuple(
+        record.timestamp * NS_PER_MS
+        for _, records, _ in _opened(exchange)
+        for record in records
+        if record.timestamp is not None
+    )
+
+
+def _sequences(exchange: Exchange) -> Values:
+    return tuple(
+        batch.base_sequence
+        for _, _, batch in _batches(exchange)
+        if batch.producer_id >= 0 and batch.base_sequence >= 0
+    )
+
+
+def _record_sequences(exchange: Exchange) -> Values:
+    return tuple(
+        (batch.base_sequence + record.offset - batch.base_offset) & 0x7FFFFFFF
+        for batch, records, _ in _opened(exchange)
+        if batch.producer_id >= 0 and batch.base_sequence >= 0
+        for record in records
+    )
+
+
+def size_of(record: Record) -> int:
+    """Bytes of key, value and headers."""
+    total = len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        total += len(name.encode("utf-8", "surrogateescape")) + len(value or b"")
+    return total
+
+
+def _bodies(exchange: Exchange) -> Iterator[dict[str, Any]]:
+    for side in (exchange.request, exchange.response):
+        if side is not None and side.decoded is not None:
+            yield side.decoded.body
+
+
+def _named(value: Any, names: frozenset[str]) -> Iterator[Any]:
+    """The values of all fields of these names, on any level."""
+    if isinstance(value, list):
+        for each in value:
+            if not isinstance(each, dict | list):
+                return
+            yield from _named(each, names)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, dict | list):
+                yield from _named(inner, names)
+            if name in names and inner is not None:
+                yield inner
+
+
+def _integers(names: frozenset[str]) -> Reader:
+    def values(exchange: Exchange) -> Values:
+        found = (value for body in _bodies(exchange) for value in _named(body, names))
+        return tuple(dict.fromkeys(value for value in found if type(value) is int and value >= 0))
+
+    return values
+
+
+def _lag(exchange: Exchange) -> Values:
+    """Of each partition that a Fetch brought: records behind the position it leaves the client at.
+
+    The position is behind the last record that came, else the offset that was asked for; when
+    neither is there (a fetch session implies the offset), there is no lag to tell.
+    """
+    from kafkascope.dissectors.records.records import Partial, batches
+
+    if exchange.api_key != 1 or exchange.request is None or exchange.response is None:
+        return ()
+    asked, answer = exchange.request.body, exchange.response.body
+    if asked is None or answer is None:
+        return ()
+    wanted = {
+        (topic.get("topic"), topic.get("topic_id"), partition["partition"]): partition[
+            "fetch_offset"
+        ]
+        for topic in asked["topics"] or ()
+        for partition in topic["partitions"]
+    }
+    found = []
+    for topic in answer["responses"]:
+        for partition in topic["partitions"]:
+            end = partition["high_watermark"]
+            if partition["error_code"] or end < 0:
+                continue
+            key = (topic.get("topic"), topic.get("topic_id"), partition["partition_index"])
+            position = wanted.get(key)
+            try:
+                for batch in batches(partition["records"] or b""):
+                    if not isinstance(batch, Partial):
+                        position = batch.last_offset + 1
+            except DissectError:
+                pass  # the batches before the damage count
+            if position is not None:
+                found.append(max(0, end - position))
+    return tuple(found)
+
+
+def _wire(exchange: Exchange) -> Values:
+    """Both frames, sizes included."""
+    return tuple(
+        side.frame.size.to_bytes(4, "big", signed=True) + side.frame.payload
+        for side in (exchange.request, exchange.response)
+        if side is not None
+    )
+
+
+def _raw(exchange: Exchange) -> Values:
+    """Both frames, and what their compressed batches hold."""
+    return (
+        *_wire(exchange),
+        *(
+            part
+            for batch, records, _ in _opened(exchange)
+            if batch.codec
+            for record in records
+            for part in _parts(record)
+        ),
+    )
+
+
+def _parts(record: Record) -> Iterator[bytes]:
+    for part in (record.key, record.value):
+        if part:
+            yield part
+    for name, value in record.headers:
+        yield pair_of(name, value)
+
+
+READERS: Final[dict[str, Reader]] = {
+    "offset": _integers(OFFSETS),
+    "high_watermark": _integers(frozenset({"high_watermark"})),
+    "lag": _lag,
+    "sequence": _sequences,
+    "record.key": _of_records(lambda record: record.key),
+    "record.value": _of_records(lambda record: record.value),
+    "record.header": lambda exchange: _header_values(exchange, pair_of),
+    "record.header.key": lambda exchange: _header_values(exchange, lambda name, _: name),
+    "record.header.value": lambda exchange: _header_values(exchange, lambda _, value: value),
+    "record.offset": _record_offsets,
+    "record.time": _record_times,
+    "record.sequence": _record_sequences,
+    "record.size": _of_records(size_of),
+    "wire": _wire,
+    "raw": _raw,
+}
+"""Field -> its values in an exchange."""
+
+
+def anywhere(exchange: Exchange, name: str) -> Values:
+    """The values of all fields of that name in either body, without secrets."""
+    from kafkascope.dissectors.embedded.masking import masked
+
+    found: list[Any] = []
+    for side in (exchange.request, exchange.response):
+        if side is not None and side.decoded is not None:
+            body = masked(side.decoded.layout, side.decoded.body)
+            for value in _named(body, frozenset({name})):
+                if isinstance(value, list):
+                    found += (each for each in value if not isinstance(each, dict))
+                elif not isinstance(value, dict):
+                    found.append(value)
+    return tuple(found)

@@ -1,0 +1,179 @@
+"""Kafka's own files: which file is one, and what is in it.
+
+`open_at_rest` answers for a file or for the folder of a partition. What it returns hands out
+batches, records and entries one by one, and a verdict for each file. Captures are none of its
+business: it says None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kafkascope.analyzer.logdir.files import SmallFile, read_small
+from kafkascope.analyzer.logdir.model import Kind, LogBatch, Verdict
+from kafkascope.analyzer.logdir.records import Place, records_of
+from kafkascope.analyzer.logdir.segment import LEAST, PREFIX, TO_MAGIC, Segment
+
+SEGMENT_NAME: Final = re.compile(
+    r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?\Z"
+)
+SNAPSHOT_NAME: Final = re.compile(
+    r"(\d{20})-(\d{10})\.checkpoint(\.deleted)?\Z|bootstrap\.checkpoint\Z"
+)
+FOLDER_NAME: Final = re.compile(r"(.+?)-(\d+)(?:\.[0-9a-f]{32}-(?:delete|future|stray))?\Z")
+
+KINDS: Final[dict[str, Kind]] = {
+    "log": "log",
+    "index": "index",
+    "timeindex": "timeindex",
+    "txnindex": "txnindex",
+    "snapshot": "producer-snapshot",
+}
+NAMED: Final[dict[str, Kind]] = {
+    "leader-epoch-checkpoint": "leader-epochs",
+    "recovery-point-offset-checkpoint": "offsets",
+    "replication-offset-checkpoint": "offsets",
+    "log-start-offset-checkpoint": "offsets",
+    "cleaner-offset-checkpoint": "offsets",
+    "meta.properties": "properties",
+    "partition.metadata": "properties",
+    "quorum-state": "quorum-state",
+}
+
+CLUSTER_METADATA: Final = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """A file of Kafka's, or all segments of a partition's folder."""
+
+    path: Path
+    kind: Kind
+    files: tuple[Path, ...]
+    """Segments by base offset; of other kinds the one file."""
+    topic: str | None
+    """As the folder's name has it."""
+    partition: int | None
+    topic_id: str | None
+    """As partition.metadata beside the file has it."""
+
+    @property
+    def place(self) -> Place:
+        """What its records belong to."""
+        return Place(self.topic, self.topic_id, self.partition)
+
+    @property
+    def holds_batches(self) -> bool:
+        """Whether it has batches and records; entries otherwise."""
+        return self.kind in ("log", "snapshot")
+
+    def walk(self) -> Iterator[tuple[LogBatch, bytes] | Verdict]:
+        """Every batch with its bytes, and behind those of each file its verdict."""
+        number = 1
+        for path in self.files:
+            segment = Segment(path, self.kind, base_offset_of(path))
+            for batch, data in segment.batches(number):
+                number = batch.number + 1
+                yield batch, data
+            yield segment.verdict()
+
+    def batches(self) -> Iterator[tuple[LogBatch, bytes]]:
+        """Every batch with its bytes, file after file."""
+        for each in self.walk():
+            if not isinstance(each, Verdict):
+                yield each
+
+    def records(self, *, lost: bool = True) -> Iterator[dict[str, Any]]:
+        """Every record as `record/1`; without `lost` only what a recovering broker keeps."""
+        for batch, data in self.batches():
+            if lost or not batch.lost:
+                yield from records_of(batch, data, self.place)
+
+    def small(self) -> SmallFile:
+        """Entries and verdict of a file without batches."""
+        return read_small(self.files[0], self.kind, base_offset_of(self.files[0]))
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """One for each file, the file read for it."""
+        if not self.holds_batches:
+            yield self.small().verdict
+            return
+        for each in self.walk():
+            if isinstance(each, Verdict):
+                yield each
+
+
+def base_offset_of(path: Path) -> int | None:
+    """The offset in the name of a segment's file."""
+    match = SEGMENT_NAME.match(path.name)
+    return int(match[1]) if match else None
+
+
+def open_at_rest(path: Path) -> AtRest | None:
+    """The file or folder when it is one of Kafka's, else None; `OSError` when it cannot be read."""
+    if path.is_dir():
+        files = tuple(
+            sorted(
+                each
+                for each in path.iterdir()
+                if (match := SEGMENT_NAME.match(each.name)) and match[2] == "log" and not match[3]
+            )
+        )
+        return _placed(path, "log", files, path) if files else None
+    if not path.is_file():
+        return None
+    kind = kind_of(path)
+    return None if kind is None else _placed(path, kind, (path,), path.parent)
+
+
+def kind_of(path: Path) -> Kind | None:
+    """What a file is, by its name, else by its first bytes."""
+    match = SEGMENT_NAME.match(path.name)
+    if match:
+        return KINDS[match[2]]
+    if SNAPSHOT_NAME.match(path.name):
+        return "snapshot"
+    if path.name in NAMED:
+        return NAMED[path.name]
+    with path.open("rb") as file:
+        head = file.read(TO_MAGIC)
+        if len(head) < TO_MAGIC:
+            return None
+        offset, length = PREFIX.unpack_from(head)
+        if offset < 0 or head[16] not in LEAST or length < LEAST[head[16]]:
+            return None
+        file.seek(0)
+        # A copy under another name: only a right checksum tells a segment from chance.
+        return "log" if _begins_with_a_batch(file.read(12 + length)) else None
+
+
+def _begins_with_a_batch(data: bytes) -> bool:
+    from kafkascope.dissectors.errors import DissectError
+    from kafkascope.dissectors.records.records import Partial, batches, crc_ok
+
+    try:
+        first = next(batches(data))
+    except DissectError:
+        return False
+    return not isinstance(first, Partial) and crc_ok(data, first)
+
+
+def _placed(path: Path, kind: Kind, files: tuple[Path, ...], folder: Path) -> AtRest:
+    match = FOLDER_NAME.match(folder.resolve().name)
+    topic, partition = (match[1], int(match[2])) if match else (None, None)
+    if kind == "snapshot":
+        topic, partition = CLUSTER_METADATA, 0
+    return AtRest(path, kind, files, topic, partition, _topic_id(folder))
+
+
+def _topic_id(folder: Path) -> str | None:
+    path = folder / "partition.metadata"
+    try:
+        entries = read_small(path, "properties", None).entries
+    except OSError:
+        return None
+    return next((each["value"] for each in entries if each["name"] == "topic_id"), None)

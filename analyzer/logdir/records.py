@@ -1,0 +1,81 @@
+"""Records of a batch in a segment as `record/1`, those of internal topics decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from kafkascope.analyzer.exchanges.records import Field, batch_objects, shareable
+from kafkascope.analyzer.logdir.model import LogBatch
+from kafkascope.dissectors.codec.jsonform import loads
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Partial, Record, batches, open_batch
+from kafkascope.dissectors.values import Uuid
+
+NO_PARTITION: Final = -1
+"""Stands in `record/1` for the partition of a file that does not lie in its folder."""
+
+
+class Place:
+    """Where a segment belongs: what its folder says of topic and partition."""
+
+    def __init__(self, topic: str | None, topic_id: str | None, partition: int | None) -> None:
+        self.topic = topic
+        self.topic_id = None
+        self.partition = NO_PARTITION if partition is None else partition
+        try:
+            self.topic_id = None if topic_id is None else Uuid.parse(topic_id)
+        except ValueError:
+            pass
+
+
+def field_of(data: bytes, place: Place) -> Field:
+    """The bytes of a batch as a records field."""
+    return Field("log", place.topic, place.topic_id, place.partition, data, None)
+
+
+def opened(data: bytes, place: Place) -> list[Record]:
+    """The records of one batch as far as they can be read, without secrets; none where these
+    cannot be taken out."""
+    clean = shareable(field_of(data, place))
+    if clean is None:
+        return []
+    try:
+        found = next(batches(clean))
+    except DissectError:
+        return []
+    return [] if isinstance(found, Partial) else open_batch(clean, found).records
+
+
+def lines_of(
+    batch: LogBatch,
+    data: bytes,
+    place: Place,
+    problems: list[str],
+    wanted: Callable[[Record], bool] | None = None,
+) -> Iterator[bytes]:
+    """The records of one batch as JSON lines, some of them at a time, all or those that are wanted;
+    what cannot be read is added to `problems`."""
+    where = f"{batch.file}: batch at position {batch.position}"
+    if batch.problem:
+        problems.append(f"{where}: {batch.problem}")
+    found = next(batches(data))
+    assert not isinstance(found, Partial)
+    read = open_batch(data, found)
+    if read.error is not None:
+        problems.append(f"{where}: {_reason(read.error)}")
+    records = read.records
+    if wanted is not None:
+        records = [record for record in records if wanted(record)]
+    return batch_objects(None, field_of(data, place), found, records, None, b"\n")
+
+
+def records_of(batch: LogBatch, data: bytes, place: Place) -> Iterator[dict[str, Any]]:
+    """The same as objects."""
+    for lines in lines_of(batch, data, place, []):
+        for line in lines.splitlines():
+            yield loads(line)
+
+
+def _reason(error: DissectError) -> str:
+    return f"{error.path}: {error.reason}" if error.path else error.reason

@@ -1,0 +1,288 @@
+"""A log segment (or KRaft snapshot) batch by batch, and where a recovering broker would cut it.
+
+A broker that was not shut down cleanly walks the batches of a segment and keeps all before the
+first one that is cut short, smaller than any batch can be, or has a wrong checksum. So does
+`Segment`; it then goes on, to say what is sound behind the damage. One batch at a time is held.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from kafkascope.analyzer.logdir.model import Kind, LogBatch, Verdict
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.records import Batch, Partial, batches, crc_ok, open_batch
+
+PREFIX: Final = struct.Struct(">qi")
+"""Base offset and length of the rest."""
+
+TO_MAGIC: Final = 17
+"""Bytes up to the magic byte: a broker takes fewer for the end of the file."""
+
+LEAST: Final = {0: 14, 1: 22, 2: 49}
+"""Magic -> the least that the length can be."""
+
+COUNTING_LIMIT: Final = 128 << 20
+"""What an old compressed entry may expand to only to learn its first offset."""
+
+SCAN_WINDOW: Final = 1 << 20
+SCAN_LIMIT: Final = 256 << 20
+"""Bytes behind nonsense that are searched for the next batch."""
+
+MAX_RELATIVE: Final = 2**31 - 1
+"""Offsets of a segment must fit its index: base offset plus an int32."""
+
+
+class Segment:
+    """One file of batches; `batches` walks it, `verdict` sums up what the walk saw."""
+
+    def __init__(self, path: Path, kind: Kind = "log", base_offset: int | None = None) -> None:
+        self.path = path
+        self.kind: Kind = kind
+        self.base_offset = base_offset
+        """As the file's name has it; None when the name says nothing."""
+        self._verdict: Verdict | None = None
+
+    def verdict(self) -> Verdict:
+        """What a recovering broker would say; walks the file when nobody has."""
+        if self._verdict is None:
+            for _ in self.batches():
+                pass
+        assert self._verdict is not None
+        return self._verdict
+
+    def batches(self, first_number: int = 1) -> Iterator[tuple[LogBatch, bytes]]:
+        """Every batch that can be told apart, damaged ones too, with its bytes."""
+        walk = _Walk(self, first_number)
+        with self.path.open("rb") as file:
+            yield from walk.run(file)
+        self._verdict = walk.verdict()
+
+
+class _Walk:
+    """The state of one walk over a segment."""
+
+    def __init__(self, segment: Segment, first_number: int) -> None:
+        self.segment = segment
+        self.number = first_number
+        self.at = 0
+        self.size = 0
+        self.valid_bytes = 0
+        self.counts = {"batches": 0, "records": 0, "lost": 0}
+        self.first: int | None = None
+        self.last: int | None = None
+        self.lost_first: int | None = None
+        self.lost_last: int | None = None
+        self.problem = ""
+        self.padding = 0
+        self.notes: dict[str, int] = {}
+        self.epoch = -1
+        self.budget = 0
+        """Bytes that may still be summed up to tell a batch from chance: made-up bytes could look
+        like the head of a long batch everywhere, and the work is to stay linear."""
+
+    def run(self, file: BinaryIO) -> Iterator[tuple[LogBatch, bytes]]:
+        self.size = os.fstat(file.fileno()).st_size
+        self.budget = SCAN_LIMIT + 2 * self.size
+        while self.at < self.size:
+            wrong = self.framing(file)
+            if wrong:
+                if self.zeros_to_the_end(file):
+                    break
+                self.blame(f"{wrong} at position {self.at}")
+                found = self.search(file, self.at + 1)
+                if found is None:
+                    break
+                self.at = found
+                continue
+            data = self.read(file, self.at, 12 + self.length)
+            row = self.take(data)
+            yield row, data
+            self.at = self.next_of(file, row)
+
+    def next_of(self, file: BinaryIO, row: LogBatch) -> int:
+        """Where the batch behind this one begins. The length of a damaged one may be part of the
+        damage: when nothing begins behind it, the next sound batch may stand inside it."""
+        start, end = row.position, row.position + row.size
+        if row.crc_ok:
+            return end
+        self.at = end
+        if end < self.size and not self.framing(file):
+            return end
+        return self.search(file, start + 1) or end
+
+    def read(self, file: BinaryIO, at: int, size: int) -> bytes:
+        file.seek(at)
+        return file.read(size)
+
+    def framing(self, file: BinaryIO) -> str:
+        """Why no batch begins here; empty when one does, and `length` is then its own."""
+        head = self.read(file, self.at, TO_MAGIC)
+        left = self.size - self.at
+        if len(head) < TO_MAGIC:
+            return f"{left} bytes, fewer than the head of a batch,"
+        _, self.length = PREFIX.unpack_from(head)
+        magic = head[16]
+        if self.length < LEAST[0]:
+            return f"a batch that claims {self.length} bytes"
+        if magic not in LEAST:
+            return f"magic {magic}, which no release has,"
+        if self.length < LEAST[magic]:
+            return f"a batch of magic {magic} that claims {self.length} bytes"
+        if 12 + self.length > left:
+            return f"a batch of {12 + self.length} bytes of which {left} are there"
+        return ""
+
+    def zeros_to_the_end(self, file: BinaryIO) -> bool:
+        """Whether nothing but zeros follow: a segment that was set aside in full. A few may just
+        be the head of a cut batch, whose offset begins with zeros."""
+        if self.size - self.at < TO_MAGIC:
+            return False
+        at = self.at
+        while at < self.size:
+            window = self.read(file, at, SCAN_WINDOW)
+            if not window or window.count(0) != len(window):
+                return False
+            at += len(window)
+        self.padding = self.size - self.at
+        return True
+
+    def blame(self, problem: str) -> None:
+        """The first damage decides where a broker cuts."""
+        if not self.problem:
+            self.problem = problem
+
+    def search(self, file: BinaryIO, start: int) -> int | None:
+        """Position of the next sound batch of magic 2 behind nonsense."""
+        least = self.last if self.last is not None else (self.segment.base_offset or 0) - 1
+        at, stop = start, min(self.size, start + SCAN_LIMIT)
+        while at < stop:
+            window = self.read(file, at, SCAN_WINDOW + TO_MAGIC - 1)
+            place = window.find(b"\2", 16)
+            while place >= 0:
+                offset, length = PREFIX.unpack_from(window, place - 16)
+                position = at + place - 16
+                whole = LEAST[2] <= length <= self.size - position - 12
+                if whole and least < offset <= least + MAX_RELATIVE and self.budget > 0:
+                    self.budget -= length
+                    data = self.read(file, position, 12 + length)
+                    if crc_ok(data, _only(data)):
+                        return position
+                place = window.find(b"\2", place + 1)
+            at += SCAN_WINDOW
+        return None
+
+    def take(self, data: bytes) -> LogBatch:
+        """The row of a whole batch, and what it means for the verdict."""
+        batch = _only(data)
+        right = crc_ok(data, batch)
+        base, count, problem = batch.base_offset, batch.record_count, ""
+        if batch.magic < 2 and batch.codec:
+            base, count, problem = _inside(data, batch)
+        if not right:
+            problem = "the checksum is wrong"
+            self.blame(f"a batch with a wrong checksum at position {self.at}")
+        lost = bool(self.problem)
+        if right and not problem:
+            problem = self.odd(batch, base)
+        if not lost:
+            self.valid_bytes = self.at + batch.size
+            self.counts["batches"] += 1
+            self.counts["records"] += max(0, count or 0)
+            self.first = base if self.first is None else self.first
+            self.last = batch.last_offset
+        elif right:
+            self.counts["lost"] += 1
+            self.lost_first = base if self.lost_first is None else self.lost_first
+            self.lost_last = batch.last_offset
+        self.number += 1
+        return LogBatch(
+            number=self.number - 1,
+            file=self.segment.path.name,
+            position=self.at,
+            size=batch.size,
+            base_offset=base,
+            last_offset=batch.last_offset,
+            records=count,
+            magic=batch.magic,
+            codec=batch.codec_name,
+            leader_epoch=batch.leader_epoch,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            transactional=batch.transactional,
+            control=batch.control,
+            delete_horizon=batch.delete_horizon,
+            log_append_time=batch.log_append_time,
+            base_timestamp=batch.base_timestamp,
+            max_timestamp=batch.max_timestamp,
+            crc=batch.crc,
+            crc_ok=right,
+            lost=lost,
+            problem=problem,
+        )
+
+    def odd(self, batch: Batch, base: int) -> str:
+        """What no broker writes, though the bytes are sound; noted, not cut."""
+        named = self.segment.base_offset if self.segment.kind == "log" else None
+        words = []
+        if self.last is not None and base <= self.last:
+            words.append(f"its offsets begin at {base}, not behind {self.last}")
+        if named is not None and not 0 <= batch.last_offset - named <= MAX_RELATIVE:
+            words.append(f"its offsets do not belong to a segment that begins at {named}")
+        if batch.last_offset < base:
+            words.append(f"its last offset {batch.last_offset} stands before its first {base}")
+        if 0 <= batch.leader_epoch < self.epoch:
+            words.append(f"leader epoch {batch.leader_epoch} follows {self.epoch}")
+        self.epoch = max(self.epoch, batch.leader_epoch)
+        for word in words:
+            self.notes.setdefault(f"batch at position {self.at}: {word}", 0)
+        return "; ".join(words)
+
+    def verdict(self) -> Verdict:
+        total = self.size
+        notes = list(self.notes)
+        if len(notes) > MOST_NOTES:
+            notes = [*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of this kind"]
+        return Verdict(
+            file=self.segment.path.name,
+            kind=self.segment.kind,
+            total_bytes=total,
+            valid_bytes=self.valid_bytes if self.problem else total,
+            batches=self.counts["batches"],
+            records=self.counts["records"],
+            first_offset=self.first,
+            last_valid_offset=self.last,
+            problem=self.problem,
+            padding=self.padding,
+            lost_batches=self.counts["lost"],
+            lost_first=self.lost_first,
+            lost_last=self.lost_last,
+            notes=tuple(notes),
+        )
+
+
+MOST_NOTES: Final = 10
+
+
+def _only(data: bytes) -> Batch:
+    """The batch that these bytes are."""
+    found = next(batches(data))
+    assert not isinstance(found, Partial)
+    return found
+
+
+def _inside(data: bytes, batch: Batch) -> tuple[int, int | None, str]:
+    """First offset and count of an old compressed entry: only its last offset is in its header."""
+    try:
+        opened = open_batch(data, batch, COUNTING_LIMIT)
+    except DissectError as error:
+        return batch.base_offset, None, error.reason
+    if opened.error is not None or not opened.records:
+        reason = opened.error.reason if opened.error else "nothing is inside"
+        return batch.base_offset, None, f"its messages cannot be read: {reason}"
+    return opened.records[0].offset, len(opened.records), ""

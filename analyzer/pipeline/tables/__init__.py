@@ -1,0 +1,1 @@
+"""The tables: their schemas, their rows, and names and numbers that come late."""

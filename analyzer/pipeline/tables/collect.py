@@ -1,0 +1,285 @@
+"""Exchanges in, batches of rows of all tables out. State of one task, without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.pipeline.tables import values
+from kafkascope.analyzer.pipeline.tables.arrow import record_batch
+from kafkascope.analyzer.pipeline.tables.facts import Facts
+from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
+from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS
+from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
+from kafkascope.captures.model import Closed, Opened, Resolved
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.captures.model import Connection
+
+ROWS: Final = 4096
+"""Of a batch."""
+BODY_BYTES: Final = 16 << 20
+"""Of JSON bodies in a batch."""
+CELLS: Final = 50_000
+"""Of histograms, before they are told."""
+HOUR_NS: Final = 3_600_000_000_000
+CLIENT_IDS: Final = 16
+"""Named per connection; more are a sign of a gateway, not of clients."""
+
+_all_else = attrgetter(*[each.name for each in fields(Exchange)][1:])
+"""Of an exchange but its number, in the order of the fields."""
+
+Told: TypeAlias = "tuple[str, pa.RecordBatch]"
+"""Table and some of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What changes the rows."""
+
+    decode_as: tuple[int, ...] = ()
+    both_legs: bool = False
+    full: bool = False
+    """With the bodies as JSON."""
+    records: bool = False
+    frames: bool = False
+    segments: bool = False
+
+
+@dataclass(slots=True)
+class Seen:
+    """Of a connection, beside what reassembly counts."""
+
+    exchanges: int = 0
+    unanswered: int = 0
+    client: int = 0
+    client_ids: dict[str, None] = field(default_factory=dict)
+    software: str = ""
+    user: str = ""
+    mechanism: str = ""
+    closed: tuple[int, int, str] | None = None
+
+
+class Collector:
+    """`add` exchanges, tell it what `saw` connections; take rows by `ready`, the rest by `finish`.
+    `add` is `count` and `tell`, which need not happen in the same task."""
+
+    def __init__(self, context: Context, options: Options) -> None:
+        self._context = context
+        self._options = options
+        self.facts = Facts()
+        self._adds = [each.add for each in self.facts.statistics.values()]
+        self._saws = [each.saw for each in self.facts.statistics.values() if hasattr(each, "saw")]
+        self._nameds = [
+            each.named for each in self.facts.statistics.values() if hasattr(each, "named")
+        ]
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLLECTED}
+        self._bytes = 0
+        self._done: list[Told] = []
+        """Batches of records that are full before their exchange is."""
+        self._seen: dict[Connection, Seen] = {}
+        self._cells: dict[tuple[Any, ...], list[int]] = {}
+
+    def saw(self, event: Opened | Closed) -> None:
+        """A connection begins or ends."""
+        seen = self._connection(event.connection)
+        if isinstance(event, Closed) and event.how != "end":
+            side = -1 if event.direction is None else event.direction
+            here = (event.time_ns, side, event.how)
+            seen.closed = here if seen.closed is None else min(seen.closed, here)
+        for saw in self._saws:
+            saw(event)
+
+    def named(self, event: Resolved) -> None:
+        """A host name was resolved."""
+        for named in self._nameds:
+            named(event)
+
+    def _connection(self, connection: Connection) -> Seen:
+        seen = self._seen.get(connection)
+        if seen is None:
+            seen = self._seen[connection] = Seen()
+        return seen
+
+    def add(self, exchange: Exchange) -> None:
+        """Take an exchange in."""
+        self.count(exchange)
+        self.tell(exchange)
+
+    def tell(self, exchange: Exchange) -> None:
+        """Make the rows of an exchange."""
+        exchange = Exchange(exchange_place(*values.place_of(exchange)), *_all_else(exchange))
+        row = row_of(exchange, values.UNNAMED)
+        for add in self._adds:
+            add(row, exchange)
+        self.facts.exchanges += 1
+        rows, options = self._rows, self._options
+        bodies: tuple[bytes | None, bytes | None] = (None, None)
+        if options.full:
+            bodies = values.bodies_of(exchange)
+            self._bytes += sum(len(body) for body in bodies if body)
+        rows["exchanges"].append(values.exchange_values(row, exchange, bodies))
+        if row.batches:
+            rows["record_batches"] += values.batch_values(row, exchange)
+            if options.records:
+                self._take_records(values.record_values(row, exchange, values.UNNAMED, []))
+        if options.frames:
+            rows["frames"] += values.frame_values(exchange)
+        if row.undecoded or row.notes:
+            rows["diagnostics"] += values.finding_values(row, exchange)
+        if row.latency_ns is not None:
+            self._measure(row)
+
+    def _take_records(self, records: Iterable[tuple[Any, ...]]) -> None:
+        """Those of one exchange may be millions: as columns they take little."""
+        rows = self._rows["records"]
+        for record in records:
+            rows.append(record)
+            if len(rows) >= ROWS:
+                self._done.append(self._batch("records", rows))
+
+    def count(self, exchange: Exchange) -> None:
+        """Count an exchange of its connection."""
+        seen = self._connection(exchange.connection)
+        seen.exchanges += 1
+        seen.unanswered += exchange.state in ("open", "lost")
+        seen.client = int(exchange.client != exchange.connection.a)
+        if exchange.client_id and len(seen.client_ids) < CLIENT_IDS:
+            seen.client_ids[exchange.client_id] = None
+        seen.software = exchange.software or seen.software
+        seen.user = exchange.user or seen.user
+        seen.mechanism = exchange.mechanism or seen.mechanism
+
+    def _measure(self, row: Row) -> None:
+        assert row.latency_ns is not None
+        topic = row.topics[0] if len(row.topics) == 1 else None
+        hour = row.time_ns // HOUR_NS * HOUR_NS // 1000
+        about = (
+            row.broker_address,
+            row.api_key,
+            row.api,
+            row.client_id,
+            host_of(row.client_address),
+            topic,
+        )
+        measures = (
+            ("latency", row.latency_ns),
+            ("excess", row.excess_ns),
+            ("wait", row.wait_ns or None),
+            ("server", row.server_ns),
+        )
+        for measure, value in measures:
+            if value is None:
+                continue
+            value = max(0, value)
+            key = (hour, measure, *about, bucket_of(value))
+            cell = self._cells.get(key)
+            if cell is None:
+                cell = self._cells[key] = [0, 0, 0, 0]
+            cell[0] += 1
+            cell[1] += value
+            cell[2] = max(cell[2], value)
+            cell[3] += bool(row.errors)
+
+    @property
+    def large(self) -> bool:
+        """Whether what waits takes much memory, though it be of few exchanges."""
+        return self._bytes > BODY_BYTES or bool(self._done)
+
+    def ready(self) -> Iterator[Told]:
+        """The batches that are full."""
+        yield from self._done
+        self._done.clear()
+        large = self.large
+        for name, rows in self._rows.items():
+            if len(rows) >= ROWS or (large and rows):
+                yield self._batch(name, rows)
+        if large:
+            self._bytes = 0
+        if len(self._cells) >= CELLS:
+            yield self._measured()
+
+    def _measured(self) -> Told:
+        rows = [(*key, *bounds_of(key[-1]), *cell) for key, cell in self._cells.items()]
+        self._cells.clear()
+        return self._batch("latency_histogram", rows)
+
+    def _batch(self, name: str, rows: list[tuple[Any, ...]]) -> Told:
+        batch = record_batch(rows, COLLECTED[name].schema)
+        self.facts.rows[name] += len(rows)
+        rows.clear()
+        return name, batch
+
+    def settle(self) -> None:
+        """The connections seen so far are over, or the input is: make their rows."""
+        for connection, seen in self._seen.items():
+            self._rows["connections"].append(_connection_values(connection, seen))
+        self._seen.clear()
+
+    def suspend(self) -> dict[Connection, Seen]:
+        """Hand over what is known of the connections since the last `settle`: they go on in
+        another batch."""
+        seen, self._seen = self._seen, {}
+        return seen
+
+    def resume(self, seen: list[tuple[Connection, Seen]]) -> None:
+        """Go on with connections of the batch before."""
+        self._seen.update(seen)
+
+    def finish(self) -> Iterator[Told]:
+        """All the rest, and what crosses connections."""
+        self.settle()
+        yield from self._done
+        self._done.clear()
+        for name, rows in self._rows.items():
+            if rows:
+                yield self._batch(name, rows)
+        if self._cells:
+            yield self._measured()
+        self.facts.take(self._context)
+        yield "facts", record_batch(list(self.facts.told()), FACTS.schema)
+
+
+def _connection_values(connection: Connection, seen: Seen) -> tuple[Any, ...]:
+    client, broker = seen.client, 1 - seen.client
+    ends = (connection.a, connection.b)
+    closed_ns, side, how = seen.closed or (None, -1, None)
+    return (
+        values.connection_id(connection),
+        connection.number,
+        connection.first_ns // 1000,
+        connection.first_ns,
+        connection.last_ns or None,
+        str(ends[client]),
+        str(ends[broker]),
+        connection.handshake,
+        connection.handshake_ns,
+        connection.packets[client],
+        connection.packets[broker],
+        connection.bytes[client],
+        connection.bytes[broker],
+        sum(connection.retransmissions),
+        sum(connection.duplicates),
+        sum(connection.out_of_order),
+        sum(connection.keep_alives),
+        connection.gap_bytes[client],
+        connection.gap_bytes[broker],
+        seen.exchanges,
+        seen.unanswered,
+        sorted(seen.client_ids),
+        seen.software or None,
+        seen.user or None,
+        seen.mechanism or None,
+        how,
+        None if side < 0 else "client" if side == client else "broker",
+        closed_ns,
+    )

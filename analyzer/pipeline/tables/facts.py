@@ -1,0 +1,105 @@
+"""What crosses connections: small facts that each task tells and one process puts together.
+
+Nothing here depends on the order in which parts are merged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from kafkascope.analyzer.findings import accumulators
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.captures.model import Endpoint
+from kafkascope.dissectors.codec.jsonform import dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.statistics.model import Statistic
+
+
+class Facts:
+    """Topic names, what was not Kafka, and the states of all statistics."""
+
+    def __init__(self, topics: dict[bytes, str] | None = None) -> None:
+        """`topics`: told by earlier batches."""
+        self.topics: dict[bytes, str] = dict(topics or {})
+        self.opaque: Counter[str] = Counter()
+        self.skipped_bytes = 0
+        self.exchanges = 0
+        self.rows: Counter[str] = Counter()
+        """By table."""
+        self.brokers: dict[Endpoint, int] = {}
+        """Endpoints that answered as Kafka, with the first packet that told; and those that
+        connections on their own did not know, with the last packet that asked."""
+        self.sensitive: dict[Endpoint, int] = {}
+        self.statistics: dict[str, Statistic] = accumulators()
+
+    def learn(self, topic_id: bytes, name: str) -> None:
+        """A pair. Of two names for an id (there should be one) the smaller stays."""
+        known = self.topics.get(topic_id)
+        if known is None or name < known:
+            self.topics[topic_id] = name
+
+    def take(self, context: Context) -> None:
+        """What the conversations of a task have learned."""
+        for topic_id, name in context.names.all().items():
+            self.learn(topic_id, name)
+        self.opaque.update(context.opaque)
+        self.skipped_bytes += context.skipped_bytes
+
+    def names(self) -> TopicNames:
+        """The names in the form that rows want."""
+        names = TopicNames()
+        for topic_id, name in sorted(self.topics.items()):
+            names.learn(topic_id, name)
+        return names
+
+    def told(self) -> Iterator[tuple[str, str]]:
+        """All of it as (kind, JSON), to be merged elsewhere."""
+        for topic_id, name in self.topics.items():
+            yield "topic", dumped([topic_id.hex(), name])
+        rest = [dict(self.opaque), self.skipped_bytes, self.exchanges, dict(self.rows)]
+        yield "counts", dumped(rest)
+        for name, statistic in self.statistics.items():
+            yield f"statistic {name}", dumped(statistic.dump())
+
+    def merge(self, kind: str, text: str) -> None:
+        """Add what `told` gave."""
+        value = loads(text)
+        if kind == "topic":
+            self.learn(bytes.fromhex(value[0]), value[1])
+        elif kind == "counts":
+            self.opaque.update(value[0])
+            self.skipped_bytes += value[1]
+            self.exchanges += value[2]
+            self.rows.update(value[3])
+        elif kind == "broker":
+            endpoint = Endpoint(value[0], value[1])
+            self.brokers[endpoint] = min(value[2], self.brokers.get(endpoint, value[2]))
+        elif kind == "sensitive":
+            endpoint = Endpoint(value[0], value[1])
+            self.sensitive[endpoint] = max(value[2], self.sensitive.get(endpoint, 0))
+        else:
+            mine = self.statistics[kind.partition(" ")[2]]
+            mine.merge(type(mine).load(value))
+
+    def merge_all(self, batch: pa.RecordBatch) -> None:
+        """Add all facts of a batch."""
+        for kind, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            self.merge(kind, text)
+
+    def unknown(self) -> bool:
+        """Whether a connection would have been understood otherwise, had it known of others."""
+        return any(
+            self.brokers.get(endpoint, asked) < asked for endpoint, asked in self.sensitive.items()
+        )
+
+
+def dumped(value: Any) -> str:
+    """As JSON; names that are no UTF-8 come back as they were (`jsonform.loads`)."""
+    return dumps(value).decode()

@@ -1,0 +1,59 @@
+"""Names that come last: topic ids of whole batches of rows give way to names that any part of the
+input told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkascope.analyzer.exchanges.rows import late_names
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.topics import TopicNames
+
+COLUMNS: Final = ("topic", "topics", "implied_topics", "errors")
+"""Columns that may hold the start of an id in the place of a name."""
+
+
+def named(batch: pa.RecordBatch, names: TopicNames) -> pa.RecordBatch:
+    """The batch with all names that are known; the same batch when that changes nothing."""
+    for name in COLUMNS:
+        index = batch.schema.get_field_index(name)
+        if index < 0 or not _any(_leaves(batch.column(index))):
+            continue
+        field = batch.schema.field(index)
+        values = [_named(value, names) for value in batch.column(index).to_pylist()]
+        batch = batch.set_column(index, field, pa.array(values, field.type))
+    return batch
+
+
+def unnamed(batch: pa.RecordBatch) -> bool:
+    """Whether ids stand in the place of names."""
+    found = (batch.schema.get_field_index(name) for name in COLUMNS)
+    return any(index >= 0 and _any(_leaves(batch.column(index))) for index in found)
+
+
+def _leaves(column: pa.Array) -> pa.Array:
+    """The topics of a column, as one array."""
+    if pa.types.is_list(column.type):
+        column = column.flatten()
+    return column.field("topic") if pa.types.is_struct(column.type) else column
+
+
+def _any(topics: pa.Array) -> bool:
+    return bool(pc.any(pc.ends_with(topics, "?")).as_py())
+
+
+def _named(value: Any, names: TopicNames) -> Any:
+    if isinstance(value, str):
+        return names.late(value)
+    if not value:
+        return value
+    if isinstance(value[0], dict):
+        return [
+            each if each["topic"] is None else each | {"topic": names.late(each["topic"])}
+            for each in value
+        ]
+    return list(late_names(tuple(value), names))

@@ -1,0 +1,253 @@
+"""Exchanges and connections to rows of the tables, as tuples in the order of the schemas' columns.
+Stateless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.analyzer.statistics.model import topic_label
+from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.codec.jsonform import dumps, loads
+from kafkascope.dissectors.records.records import crc_ok
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Connection, Endpoint
+
+UNNAMED: Final = TopicNames()
+"""Rows are made without any name, so that they do not depend on what was learned before; names come
+last, when all are known."""
+
+MS: Final = 1_000_000
+
+
+def connection_id(connection: Connection) -> str:
+    """Key of a connection: 16 hexadecimal digits, equal for equal input."""
+    return _connection_id(connection.a, connection.b, connection.first_ns)
+
+
+@lru_cache(maxsize=4096)
+def _connection_id(a: Endpoint, b: Endpoint, first_ns: int) -> str:
+    return blake2b(f"{a} {b} {first_ns}".encode(), digest_size=8).hexdigest()
+
+
+def place_of(exchange: Exchange) -> tuple[int, int]:
+    """File and offset of the first byte."""
+    side = exchange.request or exchange.response
+    if side is None:
+        return -1, -1
+    part = side.frame.parts[0]
+    return part.file, part.at
+
+
+def exchange_values(
+    row: Row, exchange: Exchange, bodies: tuple[bytes | None, bytes | None] = (None, None)
+) -> tuple[Any, ...]:
+    """A row of `exchanges`."""
+    request, response = exchange.request, exchange.response
+    file, at = place_of(exchange)
+    return (
+        row.number,
+        row.id,
+        row.time_ns // 1000,
+        row.time_ns,
+        row.connection,
+        connection_id(exchange.connection),
+        row.client_address,
+        row.broker_address,
+        row.client_id,
+        row.software,
+        row.user,
+        row.api_key,
+        row.api,
+        row.api_version,
+        row.correlation_id,
+        row.request_bytes,
+        row.response_bytes,
+        row.latency_ns,
+        row.server_ns,
+        row.wait_ns,
+        row.excess_ns,
+        row.throttle_ms,
+        row.state,
+        row.reason,
+        [error.code for error in row.errors],
+        [(e.code, e.name, e.top, e.topic, e.partition, e.group, e.message) for e in row.errors],
+        row.topics,
+        row.implied_topics,
+        [str(each) for each in row.topic_ids],
+        row.partitions,
+        row.groups,
+        row.members,
+        row.generations,
+        row.producer_ids,
+        row.producer_epochs,
+        row.transactional_ids,
+        row.acks,
+        row.codecs,
+        row.records,
+        row.batches,
+        row.offset,
+        row.frames,
+        row.undecoded,
+        row.notes,
+        file,
+        at,
+        None if request is None else request.frame.last_ns,
+        None if response is None else response.frame.first_ns,
+        None if response is None else response.frame.last_ns,
+        *bodies,
+    )
+
+
+def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:
+    """The bodies as JSON, without secrets; bytes, for they may be large and Arrow takes them."""
+    from kafkascope.analyzer.exchanges.full import COLUMN_LIMIT, full_bodies, json_of
+
+    both = full_bodies(exchange, UNNAMED, [], COLUMN_LIMIT)
+    one, two = (
+        None if (body := both.pop(side)) is None else json_of(body)
+        for side in ("request", "response")
+    )
+    return one, two
+
+
+def batch_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
+    """Rows of `record_batches`."""
+    for each in moved(exchange):
+        if not each.records:
+            continue
+        topic = topic_label(each.topic, None)
+        for index, batch in enumerate(each.batches):
+            yield (
+                row.id,
+                connection_id(exchange.connection),
+                row.time_ns,
+                each.way,
+                topic,
+                each.partition,
+                index,
+                each.error,
+                each.base_offset if each.way == "produce" else batch.base_offset,
+                batch.last_offset,
+                batch.magic,
+                batch.codec_name,
+                batch.size,
+                batch.record_count,
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                batch.transactional,
+                batch.control,
+                batch.leader_epoch,
+                batch.base_timestamp,
+                batch.max_timestamp,
+                crc_ok(each.records, batch),
+            )
+
+
+def frame_values(exchange: Exchange) -> Iterator[tuple[Any, ...]]:
+    """Rows of `frames`."""
+    key = connection_id(exchange.connection)
+    for kind, side in (("request", exchange.request), ("response", exchange.response)):
+        if side is None:
+            continue
+        frame = side.frame
+        first, last = frame.parts[0], frame.parts[-1]
+        special = {"SaslToken": "token"}.get(exchange.api) or (
+            "opaque" if exchange.state == "opaque" else kind
+        )
+        yield (
+            key,
+            exchange.id,
+            special,
+            frame.first_ns // 1000,
+            frame.first_ns,
+            frame.last_ns,
+            frame.offset,
+            frame.wire_bytes,
+            frame.size - len(frame.payload),
+            frame.cut or None,
+            len(frame.parts),
+            first.packet,
+            last.packet,
+            first.file,
+            first.at,
+            exchange.api_key,
+            exchange.api_version,
+            exchange.correlation_id,
+            [each.reason for each in exchange.undecoded if each.side == kind],
+        )
+
+
+def record_values(
+    row: Row, exchange: Exchange, names: TopicNames, problems: list[Problem]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of `records`."""
+    from kafkascope.analyzer.exchanges.records import record_lines
+
+    for lines in record_lines(exchange, names, problems):
+        for line in lines.splitlines():
+            value = loads(line)
+            yield (
+                row.id,
+                value["source"],
+                value["topic"],
+                value["topic_id"],
+                value["partition"],
+                value["offset"],
+                value["time"],
+                *(_text(value[name]) for name in ("key", "value", "headers")),
+                value["codec"],
+                value["magic"],
+                value["producer_id"],
+                value["producer_epoch"],
+                value["sequence"],
+                value["transactional"],
+                value["control"],
+            )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else dumps(value).decode()
+
+
+def finding_values(row: Row, exchange: Exchange) -> Iterator[tuple[Any, ...]]:
+    """Rows of `diagnostics` about an exchange."""
+    key = connection_id(exchange.connection)
+    file, at = place_of(exchange)
+    for left in row.undecoded:
+        text = left.text or left.reason
+        yield (
+            row.time_ns,
+            "dissect",
+            "warning",
+            left.reason,
+            text,
+            file,
+            at,
+            key,
+            row.id,
+            left.side,
+            left.bytes,
+        )
+    for note in row.notes:
+        yield (
+            row.time_ns,
+            "dissect",
+            note.severity,
+            "note",
+            note.text,
+            file,
+            at,
+            key,
+            row.id,
+            note.side,
+            None,
+        )

@@ -1,0 +1,371 @@
+"""From what the user wants of a capture to its rows: filter, range, count, progress, and how it
+ended."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
+
+import click
+
+from kafkascope.analyzer.commands.options import Wish
+from kafkascope.analyzer.conversation.detect import UNKNOWN
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter.known import FOUND, MARKS, Known
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks, snaplen
+from kafkascope.analyzer.terminal import say, status
+from kafkascope.analyzer.text import safe
+from kafkascope.captures.inputs.spool import Spool
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Capture, Legs
+    from kafkascope.analyzer.exchanges.records import Problem
+    from kafkascope.analyzer.filter.language import Bound, Filter
+    from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.analyzer.pipeline.stored import Stored
+
+Told: TypeAlias = tuple[Row, Exchange]
+
+PARTIAL: Final = 4
+INTERRUPTED: Final = 130
+SHOWN_PROBLEMS: Final = 5
+MOST_WAITING: Final = 20_000
+MOST_BYTES: Final = 128 * 1024 * 1024
+"""Of exchanges that wait for the names of their topics."""
+TICK: Final = 256
+"""Exchanges between two looks at the clock."""
+
+
+class Reading:
+    """One pass over the inputs; a context manager. `code` is how the command should end."""
+
+    def __init__(self, wish: Wish, *, spool: bool = False, known: Known | None = None) -> None:
+        """`known`: marks and comments, where there are any to ask for."""
+        self.wish = wish
+        # A wrong filter is told before anything is opened.
+        self._known = known or Known()
+        self._filter, asked = _filter_of(wish.filter_text, self._known)
+        word = min(asked & MARKS, default="")
+        if known is None and word:
+            raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
+        self.stored = _stored(wish)
+        """Tables in the place of captures: see `counting.count`."""
+        self._evidence: Evidence | None = None
+        if asked & FOUND:
+            self._evidence = _found(wish)
+        self.capture: Capture
+        if self.stored is not None:
+            self.capture = cast("Capture", self.stored)
+        else:
+            kept = Spool() if spool else None
+            try:
+                self.capture = open_capture(
+                    wish.inputs,
+                    decode_as=wish.ports,
+                    legs="both" if wish.both_legs else "client",
+                    spool=kept,
+                )
+            except BaseException:
+                if kept is not None:
+                    kept.close()
+                raise
+        self.live = any(map(_is_live, wish.inputs))
+        """Packets arrive while we read: lines are to be shown at once."""
+        # Live lines are to come at once, and `time.delta` goes by the order of all.
+        self._holds = not self.live and asked & {"topic", "summary"} and "time.delta" not in asked
+        self.code = 0
+        self._shown = 0
+        """Exchanges that were wanted."""
+        self.told = 0
+        """Exchanges seen, wanted or not."""
+        self.first_ns = 0 if self.stored is None else self.stored.first_ns
+        self._last_ns = 0
+        """The last exchange, where a range counts from it."""
+        self._sides: set[str] = set()
+        """Which sides of Kafka's connections were heard."""
+        self._holes = False
+        """Whether bytes of an exchange are missing."""
+        self._progress = Progress(wish, self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.clear()
+        self.capture.close()
+
+    def rows(self) -> Iterator[Told]:
+        """The wanted exchanges in the order in which they are complete. Ends at ctrl+c, too."""
+        pairs = self._within(self._all())
+        if self._needs_end():
+            pairs = self._within_end(list(pairs))
+        count = self.wish.count
+        try:
+            for row, exchange in self._wanted(pairs):
+                self._shown += 1
+                yield row, exchange
+                if self._shown == count:
+                    return
+        except KeyboardInterrupt:
+            # A live capture usually ends so: what waits for an answer is told as at any end.
+            self.code = INTERRUPTED
+            names = self.capture.context.names
+            for exchange in self.capture.in_flight():
+                row = rows.row_of(exchange, names)
+                if self._filter is None or self._filter(row, exchange):
+                    yield row, exchange
+
+    def _all(self) -> Iterator[Told]:
+        names = self.capture.context.names
+        for exchange in self.capture.exchanges():
+            if not self.told:
+                self.first_ns = min(exchange.time_ns, exchange.connection.first_ns)
+            self.told += 1
+            if len(self._sides) < 2 and not _silent(exchange):
+                self._hear(exchange)
+            if exchange.undecoded and not self._holes:
+                self._holes = any(each.reason == "gap" for each in exchange.undecoded)
+            if not self.told % TICK:
+                self._progress.tick()
+            row = rows.row_of(exchange, names)
+            if self._evidence is not None:
+                self._evidence.note(self._known, row, exchange)
+            yield row, exchange
+
+    def _hear(self, exchange: Exchange) -> None:
+        connection = exchange.connection
+        client = 0 if exchange.client == connection.a else 1
+        for side, direction in (("client", client), ("broker", 1 - client)):
+            if connection.bytes[direction]:
+                self._sides.add(side)
+
+    def _is_cut(self) -> bool:
+        """Whether the snaplen took away what belongs to Kafka."""
+        if not self.capture.source.statistics.cut_packets:
+            return False
+        return not self.told or self._holes or self.capture.context.skipped_bytes > 0
+
+    def _wanted(self, pairs: Iterable[Told]) -> Iterator[Told]:
+        """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
+        name yet wait for one, at most to the end: they come late."""
+        wanted = self._filter
+        if wanted is None:
+            yield from pairs
+            return
+        if not self._holds:
+            yield from (pair for pair in pairs if wanted(*pair))
+            return
+        names = self.capture.context.names
+        waiting: deque[Told] = deque()
+        size = 0
+        for pair in pairs:
+            if not nameless(pair[0]):
+                if wanted(*pair):
+                    yield pair
+                continue
+            waiting.append(pair)
+            size += _bytes_of(pair[0])
+            while len(waiting) > MOST_WAITING or size > MOST_BYTES:
+                row, exchange = waiting.popleft()
+                size -= _bytes_of(row)
+                row = rows.renamed(row, names)
+                if wanted(row, exchange):
+                    yield row, exchange
+        for row, exchange in waiting:
+            row = rows.renamed(row, names)
+            if wanted(row, exchange):
+                yield row, exchange
+
+    @property
+    def wanted(self) -> Bound | None:
+        """The filter; None without one."""
+        return None if self._filter is None else self._filter.bound
+
+    def span(self) -> tuple[int | None, int | None]:
+        """The time range that is asked for, now that the exchanges are read; None for no limit."""
+        begin, end = self.wish.begin, self.wish.end
+        if not self.told:
+            # Nothing to count from.
+            return None, None
+        first, last = self.first_ns, self._last_ns
+        return (
+            None if begin is None else begin.of(first, last),
+            None if end is None else end.of(first, last),
+        )
+
+    def _needs_end(self) -> bool:
+        marks = (self.wish.begin, self.wish.end)
+        return any(mark is not None and mark.kind == "end" for mark in marks)
+
+    def _within(self, pairs: Iterator[Told]) -> Iterator[Told]:
+        begin, end = self.wish.begin, self.wish.end
+        if begin is None and end is None:
+            yield from pairs
+            return
+        for row, exchange in pairs:
+            after = (
+                begin is None or begin.kind == "end" or row.time_ns >= begin.of(self.first_ns, 0)
+            )
+            before = end is None or end.kind == "end" or row.time_ns < end.of(self.first_ns, 0)
+            if after and before:
+                yield row, exchange
+
+    def _within_end(self, pairs: list[Told]) -> Iterator[Told]:
+        last_ns = self._last_ns = max((row.time_ns for row, _ in pairs), default=0)
+        begin, end = self.wish.begin, self.wish.end
+        for row, exchange in pairs:
+            if begin is not None and row.time_ns < begin.of(self.first_ns, last_ns):
+                continue
+            if end is not None and row.time_ns >= end.of(self.first_ns, last_ns):
+                continue
+            yield row, exchange
+
+    def finish(self, *, tls: bool = True) -> int:
+        """Say on stderr what there is to say about the capture; the exit code. `tls`: whether
+        exchanges that nobody can decrypt would have been shown."""
+        self._progress.clear()
+        damage = self.capture.source.statistics.damage
+        if self.capture.damage is not None and self.capture.damage not in damage:
+            damage = [*damage, self.capture.damage]
+        for each in damage:
+            say(f"{each}")
+        cut = self._is_cut()
+        if (damage or cut) and not self.code:
+            self.code = PARTIAL
+        if self.wish.quiet and cut:
+            say(f"{snaplen(self.capture)}")
+        if not self.wish.quiet:
+            if not self.told and self.code != INTERRUPTED:
+                say(f"{nothing_found(self.capture)}")
+            if len(self._sides) == 1 and self.wish.count is None:
+                say(f"{one_way(*self._sides)}")
+            tls &= not (self._shown and (self.wish.filter_text or self.wish.count))
+            for line in remarks(self.capture, verbose=self.wish.verbose, tls=tls):
+                say(f"{line}")
+        return self.code
+
+
+def _filter_of(text: str, known: Known) -> tuple[Filter | None, set[str]]:
+    """The filter of a text, and the fields that it asks for; `FilterError`. Without one its whole
+    language is not imported, which is a twentieth of a short run."""
+    if not text.strip():
+        return None, set()
+    from kafkascope.analyzer.filter.bind import fields_of
+    from kafkascope.analyzer.filter.language import compile_filter
+
+    made = compile_filter(text, known)
+    return made, fields_of(made.bound)
+
+
+def _silent(exchange: Exchange) -> bool:
+    """Whether it tells nothing about what the other side said, or will say: no answer is due, or
+    it is TLS, HTTP, whatever else is known by its looks."""
+    if exchange.state == "opaque":
+        return exchange.reason != UNKNOWN
+    return exchange.state == "no-reply"
+
+
+def nameless(row: Row) -> bool:
+    """Whether an id stands for a topic, named or implied, because nothing told its name yet."""
+    return any(topic[-1:] == "?" for topic in (*row.topics, *row.implied_topics))
+
+
+def _bytes_of(row: Row) -> int:
+    return (row.request_bytes or 0) + (row.response_bytes or 0)
+
+
+def _stored(wish: Wish) -> Stored | None:
+    """The tables that the pipeline made, when they are the input."""
+    if len(wish.inputs) != 1 or not (Path(wish.inputs[0]) / "_manifest").is_dir():
+        return None
+    if wish.filter_text or wish.begin or wish.end or wish.count or wish.ports:
+        raise click.UsageError(f"{wish.inputs[0]} holds sums: only captures can be filtered")
+    from kafkascope.analyzer.pipeline.stored import Stored
+
+    return Stored(wish.inputs[0])
+
+
+def _found(wish: Wish) -> Evidence:
+    """What the inputs' findings are about, from a pass of its own: a finding is known at the end
+    only."""
+    from kafkascope.analyzer.findings import Findings
+    from kafkascope.analyzer.findings.evidence import Evidence
+
+    if any(name == "-" or _is_live(name) for name in wish.inputs):
+        raise click.UsageError("finding needs inputs that can be read twice: save them first (-w)")
+    findings = Findings()
+    legs: Legs = "both" if wish.both_legs else "client"
+    with open_capture(wish.inputs, decode_as=wish.ports, legs=legs) as capture:
+        capture.watch = findings.saw
+        capture.named = findings.named
+        names = capture.context.names
+        for exchange in capture.exchanges():
+            findings.add(rows.row_of(exchange, names), exchange)
+        return Evidence(findings.told(names))
+
+
+def problems_said(problems: list[Problem], wish: Wish) -> None:
+    """Say which records could not be read, or are damaged: the first few, and how many."""
+    if wish.quiet:
+        return
+    for problem in problems[:SHOWN_PROBLEMS]:
+        say(f"{safe(str(problem))}")
+    if len(problems) > SHOWN_PROBLEMS:
+        say(f"{len(problems)} such problems in all")
+
+
+def _is_live(name: str) -> bool:
+    try:
+        mode = (os.fstat(sys.stdin.fileno()) if name == "-" else Path(name).stat()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
+class Progress:
+    """One line on a terminal's stderr, after more than a second, ten times a second at most."""
+
+    def __init__(self, wish: Wish, reading: Reading) -> None:
+        self._reading = reading
+        self._begun = time.monotonic()
+        self._next = self._begun + 1.0
+        self._shown = False
+        # A table that scrolls on the same terminal shows progress by itself.
+        self._on = wish.progress and not wish.quiet and sys.stderr.isatty()
+        self._on = self._on and not sys.stdout.isatty()
+
+    def tick(self) -> None:
+        """Show where we are, when it is time."""
+        now = time.monotonic()
+        if not self._on or now < self._next:
+            return
+        self._next = now + 0.1
+        source = self._reading.capture.source
+        read = source.statistics.captured_bytes
+        text = f"{self._reading.told:,} exchanges, {read / 1e6:,.0f} MB".replace(",", " ")
+        if 0 < read < source.size:
+            left = (now - self._begun) * (source.size / read - 1)
+            text += f" ({100 * read // source.size} %, {left:.0f} s left)"
+        status(text)
+        self._shown = True
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            status()
+            self._shown = False

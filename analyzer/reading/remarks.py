@@ -1,0 +1,125 @@
+"""What there is to say about a capture as a whole, as sentences: why nothing was found, what is
+missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.conversation.conversations import EMPTY
+from kafkascope.analyzer.conversation.detect import GIVEN_UP, TLS
+from kafkascope.analyzer.exchanges.offline import Capture
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.conversation.context import Context
+
+ALERTS: Final = 14
+"""Bytes of two TLS alerts: a side that said no more took no part in a session."""
+
+
+def nothing_found(capture: Capture) -> str:
+    """One sentence: why there is no exchange, and what to do."""
+    statistics, opaque = capture.source.statistics, capture.context.opaque
+    if not statistics.packets:
+        return "no exchanges: the capture has no packets"
+    tls = sum(count for reason, count in opaque.items() if reason.startswith(TLS))
+    if tls:
+        return (
+            f"no exchanges, only {_connections(tls)}: use a plain listener, or kafkascope proxy "
+            "(if it is plain: -d tcp.port==PORT,kafka)"
+        )
+    if not statistics.segments:
+        return f"no exchanges: none of {statistics.packets} packets carries TCP{_why(capture)}"
+    if statistics.cut_packets:
+        return (
+            f"no exchanges: the snaplen cut {statistics.cut_packets} of {statistics.segments} "
+            "TCP packets; capture whole packets (tcpdump -s 0)"
+        )
+    count = statistics.connections
+    where = "in the connection" if count == 1 else f"in {count} connections"
+    if opaque and set(opaque) == {EMPTY}:
+        return (
+            f"no exchanges: no byte was sent {where}: opened and closed as a health check does it, "
+            "or without an answer; `kafkascope stats connections` tells which"
+        )
+    reason = f" ({opaque.most_common(1)[0][0]})" if opaque else ""
+    return (
+        f"no exchanges: nothing like Kafka {where}{reason}; if the capture holds both directions, "
+        "name the broker's port with -d tcp.port==PORT,kafka"
+    )
+
+
+def _connections(count: int) -> str:
+    return f"{count} TLS connection{'s' * (count != 1)}"
+
+
+def _why(capture: Capture) -> str:
+    statistics = capture.source.statistics
+    if statistics.unknown_links:
+        links = ", ".join(map(str, sorted(statistics.unknown_links)))
+        return f" that we can read: unknown link type {links}"
+    skipped = sorted(statistics.skipped.items(), key=lambda item: -item[1])
+    return "" if not skipped else " (" + ", ".join(f"{n} {reason}" for reason, n in skipped) + ")"
+
+
+def snaplen(capture: Capture) -> str:
+    """That packets were cut when they were captured."""
+    cut = capture.source.statistics.cut_packets
+    return f"the snaplen cut {cut} packets: bodies are not whole (capture with tcpdump -s 0)"
+
+
+def one_way(side: str) -> str:
+    """That only one side was captured: `client` or `broker`."""
+    seen, other = ("requests", "responses") if side == "client" else ("responses", "requests")
+    return (
+        f"only one direction was captured: there are {seen}, and no byte of {other}; capture where "
+        "both pass, with a filter that takes both (port 9092, not dst port 9092)"
+    )
+
+
+def unread(context: Context) -> int:
+    """How many TLS sessions may be of Kafka: with hosts that spoke it, or on its ports. A hello
+    that nobody answered hides nothing."""
+    hosts = {broker.host for broker in context.brokers}
+    return sum(
+        any(end.host in hosts or context.is_broker(end) for end in (each.a, each.b))
+        for each in context.encrypted
+        if min(each.bytes) > ALERTS and (each.tls is None or each.tls.outcome == "established")
+    )
+
+
+def remarks(capture: Capture, *, verbose: bool, tls: bool = True) -> Iterator[str]:
+    """What makes the results less than whole; with `verbose` also what was read. `tls`: whether
+    what cannot be read would have been a part of them."""
+    statistics, context = capture.source.statistics, capture.context
+    if statistics.dropped:
+        yield f"the capturing program dropped {statistics.dropped} packets: exchanges are missing"
+    if statistics.cut_packets and context.numbers:
+        yield snaplen(capture)
+    fragments = statistics.skipped.get("fragment", 0)
+    if fragments:
+        yield f"{fragments} IP fragments were left out"
+    if context.skipped_bytes:
+        yield f"{context.skipped_bytes} bytes were skipped in search of a message"
+    if tls and context.numbers and (count := unread(context)):
+        yield (
+            f"{_connections(count)} of brokers cannot be read: "
+            "use a plain listener, or kafkascope proxy"
+        )
+    if given_up := context.opaque[GIVEN_UP]:
+        yield (
+            f"{given_up} connection{'s were' if given_up > 1 else ' was'} given up before any "
+            "message was found: too many at once told nothing of what they speak; name the "
+            "broker's port with -d tcp.port==PORT,kafka"
+        )
+    if not verbose:
+        return
+    yield (
+        f"{statistics.packets} packets, {statistics.segments} of them TCP, "
+        f"{statistics.connections} connections, {context.numbers} exchanges, "
+        f"{statistics.duplicates} packets captured twice"
+    )
+    for reason, count in sorted(statistics.skipped.items()):
+        yield f"{count} packets {reason}"
+    for reason, count in context.opaque.most_common():
+        yield f"{count} connections: {reason}"

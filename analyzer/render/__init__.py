@@ -1,0 +1,1 @@
+"""Exchanges, values, records and times as text for people. Prints nothing itself."""

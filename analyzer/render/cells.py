@@ -1,0 +1,79 @@
+"""Values as cells of tables: short ones for people, plain ones for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.analyzer.times import iso_ns
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.fields import Type
+
+MS: Final = 1_000_000
+
+
+def duration(ns: int | None) -> str:
+    """`312 µs`, `3.1 ms`, `501 ms`, `2.4 s`, `95 s`."""
+    if ns is None:
+        return "-"
+    if abs(ns) < MS:
+        return f"{ns / 1000:.0f} µs"
+    if abs(ns) < 10 * MS:
+        return f"{ns / MS:.1f} ms"
+    if abs(ns) < 1000 * MS:
+        return f"{ns / MS:.0f} ms"
+    return f"{ns / 1e9:.1f} s" if abs(ns) < 10_000 * MS else f"{ns / 1e9:.0f} s"
+
+
+def size(count: int | None) -> str:
+    """`96 B`, `1.2 KB`, `18 KB`, `1.4 MB`."""
+    if count is None:
+        return "-"
+    value, units = float(count), ("B", "KB", "MB", "GB", "TB")
+    for unit in units:
+        if value < 999.5 or unit == units[-1]:
+            return f"{value:.1f} {unit}" if unit != "B" and value < 9.95 else f"{value:.0f} {unit}"
+        value /= 1000
+    raise AssertionError(count)
+
+
+def milliseconds(ns: int) -> str:
+    """Milliseconds with as many digits as there are."""
+    text = f"{ns / MS:.6f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def plain(kind: Type, value: Any) -> str:
+    """One value of a field for programs: numbers without units (durations in ms), times as
+    ISO-8601."""
+    if value is None:
+        return ""
+    if kind == "duration":
+        return milliseconds(value)
+    if kind == "time":
+        return iso_ns(value)
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "api":
+        from kafkascope.dissectors.registry import APIS
+
+        return APIS[value].name if value in APIS else str(value)
+    if kind == "error":
+        from kafkascope.dissectors.reference.codes import error_name
+
+        return error_name(value)
+    if type(value) is bytes:
+        return value.hex()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        from kafkascope.dissectors.codec.jsonform import dumps
+
+        return dumps(value).decode("utf-8", "replace")
+    return str(value)
+
+
+def joined(kind: Type, values: Iterable[Any], separator: str = ",") -> str:
+    """All values of a field."""
+    return separator.join(plain(kind, value) for value in values)

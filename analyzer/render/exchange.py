@@ -1,0 +1,225 @@
+"""One exchange as text: what it is, then each message as a tree, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.bodies.fetch_sessions import LISTED, by_topic
+from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide, token_of
+from kafkascope.analyzer.exchanges.records import fields_of, shareable
+from kafkascope.analyzer.exchanges.rows import Row, result
+from kafkascope.analyzer.model import Exchange, Request, Response
+from kafkascope.analyzer.render import cells as render_cells
+from kafkascope.analyzer.render.labels import Labels
+from kafkascope.analyzer.render.records import lines_inside
+from kafkascope.analyzer.render.tree import TreeText, dump_lines, holds_records
+from kafkascope.analyzer.render.values import embedded_lines
+from kafkascope.analyzer.spans import spans
+from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.times import iso_ns
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.registry import (
+    layout_of,
+    request_header_version,
+    response_header_version,
+)
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.bodies.nodes import NodeAddresses
+    from kafkascope.analyzer.model import Frame
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.dissectors.codec.tree import Node
+
+SASL_TOKEN: Final = "SaslToken"
+MOST_TOPICS: Final = 20
+PREVIEW: Final = 64
+"""Undecoded bytes that are shown without `--hex`."""
+
+
+def exchange_lines(
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    nodes: NodeAddresses | None = None,
+    *,
+    show_hex: bool,
+    ranges: bool = False,
+) -> Iterator[str]:
+    """All lines; secrets are masked. Topics and nodes by what is known of their ids. `ranges`: one
+    line for each API of an ApiVersions answer.
+
+    Names come from traffic: what a terminal would obey is taken out.
+    """
+    yield from map(safe, _lines(row, exchange, names, nodes, show_hex=show_hex, ranges=ranges))
+
+
+def _lines(
+    row: Row,
+    exchange: Exchange,
+    names: TopicNames,
+    nodes: NodeAddresses | None,
+    *,
+    show_hex: bool,
+    ranges: bool,
+) -> Iterator[str]:
+    labels = Labels(names, nodes)
+    yield from _title(row)
+    yield from _session(exchange, names)
+    for name, side in (("request", exchange.request), ("response", exchange.response)):
+        if side is None:
+            continue
+        yield ""
+        yield _side_title(name, side.frame)
+        yield from _side(exchange, side, names, labels, show_hex=show_hex, ranges=ranges)
+
+
+def _session(exchange: Exchange, names: TopicNames) -> Iterator[str]:
+    """What an incremental Fetch implies."""
+    session = exchange.fetch_session
+    if session is None:
+        return
+    number = "" if session.id is None else f" {session.id}"
+    title = f"  session{number} epoch {session.epoch}"
+    if session.partitions is None:
+        yield f"{title}: began before the capture, so its other partitions are unknown"
+        return
+    if len(session.partitions) > LISTED:
+        yield f"{title}: {len(session.partitions):,} partitions, not listed"
+        return
+    topics = by_topic(session.partitions, names)
+    shown = [f"{topic} {_ranges(numbers)}" for topic, numbers in topics.items()]
+    more = f", and {len(shown) - MOST_TOPICS} topics more" if len(shown) > MOST_TOPICS else ""
+    yield f"{title}: {', '.join(shown[:MOST_TOPICS]) or 'no partition'}{more}"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0-3,5 for [0, 1, 2, 3, 5]."""
+    runs = spans(numbers)
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _title(row: Row) -> Iterator[str]:
+    version = "" if row.api_version is None else f" v{row.api_version}"
+    yield f"exchange {row.number}: {row.api or 'no Kafka message'}{version}"
+    who = " ".join(part for part in (row.client_id or "", row.software) if part)
+    user = f", user {row.user}" if row.user else ""
+    yield f"  from {row.client_address} ({who or 'no client id'}{user}) to {row.broker_address}"
+    wait = f", of which {render_cells.duration(row.wait_ns)} waited" if row.wait_ns else ""
+    latency = "" if row.latency_ns is None else f", {render_cells.duration(row.latency_ns)}{wait}"
+    yield f"  {iso_ns(row.time_ns)}, connection {row.connection}{latency}"
+    yield f"  {row.state}: {result(row)}"
+    for note in row.notes:
+        yield f"  {note.severity}: {note.text}"
+    for each in row.undecoded:
+        path = f" at {each.path}" if each.path else ""
+        text = f": {each.text}" if each.text else ""
+        yield (
+            f"  {each.side}: {each.bytes} bytes from byte {each.offset} on "
+            f"not decoded ({each.reason}{path}){text}"
+        )
+
+
+def _side_title(name: str, frame: Frame) -> str:
+    packets = sorted({part.packet for part in frame.parts})
+    some = ", ".join(map(str, packets[:8])) + (", ..." if len(packets) > 8 else "")
+    noun = "packet" if len(packets) == 1 else "packets"
+    cut = f", {len(frame.payload)} of them there ({frame.cut})" if frame.cut else ""
+    return f"{name}: {frame.wire_bytes} bytes{cut}, {noun} {some}"
+
+
+def _inside(
+    exchange: Exchange, side: Request | Response, names: TopicNames, labels: Labels
+) -> Callable[[Node, str], Iterator[str]]:
+    """What stands below bytes fields: records with their topics, and embedded formats."""
+    embedded = dict(embedded_of(exchange, side))
+    fields = fields_of(exchange, names)
+
+    def lines(node: Node, path: str) -> Iterator[str]:
+        if node.slot is not None and holds_records(node.slot):
+            field = next(fields, None) if node.value else None
+            # The node's own bytes may be masked; checksums are of those on the wire.
+            whole = node if field is None else replace(node, value=field.data)
+            yield from lines_inside(whole, field)
+        elif path in embedded:
+            yield from embedded_lines(embedded[path], labels)
+
+    return lines
+
+
+def _without_secrets(exchange: Exchange, payload: bytes, names: TopicNames) -> bytes:
+    """The payload with asterisks for secrets in Kafka's own records (SCRAM credentials)."""
+    for field in fields_of(exchange, names):
+        clean = shareable(field)
+        if clean != field.data:
+            # In a compressed batch they cannot be told apart: nothing of it is shown.
+            masked = b"*" * len(field.data) if clean is None else clean
+            payload = payload.replace(field.data, masked)
+    return payload
+
+
+def _side(
+    exchange: Exchange,
+    side: Request | Response,
+    names: TopicNames,
+    labels: Labels,
+    *,
+    show_hex: bool,
+    ranges: bool,
+) -> Iterator[str]:
+    payload = side.frame.payload
+    if exchange.api == SASL_TOKEN:
+        yield f"  a SASL token of {len(payload)} bytes, not shown"
+        token = token_of(exchange, side)
+        if token is not None:
+            yield from (f"  {line}" for line in embedded_lines(token))
+        return
+    inside = _inside(exchange, side, names, labels)
+    payload = _without_secrets(exchange, payload, names)
+    text = TreeText(
+        payload, show_hex=show_hex, mask=True, inside=inside, labels=labels, ranges=ranges
+    )
+    decoded = side.decoded
+    if decoded is not None:
+        if decoded.note:
+            yield f"  ({decoded.note})"
+        for layout, at in ((decoded.header_layout, 0), (decoded.layout, decoded.body_at)):
+            yield from _indented(text.message(layout, at), show_hex)
+        end = decoded.end
+    else:
+        end = 0
+        header = _header_layout(exchange, side)
+        if header is not None:
+            try:
+                lines = list(text.message(header, 0))
+                end = text.end
+            except DissectError:
+                lines = []
+            yield from _indented(iter(lines), show_hex)
+    left = payload[end:]
+    if left and may_hide(exchange, side):
+        yield f"  {len(left)} bytes that may hold a secret, not shown"
+    elif left:
+        yield f"  undecoded: {len(left)} bytes"
+        shown = left if show_hex else left[:PREVIEW]
+        yield from (f"  {line}" for line in dump_lines(shown, end))
+        if len(shown) < len(left):
+            yield f"    ... {len(left) - len(shown)} bytes more (--hex shows all)"
+
+
+def _header_layout(exchange: Exchange, side: Request | Response) -> Layout | None:
+    key, version = exchange.api_key, exchange.api_version
+    if key is None or version is None:
+        return None
+    if isinstance(side, Request):
+        if side.header is None:
+            return None
+        return layout_of("RequestHeader", request_header_version(key, version))
+    return layout_of("ResponseHeader", response_header_version(key, version))
+
+
+def _indented(lines: Iterator[str], show_hex: bool) -> Iterator[str]:
+    for line in lines:
+        yield line if show_hex else f"  {line}"

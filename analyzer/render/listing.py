@@ -1,0 +1,244 @@
+"""The columns of `ls`: their names, their cells, and how they share the width of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+
+from kafkascope.analyzer.exchanges import rows
+from kafkascope.analyzer.filter.bind import resolve, unknown_field
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.getters import GETTERS, printed
+from kafkascope.analyzer.render import cells as render_cells
+from kafkascope.analyzer.render.times import Times
+from kafkascope.analyzer.text import padded, safe
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.fields import Type
+    from kafkascope.analyzer.model import Exchange
+
+Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
+Values: TypeAlias = "Callable[[Row, Exchange | None], tuple[Any, ...]]"
+
+GAP: Final = "  "
+LEAST_RESULT: Final = 24
+"""Columns that the last column wants before others have to go."""
+
+LARGEST_FIRST: Final = frozenset({"duration", "size"})
+SORTED_DOWN: Final = frozenset({"records", "batches"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table of exchanges."""
+
+    name: str
+    title: str
+    width: int
+    """On a terminal; 0: what is left over."""
+    right: bool
+    cell: Cell
+    values: Values
+    """What it sorts by, and what programs get."""
+    downwards: bool
+    """Sorts the largest first unless told otherwise."""
+
+
+def _api(row: Row, _: Exchange | None) -> str:
+    return row.api if row.api_version is None else f"{row.api} v{row.api_version}"
+
+
+def _number(row: Row, _: Exchange | None) -> str:
+    """Connects without a connection have none."""
+    return str(row.number or "-")
+
+
+def _client(row: Row, _: Exchange | None) -> str:
+    return row.client_id or row.client_address
+
+
+def _latency(row: Row, _: Exchange | None) -> str:
+    return render_cells.duration(row.latency_ns) + (" w" if row.wait_ns else "")
+
+
+def _result(row: Row, _: Exchange | None) -> str:
+    return rows.result(row)
+
+
+def columns_of(names: Sequence[str], times: Times) -> list[Column]:
+    """The columns of these names, or the usual ones; `FilterError` for a name that is no field."""
+    wide = {"a": 12, "u": 12, "ad": 23, "ud": 23, "e": 17}.get(times.how, 11)
+
+    def time_cell(row: Row, _: Exchange | None) -> str:
+        return times.text(row.time_ns)
+
+    usual = {
+        "number": Column(
+            "number", "No", 5, True, _number, lambda r, _: (r.number,) if r.number else (), False
+        ),
+        "time": Column("time", "Time", wide, False, time_cell, _get("time"), False),
+        "client": Column("client", "Client", 14, False, _client, _get("client"), False),
+        "broker": Column(
+            "broker", "Broker", 20, False, lambda r, _: r.broker_address, _get("broker"), False
+        ),
+        "api": Column("api", "API", 17, False, _api, lambda r, _: (r.api, r.api_version), False),
+        "request.bytes": _sized("request.bytes", "Req"),
+        "response.bytes": _sized("response.bytes", "Resp"),
+        "latency": Column("latency", "Latency", 8, True, _latency, _get("latency"), True),
+        "result": Column(
+            "result", "Result", 0, False, _result, lambda r, _: (rows.result(r),), False
+        ),
+    }
+    short = {"no": "number", "req": "request.bytes", "resp": "response.bytes"}
+    if not names:
+        return list(usual.values())
+    chosen = (short.get(name.lower(), name.lower()) for name in names)
+    found = [usual.get(key) or _field(name) for key, name in zip(chosen, names, strict=True)]
+    if not found[-1].right:
+        # The last one takes what is left of the width.
+        found[-1] = replace(found[-1], width=0)
+    return found
+
+
+def _get(name: str) -> Values:
+    get = GETTERS[name]
+    return lambda row, _: get(row)
+
+
+def _sized(name: str, title: str) -> Column:
+    get = GETTERS[name]
+
+    def cell(row: Row, _: Exchange | None) -> str:
+        return render_cells.size(next(iter(get(row)), None))
+
+    return Column(name, title, 7, True, cell, _get(name), True)
+
+
+def _field(name: str) -> Column:
+    """A column of any field of the filter language."""
+    found = resolve(name)
+    if found is None or found[0].name == "time.delta":
+        raise unknown_field(name, name, 0)
+    field = found[0]
+    kind, values = raw_values(name)
+
+    def cell(row: Row, exchange: Exchange | None) -> str:
+        given = values(row, exchange)
+        if kind == "duration" and given:
+            return render_cells.duration(given[0])
+        return render_cells.joined(kind, given)
+
+    downwards = kind in LARGEST_FIRST or field.name in SORTED_DOWN
+    right = kind in ("int", "size", "duration")
+    return Column(name, name, max(len(name), 12), right, cell, values, downwards)
+
+
+def raw_values(name: str) -> tuple[Type, Values]:
+    """(type, values) of a field for `-T fields`; `FilterError`."""
+    found = resolve(name)
+    if found is None:
+        raise unknown_field(name, name, 0)
+    field, path = found
+    if field.name == "time.delta":
+        return field.type, lambda _, __: ()
+    values = printed(field, path)
+    if values is None:
+        reason = f'"{name}" can be asked for in a filter, not printed'
+        raise FilterError(reason, name, 0, len(name))
+    return field.type, values
+
+
+def sort_key(column: Column) -> Callable[[tuple[Row, Exchange | None]], tuple[Any, ...]]:
+    """Rows without a value come last, whichever way the others go."""
+
+    def key(pair: tuple[Row, Exchange | None]) -> tuple[Any, ...]:
+        values = column.values(*pair)
+        if not values or values[0] is None:
+            return (1,)
+        # Of many values the largest counts when the largest come first.
+        given = max(values) if column.downwards else values[0]
+        if isinstance(given, int | float):
+            return (0, 0, -given if column.downwards else given)
+        return (0, 1, str(given))
+
+    return key
+
+
+class Shape(Protocol):
+    """What sharing a terminal's width needs of a column."""
+
+    @property
+    def name(self) -> str:
+        """What it holds."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 0: what is left over."""
+
+    @property
+    def right(self) -> bool:
+        """Whether cells stand at the right."""
+
+
+S = TypeVar("S", bound=Shape)
+
+DROPPED: Final = ("broker", "response.bytes", "request.bytes", "client", "time", "latency")
+"""Columns that go first when a terminal is narrow."""
+
+
+def fitted(columns: Sequence[S], width: int, dropped: Sequence[str] = DROPPED) -> list[S]:
+    """The columns that leave room for the last one; others go in the order of `dropped`."""
+    left = list(columns)
+    for place, name in enumerate(dropped):
+        wanted = LEAST_RESULT if place < 3 else LEAST_RESULT // 2
+        if width - _taken(left) >= wanted or all(column.width for column in left):
+            break
+        left = [column for column in left if column.name != name]
+    while len(left) > 1 and _taken(left) - len(GAP) > width:
+        left.pop()
+    return left
+
+
+def _taken(columns: Iterable[Shape]) -> int:
+    return sum(column.width + len(GAP) for column in columns)
+
+
+def line(columns: Sequence[Shape], cells: Sequence[str], width: int) -> str:
+    """One line of a table that is as wide as a terminal."""
+    rest = max(8, width - _taken(columns) + len(GAP))  # no gap behind the last one
+    parts = []
+    for column, cell in zip(columns, cells, strict=True):
+        parts.append(padded(safe(cell), column.width or rest, right=column.right))
+    return GAP.join(parts).rstrip()
+
+
+def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:
+    """The cell for programs: names instead of shortened ones, numbers without units."""
+    if column.name in ("api", "result"):
+        return column.cell(row, exchange)
+    found = resolve(column.name)
+    values = column.values(row, exchange)
+    if column.name == "broker":
+        values = values[:1]
+    return render_cells.joined("string" if found is None else found[0].type, values, ";")
+
+
+def json_value(column: Column, row: Row, exchange: Exchange | None) -> Any:
+    """The value of a column in JSON: numbers, durations in milliseconds, names, ISO times; several
+    as a list."""
+    if column.name in ("api", "result"):
+        return column.cell(row, exchange)
+    found = resolve(column.name)
+    kind = "string" if found is None else found[0].type
+    values = column.values(row, exchange)
+    if column.name == "broker":
+        values = values[:1]
+    if kind == "duration":
+        out: list[Any] = [value / render_cells.MS for value in values]
+    elif kind in ("time", "api", "error"):
+        out = [render_cells.plain(kind, value) for value in values]
+    else:
+        out = list(values)
+    return out[0] if len(out) == 1 else out or None

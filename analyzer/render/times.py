@@ -1,0 +1,121 @@
+"""Times as users write and read them: tshark's `-t` formats, `--from` and `--to`."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from kafkascope.analyzer.times import SECOND
+
+TIME_FORMATS: Final[dict[str, str]] = {
+    "a": "local clock",
+    "ad": "local clock with date",
+    "r": "seconds since the first exchange",
+    "d": "seconds since the exchange before",
+    "dd": "seconds since the exchange shown before",
+    "e": "seconds since 1970",
+    "u": "UTC clock",
+    "ud": "UTC clock with date",
+}
+
+
+@lru_cache(maxsize=256)
+def _second(seconds: int, utc: bool, date: bool) -> str:
+    try:
+        when = time.gmtime(seconds) if utc else time.localtime(seconds)
+    except (OverflowError, ValueError, OSError):
+        return str(seconds)
+    return time.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S", when)
+
+
+class Times:
+    """Prints the time column; remembers what the relative formats count from."""
+
+    def __init__(self, how: str = "a") -> None:
+        self.how = how
+        self._first: int | None = None
+        self._told: int | None = None
+        self._shown: int | None = None
+
+    def saw(self, time_ns: int) -> None:
+        """Take note of an exchange that is not shown."""
+        if self._first is None:
+            self._first = time_ns
+        self._told = time_ns
+
+    def text(self, time_ns: int) -> str:
+        """The time of an exchange that is shown."""
+        if self._first is None:
+            self._first = time_ns
+        base = {"r": self._first, "d": self._told, "dd": self._shown}.get(self.how, 0)
+        self._told = self._shown = time_ns
+        if self.how in ("r", "d", "dd"):
+            return _seconds(0 if base is None else time_ns - base)
+        if self.how == "e":
+            return _seconds(time_ns)
+        seconds, rest = divmod(time_ns, SECOND)
+        clock = _second(seconds, self.how.startswith("u"), self.how.endswith("d"))
+        return f"{clock}.{rest // 1_000_000:03d}"
+
+
+def _seconds(ns: int) -> str:
+    seconds, rest = divmod(abs(ns), SECOND)
+    return f"{'-' if ns < 0 else ''}{seconds}.{rest // 1000:06d}"
+
+
+# --- --from and --to ----------------------------------------------------------------------------
+
+_NUMBER: Final = re.compile(r"\d{1,8}(\.\d{1,9})?\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An end of a time range, as far as it is known before the capture is read."""
+
+    kind: Literal["absolute", "clock", "start", "end"]
+    """`start`: counts from the first exchange; `end`: before the last one."""
+    ns: int
+
+    def of(self, first_ns: int, last_ns: int) -> int:
+        """Nanoseconds since 1970, given the capture's first and (for `end`) last exchange."""
+        match self.kind:
+            case "absolute":
+                return self.ns
+            case "start":
+                return first_ns + self.ns
+            case "end":
+                return last_ns - self.ns
+            case "clock":
+                return _on_day_of(first_ns, self.ns)
+
+
+def _on_day_of(first_ns: int, clock_ns: int) -> int:
+    """The clock on the day of the first exchange, or on the next one when that is long past."""
+    from kafkascope.analyzer.filter.values import DAY, Clock
+
+    at = first_ns - Clock(0, 1).of(first_ns) + clock_ns
+    # A capture that begins at 23:50 has its 00:10 on the next day.
+    return at + DAY if first_ns - at > DAY // 2 else at
+
+
+def mark(text: str) -> Mark:
+    """Read `12:03`, an ISO date, seconds since the start, or `-5m` before the end; `ValueError`."""
+    from kafkascope.analyzer.filter.values import Instant, duration, moment
+
+    if text[:1] in ("-", "+"):
+        plain = text[1:] + ("s" if text[-1:].isdigit() else "")
+        return Mark("end" if text[0] == "-" else "start", duration(plain))
+    if _NUMBER.match(text):
+        return Mark("start", duration(text + "s"))
+    try:
+        found = moment(text)
+    except ValueError:
+        try:
+            return Mark("start", duration(text))
+        except ValueError:
+            reason = "a clock (12:03), a date (2026-11-20T12:03Z), seconds or -5m is wanted"
+            raise ValueError(reason) from None
+    return Mark("absolute" if isinstance(found, Instant) else "clock", found.ns)

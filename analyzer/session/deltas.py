@@ -1,0 +1,113 @@
+"""What a `Session` has grown by: so that one process reads and another one shows.
+
+A delta is plain data (arrays of columns, new values of tables) that pickles fast; applying all of
+them in order makes a session equal to the one they were taken from.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+from kafkascope.analyzer.exchanges.columns import Frames, Table, grown
+from kafkascope.analyzer.session.session import Session
+
+Delta: TypeAlias = dict[str, Any]
+
+_DERIVED: Final = frozenset({"_index", "_late", "_connection_index"})
+"""Made again by whoever applies: their entries do not come in order."""
+SHARE: Final = 4
+"""When there are too many rows, one in so many goes: the oldest ones."""
+
+
+class Growth:
+    """Remembers how much of a session was taken."""
+
+    def __init__(self, session: Session, *, forget: bool = False) -> None:
+        """`forget`: what was taken is needed here no more; rows go, tables stay."""
+        self._session = session
+        self._forget = forget
+        self._taken: dict[str, int] = {}
+        self._names = len(session.context.names)
+        self._dropped = 0
+
+    def take(self, limit: int = 0) -> Delta:
+        """What is new since the last time. `limit`: rows that are kept at most, where input has no
+        end; whoever applies the deltas drops the same ones."""
+        out: Delta = {"drop": self._dropped} if self._dropped else {}
+        self._dropped = 0
+        self._all(out)
+        names = self._session.context.names.all()
+        out["names"] = _tail(names, len(names) - self._names)
+        self._names = len(names)
+        if self._forget:
+            self._session.forget()
+            for name in [*self._taken]:
+                if not isinstance(getattr(self._session, name), Table | list | Frames):
+                    del self._taken[name]
+        if limit and len(self._session) > limit:
+            self._dropped = max(1, limit // SHARE)
+            self._session.drop(self._dropped)
+            self._recount()
+        return out
+
+    def _recount(self) -> None:
+        """All that is there was taken."""
+        self._taken.clear()
+        out: Delta = {}
+        self._all(out)
+
+    def _all(self, out: Delta) -> None:
+        for name, value in vars(self._session).items():
+            if name in _DERIVED:
+                continue
+            self._add(out, name, value)
+
+    def _add(self, out: Delta, name: str, value: Any) -> None:
+        if isinstance(value, Table):
+            value = value.values
+        if not isinstance(value, array | bytearray | list | dict | Frames):
+            return
+        since = self._taken.get(name, 0)
+        size = value.end if isinstance(value, Frames) else len(value)
+        if size == since:
+            return
+        self._taken[name] = size
+        if isinstance(value, Frames):
+            out[name] = value.since(since)
+        elif isinstance(value, dict):
+            out[name] = _tail(value, size - since)
+        else:
+            out[name] = value[since:]
+
+
+def _tail(entries: dict[Any, Any], count: int) -> list[tuple[Any, Any]]:
+    """The last entries of a dict, in order, without a walk over the others."""
+    return list(islice(reversed(entries.items()), max(0, count)))[::-1]
+
+
+def apply(delta: Delta, session: Session) -> None:
+    """Grow a session by what was taken of another one."""
+    session.drop(delta.get("drop", 0))
+    begun, filled = len(session), session.filled
+    for topic_id, topic in delta["names"]:
+        session.context.names.learn(topic_id, topic)
+    # First, for threads that look at new rows meanwhile.
+    session._frames.append(delta.get("_frames", b""))
+    for name, new in delta.items():
+        if name in ("names", "drop", "_frames"):
+            continue
+        column = getattr(session, name)
+        if isinstance(column, Table):
+            for value in new:
+                column.number(value)
+        elif isinstance(column, array):
+            setattr(session, name, grown(column, new))
+        elif isinstance(column, dict):
+            column.update(new)
+        else:
+            column += new
+    session.rows_told += len(session) - begun
+    session.rows_filled += session.filled - filled
+    session._index_rows()

@@ -1,0 +1,407 @@
+"""The cluster as clients were told: nodes and their addresses, leaders, coordinators; and which of
+these addresses anybody reached.
+
+Brokers hand out addresses in Metadata, DescribeCluster and FindCoordinator, and beside errors of
+Produce and Fetch (KIP-951). Who reached them is counted and judged by `reach`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.statistics.cluster.addresses import (
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    LEADING,
+    METADATA,
+    Given,
+    address_text,
+    given,
+    is_loopback,
+    plain,
+)
+from kafkascope.analyzer.statistics.cluster.contact import contact_of
+from kafkascope.analyzer.statistics.cluster.gone import gone
+from kafkascope.analyzer.statistics.cluster.model import Coordinator, Leader, Node, Whole
+from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
+from kafkascope.analyzer.statistics.mergeable import Keyed
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Line,
+    checked,
+    stated,
+    topic_key,
+    topic_label,
+)
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.statistics.cluster.reach_judged import Judged
+    from kafkascope.analyzer.statistics.cluster.reach_model import Served
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Closed, Opened, Resolved
+
+KINDS: Final = {0: "group", 1: "transaction", 2: "share"}
+LOST_LEADER: Final = frozenset({5, 6, 74, 75})
+"""LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH."""
+MAX_PARTITIONS: Final = 50_000
+
+
+class Cluster:
+    """Nodes, leaders, coordinators."""
+
+    NAME: ClassVar[str] = "cluster"
+    VERSION: ClassVar[int] = 4
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("node", "Node", "count"),
+        Column("address", "Address"),
+        Column("role", "role"),
+        Column("rack", "rack"),
+        Column("controller", "controller", "flag", wide=True),
+        Column("told", "told", "count"),
+        Column("sources", "by", "list", wide=True),
+        Column("clients", "told to", "list"),
+        Column("contacted", "contacted"),
+        Column("attempts", "conns", "count"),
+        Column("exchanges", "n", "count"),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+        Column("number", "first No", "count"),
+        Column("remarks", "remarks", "list"),
+    )
+    LEADER_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("topic", "Topic"),
+        Column("partition", "Part", "count"),
+        Column("leader", "leader", "count"),
+        Column("epoch", "epoch", "count"),
+        Column("replicas", "replicas", "list"),
+        Column("in_sync", "in sync", "list"),
+        Column("offline", "offline", "list"),
+        Column("changes", "changes", "count"),
+        Column("leaders", "leaders", "list"),
+        Column("errors", "errors", "count"),
+        Column("last_error", "last error", "time"),
+        Column("time", "told at", "time"),
+    )
+    COORDINATOR_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("kind", "Kind"),
+        Column("key", "Key"),
+        Column("node", "node", "count"),
+        Column("address", "Address"),
+        Column("told", "told", "count"),
+        Column("changes", "changes", "count"),
+        Column("errors", "errors", "count"),
+        Column("time", "told at", "time"),
+    )
+
+    def __init__(self, limit: int = MAX_PARTITIONS) -> None:
+        self.limit = limit
+        self.whole = Whole()
+        self._nodes: Keyed[Node] = Keyed(Node, limit)
+        """By role, node, host and port."""
+        self.reach = Reach(limit)
+        self._leaders: Keyed[Leader] = Keyed(Leader, limit)
+        """By topic and partition."""
+        self._coordinators: Keyed[Coordinator] = Keyed(Coordinator, limit)
+        """By kind and key."""
+
+    # --- taking in
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take note of the beginning or end of a connection."""
+        self.reach.saw(event)
+
+    def named(self, event: Resolved) -> None:
+        """Take note of what a host name stands for."""
+        self.reach.named(event)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        self.reach.add(row, exchange)
+        key = row.api_key
+        for error in row.errors:
+            if error.code in LOST_LEADER and error.partition is not None and not error.top:
+                named = topic_key(error.topic, error.topic_id)
+                lost = self._leaders[(named, error.partition)]
+                lost.errors += 1
+                lost.last_error_ns = max(lost.last_error_ns or 0, row.time_ns)
+        answer = exchange.response.body if exchange.response is not None else None
+        if answer is None:
+            return
+        if key == METADATA:
+            self._metadata(answer, row)
+        elif key == DESCRIBE_CLUSTER and answer.get("cluster_id"):
+            self._whole(answer, row)
+        elif key == FIND_COORDINATOR and exchange.request is not None:
+            self._coordinator(exchange.request.body or {}, answer, row)
+        elif key in LEADING and row.errors:
+            self._led(answer, row)
+        for each in given(key, answer):
+            self._node(each, row)
+
+    def _node(self, told: Given, row: Row) -> None:
+        node = self._nodes[(told.role, told.node, told.host, told.port)]
+        node.told += 1
+        if row.api_key == METADATA and told.role == "broker":
+            node.listed_ns = max(node.listed_ns or row.time_ns, row.time_ns)
+        node.sources.add(row.api)
+        client = row.client_id or "", host_of(row.client_address)
+        node.clients.add(client)
+        self.reach.tell(told, client, row.time_ns)
+        node.rack = max(node.rack or "", told.rack or "") or None
+        _seen(node, row.time_ns)
+        here = (row.time_ns, row.number)
+        node.first = here if node.first is None else min(node.first, here)
+
+    def _whole(self, answer: dict[str, Any], row: Row) -> None:
+        if answer.get("cluster_id"):
+            self.whole.ids.add(answer["cluster_id"])
+        controller = answer.get("controller_id", -1)
+        if controller >= 0:
+            self.whole.controllers.add(controller)
+            here = (row.time_ns, controller)
+            self.whole.controller = max(self.whole.controller or here, here)
+
+    def _metadata(self, answer: dict[str, Any], row: Row) -> None:
+        self._whole(answer, row)
+        if answer["brokers"]:
+            self.whole.listed_ns = max(self.whole.listed_ns or row.time_ns, row.time_ns)
+        for topic in answer["topics"]:
+            named = topic_key(topic["name"], topic.get("topic_id"))
+            for each in topic["partitions"]:
+                self._leader(
+                    (named, each["partition_index"]),
+                    each["leader_id"],
+                    each.get("leader_epoch", -1),
+                    row.time_ns,
+                    tuple(each["replica_nodes"]),
+                    tuple(each["isr_nodes"]),
+                    tuple(each.get("offline_replicas") or ()),
+                )
+
+    def _leader(
+        self,
+        key: tuple[str | None, int],
+        leader: int,
+        epoch: int,
+        time_ns: int,
+        *others: tuple[int, ...],
+    ) -> None:
+        found = self._leaders[key]
+        found.told += 1
+        found.leaders.add((epoch, leader))
+        here = (time_ns, leader, epoch, *(others or ((), (), ())))
+        found.latest = here if found.latest is None else max(found.latest, here)
+        found.first_ns = time_ns if found.first_ns is None else min(found.first_ns, time_ns)
+
+    def _led(self, answer: dict[str, Any], row: Row) -> None:
+        """Leaders that an error names (KIP-951)."""
+        for topic in answer.get("responses") or ():
+            named = topic_key(topic.get("topic") or topic.get("name"), topic.get("topic_id"))
+            for each in topic.get("partitions") or topic.get("partition_responses") or ():
+                leader = each.get("current_leader")
+                if leader and leader["leader_id"] >= 0:
+                    number = each["partition_index"] if "partition_index" in each else each["index"]
+                    self._leader(
+                        (named, number), leader["leader_id"], leader["leader_epoch"], row.time_ns
+                    )
+
+    def _coordinator(self, asked: dict[str, Any], answer: dict[str, Any], row: Row) -> None:
+        kind = KINDS.get(asked.get("key_type", 0), "other")
+        found = answer.get("coordinators")
+        if found is None:
+            found = [{**answer, "key": asked.get("key", "")}]
+        for each in found:
+            coordinator = self._coordinators[(kind, each["key"])]
+            coordinator.told += 1
+            if each["error_code"]:
+                coordinator.errors += 1
+                continue
+            coordinator.nodes.add(each["node_id"])
+            here = (row.time_ns, each["node_id"], each["host"], each["port"])
+            coordinator.latest = max(coordinator.latest or here, here)
+
+    # --- telling
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """The nodes, then addresses that were used and never told."""
+        told = self._nodes.items()
+        titles = labels(client for _, node in told for client in node.clients)
+        judged, sums = self.judged(names), self.reach.sums()
+        addresses: dict[tuple[Any, Any], set[tuple[Any, Any]]] = {}
+        for (role, number, host, port), _ in told:
+            addresses.setdefault((role, number), set()).add((host, port))
+        lines = []
+        for (role, number, host, port), node in told:
+            key = str(role), int(str(number)), str(host), int(str(port))
+            contact = contact_of(key, node, judged, sums)
+            several = len(addresses[role, number]) > 1
+            lines.append(
+                {
+                    "node": number,
+                    "address": address_text(str(host), int(str(port))),
+                    "role": role,
+                    "rack": node.rack,
+                    "controller": self.whole.controller is not None
+                    and self.whole.controller[1] == number,
+                    "told": node.told,
+                    "sources": list(node.sources),
+                    "clients": sorted({titles[client] for client in node.clients}),
+                    "told_to": judged.told[key],
+                    "contacted": contact.word,
+                    "attempts": contact.attempts,
+                    "exchanges": contact.exchanges,
+                    "first": node.first_ns,
+                    "last": node.last_ns,
+                    "number": None if node.first is None else node.first[1],
+                    "remarks": [*contact.remarks, *(["several addresses"] if several else [])],
+                }
+            )
+        return lines + list(self._untold(judged, sums))
+
+    def judged(self, names: TopicNames | None = None) -> Judged:
+        """Whether those who were told the addresses reached them."""
+        leaders: dict[tuple[Any, Any], set[Any]] = {}
+        for (topic, partition), found in self._leaders.items():
+            place = topic_label(topic, names), partition
+            leaders.setdefault(place, set()).update(leader for _, leader in found.leaders)
+
+        def node_of(served: Served) -> int | None:
+            """The node that can have answered it, where that was one all the time."""
+            nodes: set[int] = set()
+            for place in (served.least_partition, served.most_partition):
+                if place is not None:
+                    led = leaders.get((topic_label(place[0], names), place[1]), set())
+                    nodes |= led if len(led) == 1 else set()
+            for group in (served.least_group, served.most_group):
+                coordinator = self._coordinators.get(("group", group))
+                if coordinator is not None and len(coordinator.nodes) == 1:
+                    nodes |= set(coordinator.nodes)
+            return nodes.pop() if len(nodes) == 1 else None
+
+        return self.reach.judged(node_of, one_cluster=len(self.whole.ids) < 2)
+
+    def _untold(self, judged: Judged, sums: Sums) -> Iterator[Line]:
+        """Addresses with Kafka on them that no answer named: what clients bootstrapped from."""
+        known = {
+            (plain(host), port)
+            for node in judged.told
+            for host, port in ({node[2:]} | judged.places(node))
+            if judged.best(node) not in ("no", "unknown") or host == node[2]
+        }
+        for (host, port), (contact, attempts) in sorted(sums.items()):
+            if (plain(host), port) in known or not contact.exchanges:
+                continue
+            if is_loopback(host) and ("localhost", port) in known:
+                continue
+            yield {
+                "node": None,
+                "address": address_text(host, port),
+                "role": "",
+                "rack": None,
+                "controller": None,
+                "told": 0,
+                "sources": [],
+                "clients": [],
+                "contacted": "yes",
+                "attempts": attempts.count or None,
+                "exchanges": contact.exchanges,
+                "first": contact.first_ns,
+                "last": contact.last_ns,
+                "number": None,
+                "remarks": ["never told: a bootstrap address, or a listener of others"],
+            }
+
+    def leaders(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per partition, those whose leader changed most first."""
+        lines = []
+        sums: dict[tuple[Any, Any], Leader] = {}
+        for (topic, partition), found in self._leaders.items():
+            # Known by its name here and by its id there.
+            key = topic_label(topic, names), partition
+            sums.setdefault(key, Leader()).merge(found)
+        for (topic, partition), found in sums.items():
+            latest = found.latest or (None, None, -1, (), (), ())
+            history = [leader for _, leader in found.leaders]
+            changes = sum(one != two for one, two in pairwise(history))
+            lines.append(
+                {
+                    "topic": topic,
+                    "partition": partition,
+                    "leader": latest[1],
+                    "epoch": None if latest[2] is None or latest[2] < 0 else latest[2],
+                    "replicas": list(latest[3]),
+                    "in_sync": list(latest[4]),
+                    "offline": list(latest[5]),
+                    "changes": changes,
+                    "leaders": history if changes else [],
+                    "errors": found.errors,
+                    "last_error": found.last_error_ns,
+                    "time": latest[0],
+                    "since": found.first_ns,
+                }
+            )
+        lines.sort(key=lambda line: (-line["errors"], -line["changes"]))
+        return lines
+
+    def gone(self) -> set[int]:
+        """Numbers of brokers that the cluster counts as gone."""
+        return gone(self.whole, self._nodes.items(), self._leaders.items())
+
+    def coordinators(self) -> list[Line]:
+        """One line per group or transactional id."""
+        lines = []
+        for (kind, key), found in self._coordinators.items():
+            time_ns, node, host, port = found.latest or (None, None, None, None)
+            lines.append(
+                {
+                    "kind": kind,
+                    "key": key,
+                    "node": node,
+                    "address": None if host is None else address_text(str(host), int(str(port))),
+                    "told": found.told,
+                    "changes": max(0, len(found.nodes) - 1),
+                    "errors": found.errors,
+                    "time": time_ns,
+                }
+            )
+        return lines
+
+    # --- parts
+
+    def _tables(self) -> list[Keyed[Any]]:
+        return [self._nodes, self._leaders, self._coordinators]
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        self.whole.merge(other.whole)
+        self.reach.merge(other.reach)
+        for mine, its in zip(self._tables(), other._tables(), strict=True):
+            mine.merge(its)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        tables = [table.dump() for table in self._tables()]
+        return stated(self, [self.whole.dump(), self.reach.dump(), *tables])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        whole, reach, nodes, leaders, coordinators = checked(cls, state)
+        new = cls()
+        new.whole = Whole.load(whole)
+        new._nodes = Keyed.load(Node, nodes, new.limit)
+        new.reach.restore(reach)
+        new._leaders = Keyed.load(Leader, leaders, new.limit)
+        new._coordinators = Keyed.load(Coordinator, coordinators, new.limit)
+        return new
+
+
+def _seen(measures: Node, time_ns: int) -> None:
+    first, last = measures.first_ns, measures.last_ns
+    measures.first_ns = time_ns if first is None else min(first, time_ns)
+    measures.last_ns = time_ns if last is None else max(last, time_ns)

@@ -1,0 +1,62 @@
+"""What the table of nodes says of an address: whether it was reached, and what may be wrong."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.statistics.cluster.model import Node
+    from kafkascope.analyzer.statistics.cluster.reach import Sums
+    from kafkascope.analyzer.statistics.cluster.reach_judged import Judged, NodeKey
+
+MOST_HOSTS: Final = 3
+
+
+class Contacted(NamedTuple):
+    """Whether an address was reached."""
+
+    word: str
+    attempts: int | None
+    exchanges: int | None
+    remarks: list[str]
+
+
+def contact_of(key: NodeKey, node: Node, judged: Judged, sums: Sums) -> Contacted:
+    """Whether those who were told a node's address reached it, and what anybody did there."""
+    word, host = judged.best(key), key[2]
+    remarks = _remarks(host, node)
+    found = [sums[place] for place in judged.places(key) if place in sums]
+    attempts = sum(each.count for _, each in found)
+    exchanges = sum(contact.exchanges for contact, _ in found)
+    if word == "failed":
+        remarks.append("refused" if judged.attempts(key).refused else "no answer to SYN")
+    elif word == "no":
+        others = exchanges and judged.hosts_of(key) is not None
+        remarks.append("only others contacted it" if others else "never contacted")
+    if not is_address(host) and host != "localhost":
+        hosts = judged.hosts_of(key)
+        if hosts is not None:
+            remarks.append(f"is {', '.join(sorted(hosts)[:MOST_HOSTS])}")
+        elif word == "likely":
+            remarks.append("a name: compared by port")
+        else:
+            remarks.append("a name that nothing in the capture resolves")
+    if word in ("no", "unknown"):
+        return Contacted(word, None, None, remarks)
+    return Contacted(word, attempts or None, exchanges, remarks)
+
+
+def _remarks(host: str, node: Node) -> list[str]:
+    """What may be wrong with an address for those who were told it."""
+    strangers = sorted({place for _, place in node.clients if not is_loopback(place)})
+    if is_loopback(host) and strangers:
+        return [f"loopback, told to {strangers[0]}"]
+    if is_address(host) and ip_address(host).is_unspecified:
+        return ["no address that can be reached"]
+    public = [place for place in strangers if is_address(place) and ip_address(place).is_global]
+    if is_address(host) and ip_address(host).is_private and public:
+        return [f"private, told to {public[0]}"]
+    return []

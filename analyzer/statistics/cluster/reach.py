@@ -1,0 +1,238 @@
+"""Clients with the addresses that they were told, and where they went; what host names stand for;
+what only one node can have answered. `reach_judged` tells who reached what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
+from kafkascope.analyzer.statistics.cluster.reach_judged import Client, Judged, NodeKey
+from kafkascope.analyzer.statistics.cluster.reach_model import (
+    Attempts,
+    Contact,
+    Resolution,
+    Served,
+    Told,
+)
+from kafkascope.analyzer.statistics.mergeable import Keyed
+from kafkascope.analyzer.statistics.moved import PRODUCE, moved
+from kafkascope.captures.model import Closed, Opened
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Resolved
+
+LOOKS: Final = frozenset(
+    {
+        "ApiVersions",
+        "Metadata",
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "SaslToken",
+        "FindCoordinator",
+        "InitProducerId",
+        "GetTelemetrySubscriptions",
+        "DescribeCluster",
+    }
+)
+"""What clients ask a broker that they were started with; all else goes to those they are told."""
+METADATA: Final = 3
+FIND_COORDINATOR: Final = 10
+GROUP_APIS: Final = frozenset({8, 11, 12, 14, 68})
+"""OffsetCommit, JoinGroup, Heartbeat, SyncGroup, ConsumerGroupHeartbeat: only the coordinator
+answers them without an error."""
+FETCH: Final = 1
+MOST_WITNESSES: Final = 4
+"""Partitions of an exchange that are looked at."""
+MAX_TOLD: Final = 50_000
+MAX_RESOLVED: Final = 10_000
+"""Host names: each may stand for 64 addresses."""
+
+Sums: TypeAlias = dict[tuple[str, int], tuple[Contact, Attempts]]
+"""(host, port) -> what all clients did there."""
+NodeOf: TypeAlias = Callable[[Served], int | None]
+"""The node that answers what was served."""
+
+
+class Reach:
+    """Accumulators of tellings, contacts, attempts, names and witnesses."""
+
+    def __init__(self, limit: int = MAX_TOLD) -> None:
+        self.limit = limit
+        self._told: Keyed[Told] = Keyed(Told, limit)
+        """By role, node, host, port, client id and client host."""
+        self._contacts: Keyed[Contact] = Keyed(Contact, limit)
+        """By client id, client host, host and port."""
+        self._attempts: Keyed[Attempts] = Keyed(Attempts, limit)
+        """By client host, host and port."""
+        self._names: Keyed[Resolution] = Keyed(Resolution, min(limit, MAX_RESOLVED))
+        self._served: Keyed[Served] = Keyed(Served, limit)
+        """By host and port."""
+
+    # --- taking in
+
+    def saw(self, event: Opened | Closed) -> None:
+        """Take note of the beginning or end of a connection: who was called, and did not answer."""
+        connection = event.connection
+        if not connection.handshake:
+            # Which side was called is not known.
+            return
+        attempts = self._attempts[(connection.a.host, *connection.b)]
+        now = connection.first_ns
+        if isinstance(event, Closed):
+            attempts.told_ns = max(attempts.told_ns or event.time_ns, event.time_ns)
+        if isinstance(event, Opened):
+            attempts.count += 1
+            first, last = attempts.first_ns, attempts.last_ns
+            attempts.first_ns = now if first is None else min(first, now)
+            attempts.last_ns = now if last is None else max(last, now)
+        elif not event.used:
+            attempts.refused += event.how == "rst"
+            if event.how != "rst" and event.direction is None:
+                attempts.silent += 1
+                attempts.silent_ns = min(attempts.silent_ns or now, now)
+
+    def named(self, event: Resolved) -> None:
+        """Take note of what a host name stands for."""
+        known = self._names[(event.name,)]
+        known.sources.add(event.source)
+        for host in event.hosts:
+            known.hosts.add(plain(host))
+
+    def tell(self, given: Given, client: Client, time_ns: int) -> None:
+        """A client was told an address."""
+        key = (given.role, given.node, given.host, given.port, *client)
+        told = self._told[key]
+        told.count += 1
+        told.first_ns = time_ns if told.first_ns is None else min(told.first_ns, time_ns)
+        told.last_ns = time_ns if told.last_ns is None else max(told.last_ns, time_ns)
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange: who asked whom, and what only some node could answer."""
+        broker, connection, time_ns = exchange.broker, exchange.connection, row.time_ns
+        contact = self._contacts[
+            (row.client_id or "", host_of(row.client_address), broker.host, broker.port)
+        ]
+        answered = row.state == "answered"
+        # Comparisons rather than `min` and `max`: this is done for every exchange.
+        contact.exchanges += 1
+        if contact.first_ns is None or time_ns < contact.first_ns:
+            contact.first_ns = time_ns
+        if contact.last_ns is None or time_ns > contact.last_ns:
+            contact.last_ns = time_ns
+        if not connection.handshake:
+            contact.midstream += 1
+        elif exchange.client == connection.a:
+            opened = connection.first_ns
+            if contact.opened_ns is None or opened > contact.opened_ns:
+                contact.opened_ns = opened
+        if answered:
+            contact.answered += 1
+        if row.api in LOOKS or row.api_key is None:
+            if answered and not row.errors and _wants(exchange):
+                contact.looks += 1
+                first, last = contact.first_look_ns, contact.last_look_ns
+                contact.first_look_ns = time_ns if first is None else min(first, time_ns)
+                contact.last_look_ns = time_ns if last is None else max(last, time_ns)
+            return
+        contact.work += 1
+        if answered:
+            if contact.answered_work_ns is None or time_ns > contact.answered_work_ns:
+                contact.answered_work_ns = time_ns
+            if row.api_key in (PRODUCE, FETCH):
+                self._serves(exchange)
+            elif row.api_key in GROUP_APIS and not row.errors and exchange.request is not None:
+                group = (exchange.request.body or {}).get("group_id")
+                if group:
+                    served = self._served[(broker.host, broker.port)]
+                    served.least_group = min(served.least_group or group, group)
+                    served.most_group = max(served.most_group or group, group)
+
+    def _serves(self, exchange: Exchange) -> None:
+        """Only the leader of a partition takes and gives its records; consumers in a rack may be
+        sent to followers (KIP-392)."""
+        asked = exchange.request.body if exchange.request is not None else None
+        if asked is None or asked.get("rack_id"):
+            return
+        for each in moved(exchange)[:MOST_WITNESSES]:
+            if each.error or not each.answered or each.topic is None or each.way == "replica":
+                continue
+            served = self._served[(exchange.broker.host, exchange.broker.port)]
+            place = each.topic, each.partition
+            if served.least_partition is None or place < served.least_partition:
+                served.least_partition = place
+            if served.most_partition is None or place > served.most_partition:
+                served.most_partition = place
+
+    # --- telling
+
+    def sums(self) -> Sums:
+        """What all clients did at each address."""
+        found: Sums = {}
+        for (_, _, host, port), contact in self._contacts.items():
+            here = found.setdefault((plain(str(host)), int(str(port))), (Contact(), Attempts()))
+            here[0].merge(Contact.load(contact.dump()))
+        for (_, host, port), attempts in self._attempts.items():
+            here = found.setdefault((plain(str(host)), int(str(port))), (Contact(), Attempts()))
+            here[1].merge(Attempts.load(attempts.dump()))
+        return found
+
+    def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> Judged:
+        """Everything that was told, with whether it was reached. Of several clusters, the number
+        of a node stands for nothing."""
+        return Judged(
+            [(_told_key(key), told) for key, told in self._told.items()],
+            {
+                (str(key[0]), str(key[1]), str(key[2]), int(str(key[3]))): contact
+                for key, contact in self._contacts.items()
+            },
+            {
+                (str(key[0]), str(key[1]), int(str(key[2]))): attempts
+                for key, attempts in self._attempts.items()
+            },
+            {str(key[0]): {str(host) for host in each.hosts} for key, each in self._names.items()},
+            {
+                (str(key[0]), int(str(key[1]))): node
+                for key, served in self._served.items()
+                if (node := node_of(served)) is not None
+            },
+            one_cluster=one_cluster,
+        )
+
+    # --- parts
+
+    def _tables(self) -> list[Keyed[Any]]:
+        return [self._told, self._contacts, self._attempts, self._names, self._served]
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        for mine, its in zip(self._tables(), other._tables(), strict=True):
+            mine.merge(its)
+
+    def dump(self) -> list[Any]:
+        """All of it, as JSON."""
+        return [table.dump() for table in self._tables()]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over what `dump` gave."""
+        kinds: list[Any] = [Told, Contact, Attempts, Resolution, Served]
+        for kind, table, each in zip(kinds, self._tables(), state, strict=True):
+            table.merge(Keyed.load(kind, each, self.limit))
+
+
+def _wants(exchange: Exchange) -> bool:
+    """Whether a client wants to work with what it asks for: topics that it names, a coordinator.
+    Tools that watch a cluster, and idle clients, ask for all topics or none."""
+    if exchange.api_key == FIND_COORDINATOR:
+        return True
+    asked = exchange.request.body if exchange.request is not None else None
+    return exchange.api_key == METADATA and bool((asked or {}).get("topics"))
+
+
+def _told_key(key: Any) -> tuple[NodeKey, Client]:
+    role, node, host, port, client_id, client_host = key
+    return (str(role), int(node), str(host), int(port)), (str(client_id), str(client_host))

@@ -1,0 +1,258 @@
+"""Whether those who were told an address reached it: reads what `Reach` counted. No state that
+merges.
+
+An address is reached when the client that was told it connected to it. Names are matched to the
+addresses of packets where there is evidence: DNS answers, names in capture files, TLS hellos, a
+hosts file, the same node told by name and by address, or a node that is known by what only it can
+answer. Without evidence the answer is `likely` or `unknown`, or `no` for a client that asks again
+and again and never does any work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from kafkascope.analyzer.statistics.cluster.addresses import is_address, is_loopback, plain
+from kafkascope.analyzer.statistics.cluster.reach_model import Attempts, Contact, Told
+from kafkascope.analyzer.statistics.limits import limit
+
+Word: TypeAlias = Literal["yes", "likely", "unanswered", "failed", "unknown", "no"]
+"""Whether an address was reached. failed: connections were refused, or not answered; unanswered:
+there was a connection and no answer on it."""
+ORDER: Final[tuple[Word, ...]] = ("yes", "likely", "unanswered", "failed", "unknown", "no")
+"""Of several clients the best counts."""
+
+Client: TypeAlias = tuple[str, str]
+"""(client id, host)"""
+NodeKey: TypeAlias = tuple[str, int, str, int]
+"""(role, node, host, port)"""
+
+
+class Stuck(NamedTuple):
+    """A client that was told addresses, reached none of them, and asks again and again."""
+
+    client: Client
+    looks: int
+    first_ns: int
+    last_ns: int
+    asked: tuple[tuple[str, int], ...]
+    """Whom."""
+    missed: tuple[NodeKey, ...]
+
+
+class Judged:
+    """Whether those who were told an address reached it: one moment of a `Reach`."""
+
+    def __init__(
+        self,
+        told: list[tuple[tuple[NodeKey, Client], Told]],
+        contacts: dict[tuple[str, str, str, int], Contact],
+        attempts: dict[tuple[str, str, int], Attempts],
+        names: dict[str, set[str]],
+        nodes: dict[tuple[str, int], int],
+        *,
+        one_cluster: bool = True,
+    ) -> None:
+        self._names = names
+        self._by_client: dict[Client, list[tuple[NodeKey, Told]]] = {}
+        self.told: dict[NodeKey, list[Client]] = {}
+        for (node, client), each in told:
+            self._by_client.setdefault(client, []).append((node, each))
+            self.told.setdefault(node, []).append(client)
+        self._contacts: dict[Client, dict[tuple[str, int], Contact]] = {}
+        for (client_id, client_host, host, port), contact in contacts.items():
+            mine = self._contacts.setdefault((client_id, client_host), {})
+            mine[plain(host), port] = contact
+        self._answered = {
+            (client_host, plain(host), port)
+            for (_, client_host, host, port), contact in contacts.items()
+            if contact.answered
+        }
+        """(client host, host, port) where anybody on a host was answered."""
+        self._literals: dict[tuple[str, int, int], set[str]] = {}
+        """(role, node, port) -> addresses that stand for it."""
+        for role, number, host, port in self.told if one_cluster else ():
+            if is_address(host):
+                self._literals.setdefault((role, number, port), set()).add(plain(host))
+        for (host, port), number in nodes.items() if one_cluster else ():
+            self._literals.setdefault(("broker", number, port), set()).add(plain(host))
+        self._taken = {
+            (host, port) for (_, _, port), hosts in self._literals.items() for host in hosts
+        }
+        ends = [each.last_ns or 0 for each in contacts.values()]
+        ends += [max(each.last_ns or 0, each.told_ns or 0) for each in attempts.values()]
+        self._end_ns = max(ends, default=0)
+        """Of the capture, as far as connections and exchanges tell."""
+        self._words: dict[tuple[NodeKey, Client], Word] = {}
+        self._since = {key: each.first_ns or 0 for key, each in told}
+        """When a client was told of a node first."""
+        self._met: dict[tuple[Client, int], dict[str, Contact]] = {}
+        self._unresolved: dict[Client, dict[int, set[str]]] = {}
+        self._attempted: dict[str, dict[int, dict[str, Attempts]]] = {}
+        for (client_host, host, port), calls in attempts.items():
+            by_port = self._attempted.setdefault(client_host, {}).setdefault(port, {})
+            by_port[plain(host)] = calls
+
+    def hosts_of(self, node: NodeKey) -> set[str] | None:
+        """The addresses that a node's host stands for; None when nothing shows it."""
+        role, number, host, port = node
+        if is_address(host):
+            return {plain(host)}
+        known = self._names.get(host.rstrip(".").lower(), set())
+        return known | self._literals.get((role, number, port), set()) or None
+
+    def word(self, node: NodeKey, client: Client) -> Word:
+        """Whether a client that was told an address reached it."""
+        key = node, client
+        if key not in self._words:
+            self._words[key] = self._judge(node, client)
+        return self._words[key]
+
+    def best(self, node: NodeKey) -> Word:
+        """The best that any of those who were told it achieved."""
+        return min((self.word(node, each) for each in self.told[node]), key=ORDER.index)
+
+    def _judge(self, node: NodeKey, client: Client) -> Word:
+        _, _, host, port = node
+        if is_loopback(host) and host == "localhost":
+            mine = self._at(client, port)
+            there = [each for each in mine if is_loopback(each)]
+            return self._direct(client, there, port)
+        hosts = self.hosts_of(node)
+        if hosts is None:
+            return self._guess(node, client)
+        word = self._direct(client, sorted(hosts), port)
+        if word in ("no", "unknown") and not is_address(host):
+            # Names may stand for other addresses elsewhere, and at other times.
+            return "likely" if self._guess(node, client) == "likely" else word
+        return word
+
+    def _at(self, client: Client, port: int) -> dict[str, Contact]:
+        """Addresses with a port that a client had exchanges with; requests without a client id may
+        be anybody's on its host."""
+        known = self._met.get((client, port))
+        if known is not None:
+            return known
+        found = self._met[client, port] = {}
+        for who in dict.fromkeys((client, ("", client[1]))):
+            for (host, number), contact in self._contacts.get(who, {}).items():
+                if number == port:
+                    sum_ = found.setdefault(host, Contact())
+                    sum_.merge(Contact.load(contact.dump()))
+        return found
+
+    def _names_of(self, client: Client) -> dict[int, set[str]]:
+        """Port -> the names that a client was told and that nothing resolves."""
+        known = self._unresolved.get(client)
+        if known is None:
+            known = self._unresolved[client] = {}
+            for node, _ in self._by_client[client]:
+                if self.hosts_of(node) is None:
+                    known.setdefault(node[3], set()).add(node[2])
+        return known
+
+    def _direct(self, client: Client, hosts: list[str], port: int) -> Word:
+        """Of known addresses."""
+        mine = self._at(client, port)
+        there = [mine[host] for host in hosts if host in mine]
+        tried = self._attempted.get(client[1], {}).get(port, {})
+        calls = [tried[host] for host in hosts if host in tried]
+        if any(each.answered for each in there):
+            return "yes"
+        # Calls are known by their host alone: those of a host that is served are of others there.
+        served = any((client[1], host, port) in self._answered for host in hosts)
+        if calls and not served and any(each.failed(self._end_ns) for each in calls):
+            return "failed"
+        if there or (calls and not served):
+            return "unanswered"
+        # Who was connected before the capture may be still, and silent.
+        early = any(each.midstream for each in self._contacts.get(client, {}).values())
+        return "unknown" if early and not self.is_waiting(client) else "no"
+
+    def places(self, node: NodeKey) -> set[tuple[str, int]]:
+        """The addresses that a node's stands for, or, as far as anybody can tell, may stand for."""
+        host, port = node[2], node[3]
+        hosts = self.hosts_of(node)
+        if hosts is not None:
+            return {(each, port) for each in hosts}
+        found = {(each, port) for client in self.told[node] for each in self._at(client, port)}
+        if host == "localhost":
+            return {place for place in found if is_loopback(place[0])}
+        for client in self.told[node]:
+            found |= {(each, port) for each in self._attempted.get(client[1], {}).get(port, {})}
+        return found - self._taken
+
+    def attempts(self, node: NodeKey) -> Attempts:
+        """How those who were told an address called it."""
+        sum_ = Attempts()
+        hosts = {host for host, _ in self.places(node)}
+        for client_host in {client[1] for client in self.told[node]}:
+            for host, each in self._attempted.get(client_host, {}).get(node[3], {}).items():
+                if host in hosts:
+                    sum_.merge(Attempts.load(each.dump()))
+        return sum_
+
+    def _guess(self, node: NodeKey, client: Client) -> Word:
+        """Of a name that nothing resolves: by port, and what the client did after it was told."""
+        port = node[3]
+        names = self._names_of(client).get(port, set())
+        since = self._since[node, client]
+        there = {
+            host: each
+            for host, each in self._at(client, port).items()
+            if (host, port) not in self._taken
+        }
+        worked = [host for host, each in there.items() if (each.answered_work_ns or 0) >= since > 0]
+        if worked:
+            return "likely" if len(worked) >= len(names) else "unknown"
+        tried = self._attempted.get(client[1], {}).get(port, {})
+        failed = [
+            each
+            for host, each in tried.items()
+            if (client[1], host, port) not in self._answered
+            and (host, port) not in self._taken
+            and (each.last_ns or 0) > since
+        ]
+        if any(each.failed(self._end_ns) for each in failed):
+            return "failed"
+        if self.is_waiting(client):
+            return "no"
+        onward = [
+            host for host, each in there.items() if (each.opened_ns or 0) > since and each.answered
+        ]
+        if onward:
+            return "likely" if len(onward) >= len(names) else "unknown"
+        return "unknown"
+
+    def is_waiting(self, client: Client) -> bool:
+        """Whether a client asks for addresses again and again, and never does any work."""
+        mine = self._contacts.get(client, {}).values()
+        looks = [each for each in mine if each.looks]
+        if any(each.work for each in mine) or not looks:
+            return False
+        count = sum(each.looks for each in looks)
+        first = min(each.first_look_ns or 0 for each in looks)
+        last = max(each.last_look_ns or 0 for each in looks)
+        least, pace_ns = limit("addresses.looks"), limit("addresses.pace")
+        return count >= least and last - first <= pace_ns * (count - 1)
+
+    def stuck(self) -> Iterator[Stuck]:
+        """Clients that reached nothing of what they were told, and go on asking."""
+        for client, mine in sorted(self._by_client.items(), key=lambda each: each[0]):
+            if not self.is_waiting(client):
+                continue
+            words = {node: self.word(node, client) for node, _ in mine}
+            if any(word not in ("no", "failed") for word in words.values()):
+                continue
+            missed = tuple(sorted(node for node, word in words.items() if word == "no"))
+            looks = {place: each for place, each in self._contacts[client].items() if each.looks}
+            if missed:
+                yield Stuck(
+                    client,
+                    sum(each.looks for each in looks.values()),
+                    min(each.first_look_ns or 0 for each in looks.values()),
+                    max(each.last_look_ns or 0 for each in looks.values()),
+                    tuple(sorted(looks)),
+                    missed,
+                )

@@ -1,0 +1,1 @@
+"""The delivery audit: what each group fetched, committed, skipped and read again."""

@@ -1,0 +1,405 @@
+"""What groups did with their partitions: fetched, committed, how far the ends were.
+
+State only: ranges that were fetched, commits, offsets that groups started from, how members poll,
+and what leaders assigned. `delivery_audit` reads it together with groups and cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.delivery.encodings import encoding
+from kafkascope.analyzer.statistics.delivery.ends import Bounds, listed, written
+from kafkascope.analyzer.statistics.delivery.parts import (
+    Periods,
+    Positions,
+    commits_of,
+    plan_of,
+    starts_of,
+)
+from kafkascope.analyzer.statistics.mergeable import (
+    EVENTS,
+    NAMES,
+    Event,
+    Events,
+    Keyed,
+    Measures,
+    Names,
+    Rule,
+    least,
+    measured,
+    most,
+    total,
+)
+from kafkascope.analyzer.statistics.model import Column, Line, checked, stated, topic_key
+from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+LIST_OFFSETS: Final = 2
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
+JOIN_GROUP: Final = 11
+SYNC_GROUP: Final = 14
+TXN_COMMIT: Final = 28
+HEARTBEAT: Final = 12
+CONSUMER_HEARTBEAT: Final = 68
+STREAMS_HEARTBEAT: Final = 88
+# Those of share groups are not here: their members commit nothing.
+SIGNS_OF_LIFE: Final = frozenset({HEARTBEAT, CONSUMER_HEARTBEAT, STREAMS_HEARTBEAT})
+KEYS: Final = SIGNS_OF_LIFE | {
+    PRODUCE,
+    FETCH,
+    LIST_OFFSETS,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    JOIN_GROUP,
+    SYNC_GROUP,
+    TXN_COMMIT,
+}
+READ_COMMITTED: Final = 1
+"""Isolation level of a Fetch."""
+MAX_READS: Final = 5_000
+MAX_COMMITS: Final = 5_000
+MAX_MEMBERS: Final = 5_000
+MAX_PLANS: Final = 1_000
+MAX_BOUNDS: Final = 2_000
+
+PERIODS: Final = {"rule": Rule(Periods.merged, lambda value: value.dump(), Periods.load)}
+POSITIONS: Final = {"rule": Rule(Positions.merged, lambda value: value.dump(), Positions.load)}
+
+
+@measured
+class Reads(Measures):
+    """Of a partition, by a client."""
+
+    answers: int = total()
+    records: int = total()
+    at_stable: int = total()
+    """Empty answers at the last stable offset, with more behind it."""
+    stuck: tuple[int, int] | None = most()
+    """(the highest of these offsets, minus the time when it was met first)"""
+    end: tuple[int, int, int, int] | None = most()
+    """(time, high watermark, last stable offset, log start), the latest."""
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+    first_ns: int | None = least()
+    """None when all answers were errors."""
+    last_ns: int | None = most()
+    positions: Positions = field(default_factory=Positions, metadata=POSITIONS)
+    """Where it asked for records and got none."""
+    position: tuple[int, int] | None = least()
+    """(time, offset) of the first of them."""
+    away_ns: int | None = most()
+    """When it was last told to fetch elsewhere, or got an error."""
+    asked: int | None = most()
+    """The largest offset that it asked for, with an answer or without."""
+
+    def ask(self, offset: int) -> None:
+        """A request for an offset, with an answer or without."""
+        if self.asked is None or offset > self.asked:
+            self.asked = offset
+
+    def see(self, begin_ns: int, end_ns: int) -> None:
+        """A request, with the time of its answer."""
+        if self.first_ns is None or begin_ns < self.first_ns:
+            self.first_ns = begin_ns
+        if self.last_ns is None or end_ns > self.last_ns:
+            self.last_ns = end_ns
+
+    def stand(self, offset: int, begin_ns: int, end_ns: int) -> None:
+        """A request for an offset that brought nothing."""
+        self.see(begin_ns, end_ns)
+        self.positions.add(offset, begin_ns)
+        here = begin_ns, offset
+        self.position = here if self.position is None else min(self.position, here)
+
+    def leave(self, end_ns: int) -> None:
+        """An answer that is an error, or names another broker to ask."""
+        self.away_ns = end_ns if self.away_ns is None else max(self.away_ns, end_ns)
+
+    def stands(self) -> Iterator[Event]:
+        """The positions, and when it was last sent away."""
+        times = set(self.positions)
+        if self.position is not None:
+            times.add(self.position)
+        for time_ns, offset in sorted(times):
+            about = {"offset": offset, "end_ns": time_ns}
+            yield Event(time_ns, "", 0, 0, "stand", about)
+        if self.away_ns is not None:
+            yield Event(self.away_ns, "", 0, 0, "away", {"end_ns": self.away_ns})
+
+
+@measured
+class Commits(Measures):
+    """Of a group for a partition."""
+
+    count: int = total()
+    failed: int = total()
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+@measured
+class Belongs(Measures):
+    """A client in a group."""
+
+    members: Names = field(default_factory=Names, metadata=NAMES)
+    session_ms: int | None = most()
+    rebalance_ms: int | None = most()
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+    commits: int = total()
+
+
+@measured
+class Polls(Measures):
+    """When a client fetched."""
+
+    periods: Periods = field(default_factory=Periods, metadata=PERIODS)
+
+
+@measured
+class Planned(Measures):
+    """What the leader of a generation assigned, and what the members had subscribed to."""
+
+    assignor: str | None = most()
+    subscribed: tuple[Any, ...] | None = most()
+    """((member, instance or "", (topics)), ...)"""
+    assigned: tuple[Any, ...] | None = most()
+    """((member, ((topic, (partitions)), ...)), ...)"""
+    sync: tuple[int, int] | None = least()
+    """(time, number) of the leader's SyncGroup."""
+
+
+class Delivery:
+    """Fetches, commits, members and plans."""
+
+    NAME: ClassVar[str] = "delivery"
+    VERSION: ClassVar[int] = 5
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group"),
+        Column("topic", "Topic"),
+        Column("partition", "Part", "count"),
+        Column("commits", "commits", "count"),
+        Column("failed", "failed", "count"),
+        Column("committed", "committed", "count"),
+        Column("fetched", "fetched", "count"),
+        Column("end", "end", "count"),
+        Column("lag", "lag", "count"),
+    )
+
+    def __init__(self, limit: int = MAX_READS) -> None:
+        self.limit = limit
+        self.reads: Keyed[Reads] = Keyed(Reads, limit)
+        """By topic, partition, client id and host."""
+        self.commits: Keyed[Commits] = Keyed(Commits, min(limit, MAX_COMMITS))
+        """By group, topic and partition."""
+        self.belongs: Keyed[Belongs] = Keyed(Belongs, min(limit, MAX_MEMBERS))
+        """By group, client id and host."""
+        self.polls: Keyed[Polls] = Keyed(Polls, min(limit, MAX_MEMBERS))
+        """By client id and host."""
+        self.plans: Keyed[Planned] = Keyed(Planned, min(limit, MAX_PLANS))
+        """By group and generation."""
+        self.bounds: Keyed[Bounds] = Keyed(Bounds, min(limit, MAX_BOUNDS))
+        """By topic and partition."""
+
+    # --- taking in
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        key = row.api_key
+        if key not in KEYS or exchange.request is None or exchange.request.body is None:
+            return
+        asked = exchange.request.body
+        answer = exchange.response.body if exchange.response is not None else None
+        who = row.client_id or "", host_of(row.client_address)
+        if key == FETCH:
+            if replica_id(asked) < 0:
+                self._fetched(who, asked, row, exchange)
+            return
+        if key in (PRODUCE, LIST_OFFSETS):
+            time_ns = row.time_ns + (row.latency_ns or 0)
+            if key == LIST_OFFSETS:
+                for named, number, begin, end in listed(asked, answer):
+                    self.bounds[(named, number)].see(time_ns, begin, end)
+            else:
+                for named, number, end in written(exchange):
+                    self.bounds[(named, number)].see(time_ns, -1, end)
+            return
+        group = asked.get("group_id") or ""
+        if key == OFFSET_FETCH:
+            for part, (named, topic, number, offset) in enumerate(starts_of(asked, answer)):
+                about = {"offset": offset, "end_ns": row.time_ns + (row.latency_ns or 0)}
+                self._event((named, topic, number), "start", about, row, part)
+            return
+        if not group:
+            return
+        self._belongs(group, who, asked, row)
+        if key in (OFFSET_COMMIT, TXN_COMMIT):
+            for part, each in enumerate(commits_of(asked, answer)):
+                topic, number, about = each
+                about["end_ns"] = row.time_ns + (row.latency_ns or 0)
+                self._event((group, topic, number), "commit", about, row, part)
+        elif key in (JOIN_GROUP, SYNC_GROUP) and answer is not None:
+            self._plan(group, plan_of(key, asked, answer), row)
+
+    def _event(
+        self,
+        key: tuple[str, str | None, int],
+        kind: str,
+        about: dict[str, Any],
+        row: Row,
+        part: int,
+    ) -> None:
+        commits = self.commits[key]
+        if kind == "commit":
+            commits.count += 1
+            commits.failed += bool(about["error"])
+        commits.events.add(Event(row.time_ns, row.id, part, row.number, kind, about))
+
+    def _belongs(self, group: str, who: tuple[str, str], asked: dict[str, Any], row: Row) -> None:
+        here = self.belongs[(group, *who)]
+        member = asked.get("member_id")
+        if member:
+            here.members.add(member)
+        limits = asked.get("session_timeout_ms"), asked.get("rebalance_timeout_ms")
+        for name, value in zip(("session_ms", "rebalance_ms"), limits, strict=True):
+            if value is not None and value > 0:
+                setattr(here, name, max(getattr(here, name) or 0, value))
+        here.commits += row.api_key == OFFSET_COMMIT
+        here.first_ns = row.time_ns if here.first_ns is None else min(here.first_ns, row.time_ns)
+        here.last_ns = row.time_ns if here.last_ns is None else max(here.last_ns, row.time_ns)
+
+    def _plan(self, group: str, found: dict[str, Any] | None, row: Row) -> None:
+        if found is None:
+            return
+        plan = self.plans[(group, found.pop("generation"))]
+        if "assigned" in found:
+            found["sync"] = (row.time_ns, row.number)
+        plan.merge(Planned(**found))
+
+    def _fetched(
+        self, who: tuple[str, str], asked: dict[str, Any], row: Row, exchange: Exchange
+    ) -> None:
+        times = row.time_ns, row.time_ns + (row.latency_ns or 0)
+        self.polls[who].periods.add(*times)
+        answer = exchange.response.body if exchange.response is not None else None
+        wanted = {
+            (topic_key(topic.get("topic"), topic.get("topic_id")), each["partition"]): each[
+                "fetch_offset"
+            ]
+            for topic in asked["topics"] or ()
+            for each in topic["partitions"]
+        }
+        if answer is None:
+            for key, offset in wanted.items():
+                self.reads[(*key, *who)].ask(offset)
+            return
+        committed = asked.get("isolation_level") == READ_COMMITTED
+        part = 0
+        told = (each for topic in answer["responses"] for each in topic["partitions"])
+        for each, carried in zip(told, moved(exchange), strict=True):
+            key = carried.topic, carried.partition
+            asked_for = wanted.pop(key, None)
+            reads = self.reads[(*key, *who)]
+            if asked_for is not None:
+                reads.ask(asked_for)
+            if each["error_code"] or each.get("preferred_read_replica", -1) >= 0:
+                reads.leave(times[1])
+                if each["error_code"]:
+                    continue
+            self._read(carried, reads, asked_for, each, row, part, committed=committed)
+            part += 1
+        failed = bool(answer.get("error_code"))
+        for key, offset in wanted.items():
+            reads = self.reads[(*key, *who)]
+            reads.ask(offset)
+            if not failed:
+                # Within a session, partitions without news are left out of the answer.
+                reads.stand(offset, *times)
+
+    def _read(
+        self,
+        carried: Moved,
+        reads: Reads,
+        asked_for: int | None,
+        each: dict[str, Any],
+        row: Row,
+        part: int,
+        *,
+        committed: bool,
+    ) -> None:
+        """`committed`: the reader asked for read_committed."""
+        time_ns = row.time_ns + (row.latency_ns or 0)
+        reads.answers += 1
+        reads.see(row.time_ns, time_ns)
+        high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
+        begin = each.get("log_start_offset", -1)
+        self.bounds[(carried.topic, carried.partition)].see(time_ns, begin, high)
+        here = (time_ns, high, stable, begin)
+        if reads.end is None or here > reads.end:
+            reads.end = here
+        found = carried.batches
+        position = found[-1].last_offset + 1 if found else asked_for
+        if committed and 0 <= stable < high and position == stable:
+            # Within a session nothing more is told of the partition until something changes.
+            reads.at_stable += not found
+            stuck = stable, -time_ns
+            reads.stuck = stuck if reads.stuck is None else max(reads.stuck, stuck)
+        if not found:
+            if asked_for is not None and each.get("preferred_read_replica", -1) < 0:
+                reads.stand(asked_for, row.time_ns, time_ns)
+            return
+        first = found[0].base_offset if asked_for is None else asked_for
+        last = found[-1].last_offset + 1
+        reads.records += max(0, last - first)
+        about = {"from": first, "to": max(first, last), "high": high, "end_ns": time_ns}
+        about |= encoding(carried.records, found)
+        reads.events.add(Event(row.time_ns, row.id, part, row.number, "fetch", about))
+
+    # --- telling
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per group and partition, the largest lag first."""
+        from kafkascope.analyzer.statistics.delivery.audit import Audit
+
+        return Audit(self, None, None, names).partitions()
+
+    def groups(self) -> list[str]:
+        """Groups that are known."""
+        found = {str(key[0]) for key, _ in self.commits.items()}
+        return sorted(found | {str(key[0]) for key, _ in self.belongs.items()})
+
+    # --- parts
+
+    def _tables(self) -> list[Keyed[Any]]:
+        return [self.reads, self.commits, self.belongs, self.polls, self.plans, self.bounds]
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        for mine, its in zip(self._tables(), other._tables(), strict=True):
+            mine.merge(its)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        return stated(self, [table.dump() for table in self._tables()])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        new = cls()
+        reads, commits, belongs, polls, plans, bounds = checked(cls, state)
+        new.reads = Keyed.load(Reads, reads, new.limit)
+        new.commits = Keyed.load(Commits, commits, MAX_COMMITS)
+        new.belongs = Keyed.load(Belongs, belongs, MAX_MEMBERS)
+        new.polls = Keyed.load(Polls, polls, MAX_MEMBERS)
+        new.plans = Keyed.load(Planned, plans, MAX_PLANS)
+        new.bounds = Keyed.load(Bounds, bounds, MAX_BOUNDS)
+        return new

@@ -1,0 +1,175 @@
+"""Why a group rebalances: who came, who went and how, and the sentence about it. Base of the two
+kinds of stories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.statistics.groups.known import Known
+from kafkascope.analyzer.statistics.groups.members import fenced_text, left_text
+from kafkascope.analyzer.statistics.groups.model import Cause, Mark, Member, Presence
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.statistics.mergeable import Event
+
+SECOND: Final = 1_000_000_000
+NEARLY: Final = 950_000
+"""Nanoseconds for each millisecond of a timeout: who waited less long did not wait it out."""
+SHORTEST_SESSION_S: Final = 6
+"""Brokers take no shorter one unless they are told to (group.min.session.timeout.ms)."""
+MOST_TEXTS: Final = 4
+"""Members that the sentence about a rebalance tells of."""
+
+BACK: Final = "left and came back as the same member, as after max.poll.interval.ms"
+
+
+class Causes:
+    """What both kinds of groups share: who came, who went, and the sentence about it."""
+
+    def __init__(
+        self,
+        events: list[Event],
+        members: dict[str, Member],
+        presences: dict[tuple[str, int], Presence],
+    ) -> None:
+        self.events = events
+        self.members = members
+        self.known = Known(events, members, presences)
+
+    def label(self, name: str) -> str:
+        """What to call a member."""
+        member = self.members.get(name)
+        if member is None:
+            return name
+        return member.label if self.known.alone(member) else f"{member.label} ({name[-8:]})"
+
+    def labels(self, names: Sequence[str] | set[str]) -> str:
+        """The same of several."""
+        shown = sorted(self.label(name) for name in names)
+        rest = len(shown) - 3
+        return ", ".join(shown[:3]) + (f" and {rest} more" if rest > 0 else "")
+
+    def silent(self, name: str, until_ns: int, end_ns: int) -> tuple[Cause, str]:
+        """What became of a member that is gone without a word, which is now said of it, between
+        the begin of a rebalance and its end. It expired when its session or the rebalance timeout
+        had passed; else it left where the capture did not see it."""
+        member = self.members[name]
+        seen = self.known.heard_before(name, until_ns)
+        if seen is None:
+            return "expired", f"{self.label(name)} is gone"
+        silence = (until_ns - seen) / SECOND
+        limit = (member.session_ms or 0) / 1000
+        waited = bool(member.rebalance_ms and end_ns - until_ns >= NEARLY * member.rebalance_ms)
+        if limit and silence < limit and not waited:
+            # The others had not to wait for the whole rebalance timeout: its session ended.
+            silence = max(silence, (end_ns - seen) / SECOND)
+        if silence < (limit or _patience(member)) and not waited:
+            return "left", f"{self.label(name)} is gone (how was not captured)"
+        if limit and silence < limit and member.rebalance_ms:
+            text = f"did not rejoin within {member.rebalance_ms / 1000:g} s (rebalance timeout)"
+        else:
+            session = f" (session {limit:g} s)" if limit else ""
+            text = f"no heartbeat for {silence:.1f} s{session}"
+        if member.state == "active" and (member.last_ns or 0) <= until_ns:
+            member.state, member.text = "expired", text
+            member.marks.append(Mark(seen, seen, "x"))
+        return "expired", f"{self.label(name)}: {text}"
+
+    def departures(self, since_ns: int, until_ns: int) -> dict[str, Event]:
+        """Member -> the event with which it left, in a stretch of time."""
+        return dict(self.known.departed.between(since_ns, until_ns))
+
+    def cause(
+        self, came: set[str], gone: set[str], since_ns: int, begin_ns: int, end_ns: int
+    ) -> tuple[Cause, str] | None:
+        """Why, from who came and who went between two generations; None when nobody did."""
+        left = self.departures(since_ns, end_ns)
+        fenced = dict(self.known.fenced.between(since_ns, begin_ns))
+        # A static member takes the place of its old id (KIP-345): it neither came nor went.
+        taken = Counter(self._instance(name) for name in came)
+        gone = {
+            name
+            for name in gone
+            if name in left
+            or (instance := self._instance(name)) is None
+            or taken[instance] <= (name in came)
+        }
+        came = {name for name in came if not self._returns(name, left)}
+        texts: list[str] = []
+        causes: list[Cause] = []
+        for name in sorted(gone):
+            if name in left:
+                causes.append("left")
+                back = self._back(left[name])
+                if back:
+                    came.discard(name)
+                if len(texts) < MOST_TEXTS:
+                    how = BACK if back else left_text(left[name].about)
+                    texts.append(f"{self.label(name)} {how}")
+            elif name in fenced:
+                causes.append("fenced")
+                texts.append(f"{self.label(name)} {fenced_text(fenced[name])}")
+            elif name in self.members:
+                heir = self.known.next_life(name)
+                if heir is not None and heir in came:
+                    causes.append("replaced")
+                    texts.append(f"{self.label(name)} came back as a new member")
+                    came.discard(heir)
+                else:
+                    cause, text = self.silent(name, begin_ns, end_ns)
+                    causes.append(cause)
+                    texts.append(text)
+        if came:
+            causes.append("joined")
+            texts.append(f"{self.labels(came)} joined")
+        if not causes:
+            return None
+        # What went wrong is said before what goes on every day.
+        order: tuple[Cause, ...] = ("expired", "fenced", "replaced", "left", "joined")
+        return min(causes, key=order.index), "; ".join(texts[:MOST_TEXTS])
+
+    def _back(self, event: Event) -> bool:
+        """Whether a member of a group without JoinGroup left and joined again under its id, which
+        lives as long as its consumer does."""
+        return event.kind == "epoch" and self.known.joins_after(
+            event.about["member"], event.time_ns
+        )
+
+    def persons(self, names: set[str]) -> int:
+        """How many members these are: a static one that came back has two ids."""
+        found = [self.members.get(name) for name in names]
+        unknown = sum(member is None for member in found)
+        return unknown + len({member.instance or member.id for member in found if member})
+
+    def _instance(self, name: str) -> str | None:
+        member = self.members.get(name)
+        return None if member is None else member.instance
+
+    def _returns(self, name: str, left: dict[str, Event]) -> bool:
+        """Whether it is a static member that was there before, under another id."""
+        member = self.members.get(name)
+        if member is None:
+            return False
+        for other in self.known.of_instance(member):
+            if (other.first_ns or 0) >= (member.first_ns or 0):
+                return False
+            if other.id not in left:
+                return True
+        return False
+
+
+def pace_ns(member: Member) -> float | None:
+    """The time between heartbeats of a member on average; None for fewer than two."""
+    if member.first_ns is None or member.last_ns is None or member.beats < 2:
+        return None
+    return (member.last_ns - member.first_ns) / (member.beats - 1)
+
+
+def _patience(member: Member) -> float:
+    """The seconds of silence after which a member of unknown session is not between heartbeats:
+    sessions are three of these or more, and brokers allow none that are very short."""
+    # Who is given partitions says so at once: two heartbeats are no pace.
+    pace = pace_ns(member) if member.beats > 3 else None
+    return min(SHORTEST_SESSION_S, 3 * pace / SECOND) if pace else SHORTEST_SESSION_S

@@ -1,0 +1,259 @@
+"""What one exchange says about a group: that a member was alive, and what happened.
+
+Told from the exchange alone, so that neither order nor division matters; `group_story` makes sense
+of it. Classic groups join and sync (JoinGroup, SyncGroup, Heartbeat, LeaveGroup); those of KIP-848,
+KIP-932 and KIP-1071 only have heartbeats, whose epochs tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Event
+from kafkascope.analyzer.statistics.model import topic_key
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+
+OFFSET_COMMIT: Final = 8
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+PROTOCOLS: Final = {68: "consumer", 76: "share", 88: "streams"}
+"""Keys of the heartbeats of groups without JoinGroup."""
+TXN_OFFSET_COMMIT: Final = 28
+KEYS: Final = frozenset({8, 11, 12, 13, 14, TXN_OFFSET_COMMIT, *PROTOCOLS})
+
+MEMBER_ID_REQUIRED: Final = 79
+EXPECTED: Final = frozenset({0, MEMBER_ID_REQUIRED})
+MAX_LISTED: Final = 100
+"""Topics of a subscription, members of an assignment, that an event keeps."""
+
+
+class Alive(NamedTuple):
+    """A member took part in a generation (or epoch)."""
+
+    member: str
+    generation: int
+    instance: str | None = None
+    session_ms: int | None = None
+    rebalance_ms: int | None = None
+
+
+class Told(NamedTuple):
+    """About one group."""
+
+    group: str
+    protocol: str
+    """classic, consumer, share, streams; empty where it is not clear."""
+    alive: Alive | None
+    events: tuple[Event, ...]
+
+
+def told(row: Row, exchange: Exchange) -> Told | None:
+    """What an exchange says; None when it is about no group or cannot be read."""
+    key = exchange.api_key
+    if key not in KEYS or exchange.request is None or exchange.request.body is None:
+        return None
+    asked = exchange.request.body
+    answer = exchange.response.body if exchange.response is not None else None
+    group: str = asked.get("group_id") or ""
+    if not group:
+        return None
+    if key == TXN_OFFSET_COMMIT:
+        # By a producer in the name of a member: no sign of life of it.
+        return Told(group, "", None, ())
+    if key in PROTOCOLS:
+        return _heartbeat(PROTOCOLS[key], group, asked, answer, row)
+    if key == JOIN_GROUP:
+        return _join(group, asked, answer, row)
+    if key == SYNC_GROUP:
+        return _sync(group, asked, answer, row)
+    if key == LEAVE_GROUP:
+        return _leave(group, asked, answer, row)
+    return _beat(group, asked, answer, row)
+
+
+def _event(row: Row, kind: str, about: dict[str, Any], part: int = 0) -> Event:
+    end = None if row.latency_ns is None else row.time_ns + row.latency_ns
+    return Event(row.time_ns, row.id, part, row.number, kind, {**about, "end_ns": end})
+
+
+def _code(answer: dict[str, Any] | None) -> int | None:
+    """The answer's error; None when there is no answer."""
+    return None if answer is None else int(answer.get("error_code", 0))
+
+
+def _join(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
+    error = _code(answer)
+    member = (answer or {}).get("member_id") or asked["member_id"]
+    generation = -1 if answer is None or error else answer["generation_id"]
+    members = (answer or {}).get("members") or ()
+    names = [each["name"] for each in asked["protocols"]]
+    about = {
+        "member": member,
+        "new": not asked["member_id"],
+        "instance": asked.get("group_instance_id"),
+        "client_id": row.client_id,
+        "host": host_of(row.client_address),
+        "place": row.client_address,
+        "error": error,
+        "generation": generation,
+        "leads": not error and (answer or {}).get("leader") == member,
+        "assignor": None if not answer or error else answer["protocol_name"],
+        "assignors": names[:MAX_LISTED],
+        "type": asked["protocol_type"],
+        "members": sorted(each["member_id"] for each in members)[:MAX_LISTED],
+        "reason": asked.get("reason") or "",
+        "session_ms": asked["session_timeout_ms"],
+        "rebalance_ms": asked.get("rebalance_timeout_ms", -1),
+        "topics": _topics(asked),
+    }
+    alive = None
+    if error in EXPECTED and generation >= 0:
+        limit = about["rebalance_ms"]
+        alive = Alive(
+            member, generation, about["instance"], about["session_ms"], limit if limit > 0 else None
+        )
+    return Told(group, "classic", alive, (_event(row, "join", about),))
+
+
+def _topics(asked: dict[str, Any]) -> list[str]:
+    """What the member subscribes to."""
+    for each in asked["protocols"]:
+        fields = {"protocol_type": asked["protocol_type"], "name": each["name"]}
+        from kafkascope.dissectors.embedded import Around, decode
+
+        found = decode("JoinGroupRequest", "metadata", each["metadata"], Around(fields))
+        if found is not None and isinstance(found.body, dict) and "topics" in found.body:
+            return sorted(found.body["topics"])[:MAX_LISTED]
+    return []
+
+
+def _sync(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
+    error = _code(answer)
+    member, generation = asked["member_id"], asked["generation_id"]
+    about = {
+        "member": member,
+        "generation": generation,
+        "error": error,
+        "assigned": _assigned(asked, answer) if answer is not None and not error else None,
+    }
+    alive = Alive(member, generation, asked.get("group_instance_id")) if error == 0 else None
+    return Told(group, "classic", alive, (_event(row, "sync", about),))
+
+
+def _assigned(asked: dict[str, Any], answer: dict[str, Any]) -> list[list[Any]] | None:
+    """[topic, partitions] of the member's own assignment; None when it is of no consumer."""
+    fields = {
+        name: answer.get(name) or asked.get(name) or ""
+        for name in ("protocol_type", "protocol_name")
+    }
+    from kafkascope.dissectors.embedded import Around, decode
+
+    found = decode("SyncGroupResponse", "assignment", answer["assignment"], Around(fields))
+    if found is None:
+        return [] if not answer["assignment"] else None
+    if not isinstance(found.body, dict) or "assigned_partitions" not in found.body:
+        return None
+    return [
+        [each["topic"], list(each["partitions"])[:MAX_LISTED]]
+        for each in found.body["assigned_partitions"][:MAX_LISTED]
+    ]
+
+
+def _leave(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
+    error = _code(answer)
+    results = (answer or {}).get("members") or ()
+    members = asked.get("members") or ()
+    if not members and asked.get("member_id"):
+        members = ({"member_id": asked["member_id"]},)
+    events = []
+    for part, each in enumerate(members[:MAX_LISTED]):
+        code = results[part]["error_code"] if part < len(results) and not error else error
+        about = {
+            "member": each["member_id"],
+            "instance": each.get("group_instance_id"),
+            "client_id": row.client_id,
+            "host": host_of(row.client_address),
+            "place": row.client_address,
+            "reason": each.get("reason") or "",
+            "error": code,
+        }
+        events.append(_event(row, "leave", about, part))
+    return Told(group, "classic", None, tuple(events))
+
+
+def _beat(group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row) -> Told:
+    """Heartbeat and OffsetCommit: alive, or told that something is wrong."""
+    member = asked.get("member_id") or ""
+    generation = asked.get("generation_id", asked.get("generation_id_or_member_epoch", -1))
+    codes = sorted({error.code for error in row.errors})
+    # OffsetCommit serves groups of both kinds; Heartbeat, classic ones only.
+    protocol = "classic" if row.api_key == HEARTBEAT else ""
+    if not member or generation is None or generation < 0:
+        return Told(group, protocol, None, ())
+    if (codes and row.api_key == HEARTBEAT) or _GROUP_ERRORS & set(codes):
+        about = {"member": member, "generation": generation, "error": codes[0], "api": row.api}
+        return Told(group, protocol, None, (_event(row, "error", about),))
+    alive = None
+    if answer is not None:
+        alive = Alive(member, generation, asked.get("group_instance_id"))
+    return Told(group, protocol, alive, ())
+
+
+_GROUP_ERRORS: Final = frozenset({22, 25, 27, 82, 110, 113})
+"""Of commits: the group has moved on without the member."""
+
+
+def _heartbeat(
+    protocol: str, group: str, asked: dict[str, Any], answer: dict[str, Any] | None, row: Row
+) -> Told:
+    error, before = _code(answer), asked["member_epoch"]
+    epoch = -1 if answer is None or error else answer["member_epoch"]
+    member = asked["member_id"] or (answer or {}).get("member_id") or ""
+    assigned = _given(answer) if answer is not None and not error else None
+    topics = asked.get("subscribed_topic_names")
+    pattern = asked.get("subscribed_topic_regex")
+    limit = asked.get("rebalance_timeout_ms", -1)
+    instance = asked.get("instance_id")
+    alive = None
+    if epoch > 0 and before >= 0:
+        alive = Alive(member, epoch, instance, None, limit if limit > 0 else None)
+    quiet = before > 0 and epoch == before and assigned is None and topics is None and not pattern
+    if quiet:
+        return Told(group, protocol, alive, ())
+    about = {
+        "member": member,
+        "instance": instance,
+        "client_id": row.client_id,
+        "host": host_of(row.client_address),
+        "place": row.client_address,
+        "before": before,
+        "generation": epoch,
+        "error": error,
+        "assigned": assigned,
+        "topics": None if topics is None else sorted(topics)[:MAX_LISTED],
+        "pattern": pattern,
+        "assignor": asked.get("server_assignor"),
+        "rebalance_ms": limit,
+    }
+    return Told(group, protocol, alive, (_event(row, "epoch", about),))
+
+
+def _given(answer: dict[str, Any]) -> list[list[Any]] | None:
+    """[topic or its id as a key, partitions] of an assignment; None when the heartbeat has none."""
+    tasks = answer.get("active_tasks")
+    if tasks is not None:
+        return [[each["subtopology_id"], list(each["partitions"])] for each in tasks]
+    found = answer.get("assignment")
+    if found is None:
+        return None
+    pairs = found.get("topic_partitions", found.get("assigned_topic_partitions")) or ()
+    return [
+        [topic_key(None, each["topic_id"]), list(each["partitions"])[:MAX_LISTED]]
+        for each in pairs[:MAX_LISTED]
+    ]

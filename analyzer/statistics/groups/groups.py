@@ -1,0 +1,331 @@
+"""Groups: their members, generations and rebalances, classic ones and those of KIP-848 and later.
+
+Members who are only alive are counted; what happens is kept as events, the latest ones of each
+group. `group_story` finds the rebalances and their causes in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.groups.events import (
+    OFFSET_COMMIT,
+    TXN_OFFSET_COMMIT,
+    Alive,
+    told,
+)
+from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
+from kafkascope.analyzer.statistics.mergeable import (
+    EVENTS,
+    MAX_EVENTS,
+    NAMES,
+    OTHERS,
+    Event,
+    Events,
+    Keyed,
+    Measures,
+    Names,
+    least,
+    measured,
+    most,
+    total,
+)
+from kafkascope.analyzer.statistics.model import Column, Line, checked, middle, stated, topic_label
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+
+MAX_GROUPS: Final = 1_000
+MOST_EVENTS: Final = 256_000
+"""Of all groups together: some 200 MB. Up to 64 groups keep all that one group may."""
+MAX_PRESENCES: Final = 20_000
+"""Members times generations."""
+
+
+@measured
+class Group(Measures):
+    """What is known of a group."""
+
+    beats: int = total()
+    commits: int = total()
+    errors: int = total()
+    protocols: Names = field(default_factory=Names, metadata=NAMES)
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+class Groups:
+    """All groups of the traffic."""
+
+    NAME: ClassVar[str] = "groups"
+    VERSION: ClassVar[int] = 2
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group"),
+        Column("protocol", "protocol"),
+        Column("type", "type", wide=True),
+        Column("assignor", "assignor"),
+        Column("members", "members", "count"),
+        Column("active", "active", "count"),
+        Column("generations", "generations"),
+        Column("rebalances", "rebalances", "count"),
+        Column("median", "median", "duration"),
+        Column("longest", "longest", "duration"),
+        Column("causes", "causes", "list"),
+        Column("commits", "commits", "count"),
+        Column("errors", "errors", "count"),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+    )
+    REBALANCE_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group", wide=True),
+        Column("time", "Time", "time"),
+        Column("generation", "generation", "count"),
+        Column("cause", "cause"),
+        Column("duration", "duration", "duration"),
+        Column("members", "members", "count"),
+        Column("slowest", "last one"),
+        Column("number", "No", "count"),
+        Column("text", "what happened"),
+    )
+    MEMBER_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("group", "Group", wide=True),
+        Column("member", "Member", wide=True),
+        Column("client", "Client"),
+        Column("host", "Address"),
+        Column("instance", "instance", wide=True),
+        Column("state", "state"),
+        Column("generations", "generations"),
+        Column("assigned", "assigned", "list"),
+        Column("beats", "heartbeats", "count"),
+        Column("commits", "commits", "count"),
+        Column("session", "session", "duration", wide=True),
+        Column("first", "first", "time"),
+        Column("last", "last", "time"),
+        Column("text", "what happened"),
+    )
+
+    def __init__(self, limit: int = MAX_GROUPS) -> None:
+        self.limit = limit
+        self._groups: Keyed[Group] = Keyed(Group, limit)
+        self._presences: Keyed[Presence] = Keyed(Presence, MAX_PRESENCES)
+        """By group, member and generation."""
+        self._members: dict[str, dict[tuple[str, int], Presence]] | None = None
+        """The same by group: made once for all that ask, there may be thousands of groups."""
+        self._each = MAX_EVENTS
+        """Events that a group keeps."""
+        self._stories: dict[str, Story] = {}
+        """What was told since something happened last: detectors ask one after the other."""
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        found = told(row, exchange)
+        if found is None:
+            return
+        self._stories.clear()
+        group = self._groups[(found.group,)]
+        group.beats += 1
+        group.commits += row.api_key in (OFFSET_COMMIT, TXN_OFFSET_COMMIT)
+        group.errors += bool(row.errors)
+        if found.protocol:
+            group.protocols.add(found.protocol)
+        group.first_ns = row.time_ns if group.first_ns is None else min(group.first_ns, row.time_ns)
+        group.last_ns = row.time_ns if group.last_ns is None else max(group.last_ns, row.time_ns)
+        for event in found.events:
+            group.events.add(event)
+        self._share(group)
+        if found.alive is not None:
+            self._saw(found.group, found.alive, row)
+
+    def _saw(self, group: str, alive: Alive, row: Row) -> None:
+        commit = row.api_key == OFFSET_COMMIT
+        # A broker hears of a member when the request is there, and answers a join late.
+        seen = row.time_ns + (row.latency_ns or 0)
+        here = Presence(
+            first_ns=row.time_ns,
+            last_ns=seen,
+            beats=not commit,
+            commits=commit,
+            client_id=row.client_id,
+            host=host_of(row.client_address),
+            instance=alive.instance,
+            session_ms=alive.session_ms,
+            rebalance_ms=alive.rebalance_ms,
+        )
+        self._presences[(group, alive.member, alive.generation)].merge(here)
+        self._members = None
+
+    def _share(self, *changed: Group) -> None:
+        """Bound the events of all groups together: where there are many groups, each keeps fewer.
+        The number of groups decides, in whatever order they came."""
+        each = MOST_EVENTS >> max(len(self._groups) - 1, 0).bit_length()
+        if each < self._each:
+            self._each = each
+            changed = tuple(self._groups.values())
+        if self._each < MAX_EVENTS:
+            for group in changed:
+                group.events.shorten(self._each)
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        self._groups.merge(other._groups)
+        self._share(*self._groups.values())
+        self._presences.merge(other._presences)
+        self._stories.clear()
+        self._members = None
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        return stated(self, [self._groups.dump(), self._presences.dump()])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        groups, presences = checked(cls, state)
+        new = cls()
+        new._groups = Keyed.load(Group, groups, new.limit)
+        new._share(*new._groups.values())
+        new._presences = Keyed.load(Presence, presences, MAX_PRESENCES)
+        return new
+
+    def names(self) -> list[str]:
+        """The groups that are known."""
+        return [str(key[0]) for key, _ in self._groups.items()]
+
+    def events(self, name: str) -> list[Event]:
+        """What happened to a group, as it was told, in order."""
+        group = self._groups.get((name,))
+        return [] if group is None else list(group.events)
+
+    def dropped(self, name: str) -> int:
+        """Older events of a group that are left out."""
+        group = self._groups.get((name,))
+        return 0 if group is None else group.events.dropped
+
+    def protocols(self, name: str) -> tuple[str, ...]:
+        """classic, consumer, share, streams: those that its members spoke."""
+        group = self._groups.get((name,))
+        return () if group is None else tuple(map(str, group.protocols))
+
+    def last_heard(self, name: str) -> dict[str, int]:
+        """Member -> when it was alive last."""
+        found: dict[str, int] = {}
+        for (member, _), presence in self._by_group().get(name, {}).items():
+            found[member] = max(found.get(member, 0), presence.last_ns or 0)
+        return found
+
+    def story(self, name: str) -> Story | None:
+        """What happened to a group; None when it is not known."""
+        if name not in self._stories:
+            group = self._groups.get((name,))
+            if group is None:
+                return None
+            presences = self._by_group().get(name, {})
+            self._stories[name] = story_of(
+                name,
+                tuple(group.protocols),
+                list(group.events),
+                presences,
+                group.events.dropped,
+            )
+        return self._stories[name]
+
+    def _by_group(self) -> dict[str, dict[tuple[str, int], Presence]]:
+        if self._members is not None:
+            return self._members
+        found: dict[str, dict[tuple[str, int], Presence]] = {}
+        for (name, member, generation), presence in self._presences.items():
+            here = found.setdefault(str(name), {})
+            here[str(member), int(str(generation))] = presence
+        self._members = found
+        return found
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more groups than are counted one by one."""
+        return self._groups.others is not None
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per group, the one with the most rebalances first."""
+        lines = [
+            _line(str(key[0]), group, self.story(str(key[0])))
+            for key, group in self._groups.items()
+        ]
+        lines.sort(key=lambda line: -line["rebalances"])
+        if self._groups.others is not None:
+            lines.append({**_line(OTHERS, self._groups.others, None), "rebalances": None})
+        return lines
+
+    def rebalances(self, name: str) -> list[Line]:
+        """One line per rebalance of a group, in order."""
+        story = self.story(name)
+        return [
+            {
+                "group": name,
+                "time": each.begin_ns,
+                "generation": each.generation,
+                "cause": each.cause,
+                "duration": each.duration_ns,
+                "members": each.members,
+                "slowest": each.slowest,
+                "number": each.number,
+                "text": each.text,
+            }
+            for each in (story.rebalances if story else ())
+        ]
+
+    def members(self, name: str, names: TopicNames | None = None) -> list[Line]:
+        """One line per member of a group, by the time it came."""
+        story = self.story(name)
+        return [
+            {
+                "group": name,
+                "member": each.id,
+                "client": each.client_id,
+                "host": each.host,
+                "instance": each.instance,
+                "state": each.state,
+                "generations": each.generations,
+                "assigned": [
+                    f"{topic_label(topic, names)}-{number}"
+                    for topic, numbers in each.assigned or ()
+                    for number in numbers
+                ],
+                "beats": each.beats,
+                "commits": each.commits,
+                "session": None if each.session_ms is None else each.session_ms * 1_000_000,
+                "first": each.first_ns,
+                "last": each.last_ns,
+                "text": each.text,
+            }
+            for each in (story.members if story else ())
+        ]
+
+
+def _line(name: str, group: Group, story: Story | None) -> Line:
+    rebalances = [] if story is None else story.rebalances
+    spent = [each.duration_ns for each in rebalances if each.duration_ns is not None]
+    causes: dict[str, int] = {}
+    for each in rebalances:
+        causes[each.cause] = causes.get(each.cause, 0) + 1
+    return {
+        "group": name,
+        "protocol": "/".join(group.protocols),
+        "type": None if story is None else story.type,
+        "assignor": None if story is None else story.assignor,
+        "members": 0 if story is None else len(story.members),
+        "active": 0 if story is None else sum(m.state == "active" for m in story.members),
+        "generations": "" if story is None else story.generations,
+        "rebalances": len(rebalances),
+        "median": middle(spent) if spent else None,
+        "longest": max(spent, default=None),
+        "causes": [f"{count} {cause}" for cause, count in causes.items()],
+        "commits": group.commits,
+        "errors": group.errors,
+        "first": group.first_ns,
+        "last": group.last_ns,
+    }

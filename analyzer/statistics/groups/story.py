@@ -1,0 +1,320 @@
+"""The rebalances of a group and their causes, and the lives of its members, from its events.
+
+A rebalance of a classic group is a new generation: from the first JoinGroup that asked for it to
+the last SyncGroup answered. In groups without JoinGroup it is a new epoch of the group: from the
+heartbeat that caused it to the last member that was told. Who is gone without a word is found by
+comparing with the members before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafkascope.analyzer.statistics.groups.causes import Causes, pace_ns
+from kafkascope.analyzer.statistics.groups.known import Timed
+from kafkascope.analyzer.statistics.groups.members import fill_silences, members_of, tell_fates
+from kafkascope.analyzer.statistics.groups.model import (
+    Cause,
+    Member,
+    Presence,
+    Rebalance,
+    Story,
+    span_of,
+)
+from kafkascope.analyzer.statistics.limits import limit
+from kafkascope.analyzer.statistics.mergeable import Event
+
+__all__ = ["Presence", "Story", "story_of"]
+
+
+def story_of(
+    group: str,
+    protocols: Sequence[str],
+    events: list[Event],
+    presences: dict[tuple[str, int], Presence],
+    dropped: int = 0,
+) -> Story:
+    """The story of a group; events in order, presences by member and generation. `dropped`: older
+    events that are left out."""
+    members = members_of(events, presences)
+    classic = any(event.kind in ("join", "sync") for event in events)
+    rebalances = _Classic(events, members, presences).told() if classic else []
+    if any(event.kind == "epoch" for event in events):
+        rebalances += _Epochs(events, members, presences).told()
+        rebalances.sort(key=lambda each: each.begin_ns)
+    tell_fates(events, members)
+    for member in members.values():
+        fill_silences(member)
+    joins = [event.about for event in events if event.kind == "join"]
+    assignors = [event.about.get("assignor") for event in events]
+    times = [event.time_ns for event in events]
+    times += [p.first_ns for p in presences.values() if p.first_ns is not None]
+    ends = [event.about.get("end_ns") or event.time_ns for event in events]
+    ends += [p.last_ns for p in presences.values() if p.last_ns is not None]
+    return Story(
+        group=group,
+        protocol="/".join(protocols),
+        type=next((about["type"] for about in joins if about["type"]), ""),
+        assignor=next((each for each in reversed(assignors) if each), ""),
+        generations=span_of({n for member in members.values() for n in member.epochs}),
+        rebalances=rebalances,
+        members=sorted(members.values(), key=lambda m: (m.first_ns or 0, m.id)),
+        first_ns=min(times, default=0),
+        last_ns=max(ends, default=0),
+        dropped=dropped,
+    )
+
+
+class _Classic(Causes):
+    """Rebalances by generation of JoinGroup's answers."""
+
+    def told(self) -> list[Rebalance]:
+        joins: dict[int, list[Event]] = {}
+        syncs: dict[int, list[Event]] = {}
+        for event in self.events:
+            about = event.about
+            if about.get("error") != 0:
+                continue
+            if event.kind == "join":
+                joins.setdefault(about["generation"], []).append(event)
+            elif event.kind == "sync":
+                syncs.setdefault(about["generation"], []).append(event)
+        found: list[Rebalance] = []
+        before: set[str] | None = None
+        whole = False
+        before_ns = before_end_ns = 0
+        last_topics: dict[str, list[str]] = {}
+        for generation in sorted(joins):
+            here = joins[generation]
+            listed = [name for event in here for name in event.about["members"]]
+            now = set(listed) | {event.about["member"] for event in here}
+            begin = min(event.time_ns for event in here)
+            answers = [e.about["end_ns"] for e in (*here, *syncs.get(generation, ()))]
+            end = max((each for each in answers if each is not None), default=None)
+            cause, text = self._why(
+                here,
+                now,
+                before,
+                whole and bool(listed),
+                (before_ns, before_end_ns),
+                begin,
+                end,
+                last_topics,
+            )
+            slowest = max(here, key=lambda event: event.time_ns).about["member"]
+            found.append(
+                Rebalance(
+                    generation,
+                    begin,
+                    end,
+                    cause,
+                    text,
+                    self.persons(now),
+                    self.label(slowest) if len(now) > 1 else "",
+                    min(here).number,
+                )
+            )
+            for event in here:
+                last_topics[event.about["member"]] = event.about["topics"]
+            before, whole, before_ns, before_end_ns = now, bool(listed), begin, end or begin
+        return found
+
+    def _why(
+        self,
+        here: list[Event],
+        now: set[str],
+        before: set[str] | None,
+        whole: bool,
+        since: tuple[int, int],
+        begin_ns: int,
+        end_ns: int | None,
+        last_topics: dict[str, list[str]],
+    ) -> tuple[Cause, str]:
+        before_ns, before_end_ns = since
+        generation = here[0].about["generation"]
+        if before is None:
+            if generation == 1:
+                return "formed", f"{self.labels(now)} formed the group"
+            new = {event.about["member"] for event in here if self._is_new(event)}
+            if new:
+                return "joined", f"{self.labels(new)} joined"
+            return "unknown", "the generation before is not in the capture"
+        until = end_ns if end_ns is not None else begin_ns
+        came = now - before
+        if came == now and before <= set(self.departures(before_ns, begin_ns)):
+            return "formed", f"{self.labels(now)} joined after all others had left"
+        # Without the leader's list only those who say goodbye are known to be gone.
+        gone = before - now if whole else set(self.departures(before_ns, until)) & before
+        found = self.cause(came, gone, before_ns, begin_ns, until)
+        if found is not None:
+            return found
+        return self._rejoined(here, last_topics, begin_ns - before_end_ns)
+
+    def _is_new(self, event: Event) -> bool:
+        """Whether a member joins for the first time: with no id, or with one it was just given."""
+        return event.about["new"] or event.about["member"] in self.known.given_ids
+
+    def _rejoined(
+        self, here: list[Event], last_topics: dict[str, list[str]], pause_ns: int
+    ) -> tuple[Cause, str]:
+        """The same members: the first to ask tells why. `pause_ns`: since the rebalance before."""
+        first = min(here)
+        about, who = first.about, self.label(first.about["member"])
+        if about["new"] and about["instance"]:
+            # Else the broker would have answered it without a rebalance.
+            return "rejoined", f"static member {who} came back with another subscription"
+        changed = [
+            event
+            for event in here
+            if last_topics.get(event.about["member"], event.about["topics"])
+            != event.about["topics"]
+        ]
+        if changed:
+            return (
+                "metadata",
+                f"{self.label(changed[0].about['member'])} subscribed to other topics",
+            )
+        reason = about["reason"]
+        soon = pause_ns < limit("rebalances.handover")
+        given_up = "cooperative" in (about["assignor"] or "") and soon
+        if "revoke" in reason or (given_up and not reason):
+            return "handover", f"{who} rejoined, having given up partitions for others"
+        if reason:
+            text = f"{who} rejoined: {reason}"
+            known = any(word in reason for word in ("metadata", "topic", "partition"))
+            return ("metadata" if known else "rejoined"), text
+        if about["leads"] and about["type"] == "connect":
+            return "metadata", f"the leader {who} rejoined, as it does when connectors change"
+        if about["leads"]:
+            return "metadata", f"the leader {who} rejoined, as it does when its topics change"
+        return "rejoined", f"{who} rejoined"
+
+
+class _Epochs(Causes):
+    """Rebalances by epoch of the group, as its members' heartbeats tell (KIP-848 and later)."""
+
+    def told(self) -> list[Rebalance]:
+        epochs: dict[int, list[Event]] = {}
+        there_in: dict[int, set[str]] = {}
+        ended: list[tuple[int, str]] = []
+        for name, member in self.members.items():
+            for number in member.epochs:
+                there_in.setdefault(number, set()).add(name)
+            if member.last_ns is not None:
+                ended.append((member.last_ns, name))
+        silent = Timed(ended)
+        changes = self._changes()
+        for event in self.events:
+            if event.kind == "epoch" and event.about["generation"] > 0:
+                about = event.about
+                if about["generation"] != about["before"] or about["assigned"] is not None:
+                    epochs.setdefault(about["generation"], []).append(event)
+        found: list[Rebalance] = []
+        before_ns: int | None = None
+        for epoch in sorted(epochs):
+            here = epochs[epoch]
+            if all(event.about["generation"] == event.about["before"] for event in here):
+                # Partitions that were revoked elsewhere arrive: part of a rebalance told before.
+                if found:
+                    found[-1].end_ns = max(found[-1].end_ns or 0, _end(here[-1]))
+                continue
+            begin, number = here[0].time_ns, here[0].number
+            since = before_ns if before_ns is not None else 0
+            came = {event.about["member"] for event in here if event.about["before"] == 0}
+            left = set(self.departures(since, begin))
+            told = {event.about["member"] for event in here}
+            gone = left | {
+                name
+                for name in silent.between(since, begin - 1)
+                if name not in left
+                and name not in told
+                and self._expired(self.members[name], begin)
+            }
+            if before_ns is None and not gone and epoch <= 2 and came:
+                cause: tuple[Cause, str] = "formed", f"{self.labels(came)} formed the group"
+            else:
+                cause = (
+                    self.cause(came, gone, since, begin, begin)
+                    or self._subscribed(changes, since, here)
+                    or self._waited(found, since, begin)
+                    or ("unknown", "nobody came or went in the capture; topics may have changed")
+                )
+            departed = self.departures(since, begin)
+            if departed:
+                # It began when the first one left.
+                first = min(departed.values())
+                begin, number = min((begin, number), (first.time_ns, first.number))
+            last = max(here, key=_end)
+            there = there_in.get(epoch, set()) | came
+            found.append(
+                Rebalance(
+                    epoch,
+                    begin,
+                    _end(last),
+                    *cause,
+                    self.persons(there),
+                    self.label(last.about["member"]) if len(there) > 1 else "",
+                    number,
+                )
+            )
+            before_ns = here[0].time_ns
+        return found
+
+    def _expired(self, member: Member, until_ns: int) -> bool:
+        """Whether it was silent for longer than its own beats were apart."""
+        pace = pace_ns(member)
+        return pace is not None and until_ns - (member.last_ns or 0) > 3 * pace
+
+    def _waited(
+        self, found: list[Rebalance], since_ns: int, begin_ns: int
+    ) -> tuple[Cause, str] | None:
+        """Who joined before, in an epoch that gave them nothing: brokers wait for more members
+        (group.streams.initial.rebalance.delay.ms), for internal topics, or assign at intervals."""
+        if [each.cause for each in found[:2]] == ["formed"] and not any(
+            event.about["assigned"]
+            for event in self.events
+            if event.kind == "epoch" and _end(event) < begin_ns
+        ):
+            return (
+                "formed",
+                "the first assignment: until then the broker had given nothing to anybody",
+            )
+        waiting: set[str] = set()
+        for event in self.known.beats.between(since_ns, begin_ns):
+            about = event.about
+            if _end(event) >= begin_ns:
+                continue
+            if about["assigned"] or about["before"] <= 0:
+                waiting.discard(about["member"])
+            if about["before"] == 0 and not about["error"] and not about["assigned"]:
+                waiting.add(about["member"])
+        if not waiting:
+            return None
+        return "joined", f"{self.labels(waiting)} had joined, and waited for partitions"
+
+    def _changes(self) -> Timed[str]:
+        """Members that asked for other topics than before."""
+        found: list[tuple[int, str]] = []
+        wanted: dict[str, object] = {}
+        for event in self.events:
+            about = event.about
+            if event.kind != "epoch" or (about["topics"] is None and not about["pattern"]):
+                continue
+            # Some clients say it with each heartbeat until they are given partitions.
+            member, here_too = about["member"], (about["topics"], about["pattern"])
+            changed = wanted.get(member, here_too) != here_too
+            wanted[member] = here_too
+            if changed and about["before"] > 0:
+                found.append((event.time_ns, member))
+        return Timed(found)
+
+    def _subscribed(
+        self, changes: Timed[str], since_ns: int, here: list[Event]
+    ) -> tuple[Cause, str] | None:
+        """Nobody came or went: a subscription changed."""
+        changed = changes.between(since_ns + 1, _end(here[-1]))
+        return ("metadata", f"{self.label(changed[0])} subscribed anew") if changed else None
+
+
+def _end(event: Event) -> int:
+    return event.about["end_ns"] or event.time_ns

@@ -1,0 +1,109 @@
+"""A group's story as lanes of text: one per member, time from left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.statistics.groups.model import Member, Story
+from kafkascope.analyzer.statistics.model import middle
+from kafkascope.analyzer.text import columns_taken, cut, padded, safe
+
+MAX_LABEL: Final = 24
+MAX_LANES: Final = 60
+TICK: Final = 13
+"""Columns between two times of the scale."""
+
+RANK: Final = {" ": 0, "=": 1, ".": 2, "S": 3, "J": 4, "l": 5, "x": 6}
+"""Which sign wins where two fall on one column."""
+
+LEGEND: Final = "J join   . waits   S sync   = stable   l left   x gone silent"
+
+
+class Lane(NamedTuple):
+    """The life of a member: its name, a sign for each column of time, how it ended."""
+
+    label: str
+    cells: str
+    text: str
+
+
+def timeline(story: Story, width: int, clock: Callable[[int], str]) -> list[str]:
+    """Lines of text; `clock` writes a time, `width` is that of the lanes."""
+    scale = Scale(story.first_ns, story.last_ns, width)
+    shown = lanes_of(story, scale)
+    margin = max((columns_taken(lane.label) for lane in shown), default=0) + 1
+    lines = [title_of(story), (" " * (margin + 1) + scale.ticks(clock)).rstrip()]
+    lines += [f" {padded(lane.label, margin)}{lane.cells}  {lane.text}".rstrip() for lane in shown]
+    if len(story.members) > len(shown):
+        lines.append(f" {len(story.members) - len(shown)} earlier members are left out")
+    lines.append(f" {LEGEND}")
+    return lines
+
+
+def lanes_of(story: Story, scale: Scale) -> list[Lane]:
+    """The members that are shown, by the time they came; the latest ones of too many."""
+    numbered = list(enumerate(story.members, 1))[-MAX_LANES:]
+    return [
+        Lane(_label(index, member), scale.lane(member), safe(member.text))
+        for index, member in numbered
+    ]
+
+
+def title_of(story: Story) -> str:
+    """The group in a line: protocol, generations, how often it rebalanced."""
+    words = [f"group {safe(story.group)}", f"{story.protocol or 'unknown'} protocol"]
+    if story.generations:
+        noun = "epoch" if "classic" not in story.protocol else "generation"
+        words.append(f"{noun} {story.generations}")
+    count = len(story.rebalances)
+    noun = "rebalance" if count == 1 else "rebalances"
+    words.append(f"{count} {noun} in {duration(story.last_ns - story.first_ns)}")
+    spent = [each.duration_ns for each in story.rebalances if each.duration_ns is not None]
+    if spent:
+        words.append(f"median {duration(middle(spent))}")
+    return "   ".join(words)
+
+
+def _label(index: int, member: Member) -> str:
+    name = member.label
+    if member.host and member.host != name:
+        name = f"{name} {member.host}"
+    return cut(safe(f"c{index} {name}"), MAX_LABEL)
+
+
+class Scale:
+    """Times to columns."""
+
+    def __init__(self, first_ns: int, last_ns: int, width: int) -> None:
+        self.first_ns = first_ns
+        self.last_ns = last_ns
+        self.width = max(10, width)
+        self.step_ns = max(1, -(-(last_ns - first_ns + 1) // self.width))
+
+    def column(self, time_ns: int) -> int:
+        """The column of a time; those outside are at the ends."""
+        return min(self.width - 1, max(0, (time_ns - self.first_ns) // self.step_ns))
+
+    def ticks(self, clock: Callable[[int], str]) -> str:
+        """Times, every so many columns."""
+        text = ""
+        for column in range(0, self.width, TICK):
+            mark = clock(self.first_ns + column * self.step_ns)
+            text = f"{text:<{column}}"[:column] + mark[: TICK - 1]
+        return text
+
+    def lane(self, member: Member) -> str:
+        """A sign for each column."""
+        cells = [" "] * self.width
+        for begin_ns, end_ns, sign in member.marks:
+            if end_ns < self.first_ns or begin_ns > self.last_ns:
+                continue  # the scale may be of a part
+            begin, end = self.column(begin_ns), self.column(end_ns)
+            for column in range(begin, end + 1):
+                # A join that takes long is a J, and then dots.
+                drawn = sign if sign == "=" or column == begin else "."
+                if RANK[drawn] > RANK[cells[column]]:
+                    cells[column] = drawn
+        return "".join(cells)

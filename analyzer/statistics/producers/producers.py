@@ -1,0 +1,417 @@
+"""Idempotent and transactional producers: sequences by partition, transactions and how they ended.
+
+Batches are kept as events, the latest ones of each producer; totals count all of them.
+`producer_story` finds repeats, gaps and transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from kafkascope.analyzer.identity import host_of, labels
+from kafkascope.analyzer.statistics.mergeable import (
+    EVENTS,
+    NAMES,
+    OTHERS,
+    Event,
+    Events,
+    Keyed,
+    Measures,
+    Names,
+    least,
+    measured,
+    most,
+    total,
+)
+from kafkascope.analyzer.statistics.model import (
+    Column,
+    Line,
+    checked,
+    stated,
+    topic_key,
+    topic_label,
+)
+from kafkascope.analyzer.statistics.moved import PRODUCE, moved
+from kafkascope.analyzer.statistics.producers.story import (
+    Lane,
+    Transaction,
+    lanes_of,
+    transactions_of,
+)
+from kafkascope.dissectors.reference.codes import error_name
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+
+INIT: Final = 22
+ADD_PARTITIONS: Final = 24
+ADD_OFFSETS: Final = 25
+END: Final = 26
+COMMIT_OFFSETS: Final = 28
+TRANSACTIONS: Final = frozenset({INIT, ADD_PARTITIONS, ADD_OFFSETS, END, COMMIT_OFFSETS})
+MAX_PRODUCERS: Final = 2_000
+MAX_LISTED: Final = 100
+
+
+@measured
+class Producer(Measures):
+    """A producer id."""
+
+    transactional_id: str | None = most()
+    epochs: Names = field(default_factory=Names, metadata=NAMES)
+    clients: Names = field(default_factory=Names, metadata=NAMES)
+    """(client id, host)"""
+    errors: Names = field(default_factory=Names, metadata=NAMES)
+    """Codes."""
+    failed: int = total()
+    batches: int = total()
+    records: int = total()
+    bytes: int = total()
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+    first_ns: int | None = least()
+    last_ns: int | None = most()
+
+
+@measured
+class Transactional(Measures):
+    """A transactional id."""
+
+    events: Events = field(default_factory=Events, metadata=EVENTS)
+
+
+class Producers:
+    """Producer ids and transactional ids."""
+
+    NAME: ClassVar[str] = "producers"
+    VERSION: ClassVar[int] = 1
+    COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("producer", "Producer id", "count"),
+        Column("epochs", "epochs", "list"),
+        Column("transactional_id", "Transactional id"),
+        Column("clients", "Client", "list"),
+        Column("partitions", "parts", "count"),
+        Column("batches", "batches", "count"),
+        Column("records", "records", "count"),
+        Column("bytes", "bytes", "size"),
+        Column("repeats", "sent again", "count"),
+        Column("missing", "missing", "count"),
+        Column("committed", "committed", "count"),
+        Column("aborted", "aborted", "count"),
+        Column("unfinished", "unfinished", "count"),
+        Column("failed", "failed", "count"),
+        Column("errors", "errors", "list"),
+        Column("first", "first", "time", wide=True),
+        Column("last", "last", "time", wide=True),
+    )
+    LANE_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("producer", "Producer id", "count"),
+        Column("epoch", "epoch", "count"),
+        Column("topic", "Topic"),
+        Column("partition", "Part", "count"),
+        Column("first_sequence", "first", "count"),
+        Column("last_sequence", "last", "count"),
+        Column("batches", "batches", "count"),
+        Column("records", "records", "count"),
+        Column("repeats", "sent again", "count"),
+        Column("missing", "missing", "count"),
+        Column("failed", "failed", "count"),
+        Column("errors", "errors", "list"),
+        Column("repeated", "first one again", "count"),
+        Column("gap", "first one after a gap", "count"),
+        Column("repeated_first", "first time again", "time", wide=True),
+        Column("repeated_last", "last time again", "time", wide=True),
+        Column("gap_first", "first time after a gap", "time", wide=True),
+    )
+    TRANSACTION_COLUMNS: ClassVar[tuple[Column, ...]] = (
+        Column("transactional_id", "Transactional id"),
+        Column("producer", "Producer id", "count"),
+        Column("epoch", "epoch", "count"),
+        Column("begin", "begin", "time"),
+        Column("duration", "duration", "duration"),
+        Column("outcome", "outcome"),
+        Column("partitions", "partitions", "list"),
+        Column("records", "records", "count"),
+        Column("groups", "groups", "list"),
+        Column("number", "first No", "count"),
+        Column("text", "what happened"),
+    )
+
+    def __init__(self, limit: int = MAX_PRODUCERS) -> None:
+        self.limit = limit
+        self._producers: Keyed[Producer] = Keyed(Producer, limit)
+        self._transactional: Keyed[Transactional] = Keyed(Transactional, limit)
+
+    # --- taking in
+
+    def add(self, row: Row, exchange: Exchange) -> None:
+        """Take in an exchange."""
+        key = row.api_key
+        if key == PRODUCE:
+            self._produced(row, exchange)
+        elif key in TRANSACTIONS and exchange.request is not None:
+            asked = exchange.request.body
+            answer = exchange.response.body if exchange.response is not None else None
+            if asked is not None:
+                self._transaction(row, asked, answer)
+
+    def _seen(self, producer_id: int, epoch: int, row: Row, *, itself: bool = True) -> Producer:
+        """`itself`: the client has this id, and is no broker that speaks of it."""
+        producer = self._producers[(producer_id,)]
+        if itself:
+            producer.clients.add((row.client_id or "", host_of(row.client_address)))
+        if epoch >= 0:
+            producer.epochs.add(epoch)
+        first, last = producer.first_ns, producer.last_ns
+        producer.first_ns = row.time_ns if first is None else min(first, row.time_ns)
+        producer.last_ns = row.time_ns if last is None else max(last, row.time_ns)
+        return producer
+
+    def _produced(self, row: Row, exchange: Exchange) -> None:
+        asked = exchange.request.body if exchange.request is not None else None
+        named = (asked or {}).get("transactional_id")
+        part = 0
+        for each in moved(exchange):
+            for batch, count in zip(each.batches, each.counts, strict=True):
+                if batch.producer_id < 0:
+                    continue
+                producer = self._seen(batch.producer_id, batch.producer_epoch, row)
+                producer.batches += 1
+                producer.records += count
+                producer.bytes += batch.size
+                if named:
+                    producer.transactional_id = max(producer.transactional_id or "", named)
+                if each.error:
+                    producer.failed += 1
+                    producer.errors.add(each.error)
+                about = {
+                    "producer": batch.producer_id,
+                    "epoch": batch.producer_epoch,
+                    "topic": each.topic,
+                    "partition": each.partition,
+                    "sequence": batch.base_sequence,
+                    "records": count,
+                    "error": each.error,
+                    "answered": each.answered,
+                    "end_ns": _end(row),
+                }
+                event = Event(row.time_ns, row.id, part, row.number, "batch", about)
+                producer.events.add(event)
+                if named and batch.transactional:
+                    self._transactional[(named,)].events.add(event)
+                part += 1
+
+    def _transaction(self, row: Row, asked: dict[str, Any], answer: dict[str, Any] | None) -> None:
+        # AddPartitionsToTxn for several: a broker does it for its producers (KIP-890).
+        itself = row.api_key != ADD_PARTITIONS or asked.get("transactions") is None
+        for part, about in enumerate(_parts(row, asked, answer)):
+            named = about.pop("transactional_id")
+            about["end_ns"] = _end(row)
+            if about["producer"] >= 0:
+                producer = self._seen(about["producer"], about["epoch"], row, itself=itself)
+                if named:
+                    producer.transactional_id = max(producer.transactional_id or "", named)
+                if about["error"]:
+                    producer.failed += 1
+                    producer.errors.add(about["error"])
+            if named:
+                kind = about.pop("kind")
+                event = Event(row.time_ns, row.id, part, row.number, kind, about)
+                self._transactional[(named,)].events.add(event)
+
+    # --- telling
+
+    def rows(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per producer id, in their order."""
+        ends: dict[int, dict[str, int]] = {}
+        for transaction in self._all_transactions():
+            count = ends.setdefault(transaction.producer, {})
+            count[transaction.outcome] = count.get(transaction.outcome, 0) + 1
+        items = self._producers.items()
+        titles = labels(client for _, producer in items for client in producer.clients)
+        lines = [
+            _line(int(str(key[0])), producer, titles, ends.get(int(str(key[0])), {}))
+            for key, producer in items
+        ]
+        rest = self._producers.others
+        if rest is not None:
+            lines.append({**_line(-1, rest, {}, {}), "producer": OTHERS})
+        return lines
+
+    def lanes(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per producer id, epoch and partition."""
+        return [
+            {
+                "producer": lane.producer,
+                "epoch": lane.epoch,
+                "topic": topic_label(lane.topic, names),
+                "partition": lane.partition,
+                "first_sequence": lane.first,
+                "last_sequence": lane.last,
+                "batches": lane.batches,
+                "records": lane.records,
+                "repeats": lane.repeats,
+                "retried": lane.retried,
+                "missing": lane.missing,
+                "failed": lane.failed,
+                "refused": lane.refused,
+                "errors": [error_name(code) for code in sorted(lane.errors)],
+                "repeated": lane.repeated,
+                "gap": lane.gap,
+                "repeated_first": lane.repeated_ns,
+                "repeated_last": lane.repeated_last_ns,
+                "gap_first": lane.gap_ns,
+            }
+            for _, producer in self._producers.items()
+            for lane in lanes_of(list(producer.events))
+        ]
+
+    def of_clients(self) -> dict[tuple[str, str], set[int]]:
+        """(client id, host) -> the producer ids that it had."""
+        found: dict[tuple[str, str], set[int]] = {}
+        for key, producer in self._producers.items():
+            for client_id, host in producer.clients:
+                found.setdefault((str(client_id), str(host)), set()).add(int(str(key[0])))
+        return found
+
+    def transactions(self, names: TopicNames | None = None) -> list[Line]:
+        """One line per transaction, by its begin."""
+        found = sorted(self._all_transactions(), key=lambda each: (each.begin_ns, each.number))
+        return [
+            {
+                "transactional_id": each.transactional_id,
+                "producer": each.producer,
+                "epoch": each.epoch,
+                "begin": each.begin_ns,
+                "duration": None if each.end_ns is None else each.end_ns - each.begin_ns,
+                "outcome": each.outcome,
+                "partitions": sorted(
+                    {f"{topic_label(topic, names)}-{number}" for topic, number in each.partitions}
+                ),
+                "records": each.records,
+                "groups": sorted(each.groups),
+                "number": each.number,
+                "text": each.text,
+                "timeout_ms": each.timeout_ms,
+            }
+            for each in found
+        ]
+
+    def _all_transactions(self) -> Iterator[Transaction]:
+        for key, found in self._transactional.items():
+            yield from transactions_of(str(key[0]), list(found.events))
+
+    # --- parts
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        self._producers.merge(other._producers)
+        self._transactional.merge(other._transactional)
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        return stated(self, [self._producers.dump(), self._transactional.dump()])
+
+    @classmethod
+    def load(cls, state: dict[str, Any]) -> Self:
+        """The accumulator of a state; `WrongState`."""
+        producers, transactional = checked(cls, state)
+        new = cls()
+        new._producers = Keyed.load(Producer, producers, new.limit)
+        new._transactional = Keyed.load(Transactional, transactional, new.limit)
+        return new
+
+
+def _end(row: Row) -> int | None:
+    return None if row.latency_ns is None else row.time_ns + row.latency_ns
+
+
+def _parts(
+    row: Row, asked: dict[str, Any], answer: dict[str, Any] | None
+) -> Iterator[dict[str, Any]]:
+    """What a request of the transaction APIs does, for each transactional id in it."""
+    error = None
+    if answer is not None:
+        error = max((each.code for each in row.errors), key=_weight, default=0)
+    key = row.api_key
+    if key == INIT:
+        given = answer if answer is not None and not error else asked
+        yield {
+            "kind": "init",
+            "transactional_id": asked["transactional_id"],
+            "producer": given.get("producer_id", -1),
+            "epoch": given.get("producer_epoch", -1),
+            "error": error,
+            "timeout_ms": asked["transaction_timeout_ms"],
+        }
+        return
+    if key == ADD_PARTITIONS:
+        for each in _added(asked):
+            yield {**each, "kind": "partitions", "error": error}
+        return
+    about = {
+        "transactional_id": asked["transactional_id"],
+        "producer": asked["producer_id"],
+        "epoch": asked["producer_epoch"],
+        "error": error,
+    }
+    if key == END:
+        yield {**about, "kind": "end", "committed": bool(asked["committed"])}
+    else:
+        kind = "offsets" if key == ADD_OFFSETS else "commit"
+        yield {**about, "kind": kind, "group": asked["group_id"]}
+
+
+def _weight(code: int) -> int:
+    """Of several errors, the rarest one tells most: COORDINATOR_LOAD and the like come last."""
+    return 0 if code in (14, 15, 16, 51) else code
+
+
+def _added(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """AddPartitionsToTxn: one transaction up to version 3, several (from brokers) after."""
+    several = asked.get("transactions")
+    if several is None:
+        old = "v3_and_below_"
+        names = ("transactional_id", "producer_id", "producer_epoch", "topics")
+        several = [{name: asked[old + name] for name in names}]
+    for each in several:
+        if each.get("verify_only"):
+            # A broker makes sure that the transaction is open (KIP-890).
+            continue
+        pairs = [
+            [topic_key(topic["name"], None), number]
+            for topic in each["topics"]
+            for number in topic["partitions"]
+        ]
+        yield {
+            "transactional_id": each["transactional_id"],
+            "producer": each["producer_id"],
+            "epoch": each["producer_epoch"],
+            "partitions": pairs[:MAX_LISTED],
+        }
+
+
+def _line(number: int, producer: Producer, titles: dict[Any, str], ends: dict[str, int]) -> Line:
+    lanes: list[Lane] = lanes_of(list(producer.events))
+    return {
+        "producer": number,
+        "epochs": list(producer.epochs),
+        "transactional_id": producer.transactional_id,
+        "clients": sorted({titles[client] for client in producer.clients if client in titles}),
+        "partitions": len({(lane.topic, lane.partition) for lane in lanes}),
+        "batches": producer.batches,
+        "records": producer.records,
+        "bytes": producer.bytes,
+        "repeats": sum(lane.repeats for lane in lanes),
+        "missing": sum(lane.missing for lane in lanes),
+        "committed": ends.get("committed", 0),
+        "aborted": ends.get("aborted", 0),
+        "unfinished": sum(ends.values()) - ends.get("committed", 0) - ends.get("aborted", 0),
+        "failed": producer.failed,
+        "errors": [error_name(code) for code in producer.errors],
+        "first": producer.first_ns,
+        "last": producer.last_ns,
+    }

@@ -1,0 +1,1 @@
+"""Captures and messages made into others: cut, compared, redacted, under other names."""

@@ -1,0 +1,315 @@
+"""Part of a capture as a capture of its own: chosen exchanges, composed anew as TCP conversations.
+
+Composed and not copied, because packets do not end where messages do: so the streams are complete,
+with handshakes and no holes, and secrets are hidden. Times of first and last bytes stay.
+Connections without an exchange that tell why there is none (refused, TLS, HTTP, ...) come along
+with their first bytes, of which no contents stay.
+
+Two steps, for endless inputs do not fit into memory: `Cutting.add` notes where the bytes of an
+exchange stand, `Cutting.write` reads them again in the order of time. `cut_rewrites` says what
+becomes of them, `cut_packets` makes the packets. Sans-I/O, apart from the `Read` and `Sink` that it
+is given.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kafkascope.analyzer.conversation.tampering import BETWEEN, comment_of
+from kafkascope.analyzer.exchanges.columns import Frames, Read
+from kafkascope.analyzer.model import Exchange, Frame
+from kafkascope.analyzer.transform.cut_packets import ENDS, OPENS, REPEATS, Packets
+from kafkascope.analyzer.transform.cut_rewrites import OPAQUE, TOKEN, Masked, Rewrite
+from kafkascope.analyzer.transform.other_traffic import Head, OtherTraffic, Wanted
+from kafkascope.captures.build import MSS
+from kafkascope.captures.formats.write import Sink
+from kafkascope.captures.model import Closed, Connection, StreamEvent
+from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
+
+
+class _End(NamedTuple):
+    """How a connection ended."""
+
+    direction: int | None
+    how: str
+    time_ns: int
+
+
+class Cutting:
+    """Chosen exchanges of a capture on their way to another one."""
+
+    def __init__(self) -> None:
+        self._frames = Frames()
+        self._places = array("q")
+        """Their addresses."""
+        self._times = array("q")
+        self._sides = array("B")
+        self._keys = array("h")
+        self._versions = array("h")
+        self._numbers = array("Q")
+        """Of exchanges."""
+        self._of = array("L")
+        """Index of the connection."""
+        self._connections: list[Connection] = []
+        self._clients: list[int] = []
+        """Direction of the requests, by connection."""
+        self._index: dict[int, int] = {}
+        self._ends: dict[int, list[_End]] = {}
+        self._last: dict[tuple[int, int], int] = {}
+        """Time of the last byte, by connection and side: ends come behind it."""
+        self._short: dict[tuple[int, int], int] = {}
+        """Bytes that its frames lack, likewise."""
+        self._seen: Counter[int] = Counter()
+        """Exchanges by number of the connection, chosen or not."""
+        self._added: Counter[int] = Counter()
+        """Chosen ones by index of the connection."""
+        self._heads: dict[int, list[Head]] = {}
+        """First bytes in other protocols, by index of the connection."""
+        self.others = OtherTraffic()
+        self.clients: set[str] = set()
+        """Addresses of the clients of what was chosen."""
+        self._deeds: dict[int, str] = {}
+        """What rules of our proxy did, by exchange."""
+        self.exchanges = 0
+        self.left_out = 0
+        """Exchanges of which a frame could not be written (see `Rewrite.frame`)."""
+        self.resent = 0
+        """Segments that came again on connections of which only a part was chosen."""
+
+    def event(self, event: StreamEvent) -> None:
+        """Take note of how connections begin and end; for `Capture.listener`."""
+        if isinstance(event, Closed):
+            self.ended(event.connection.number, event.direction, event.how, event.time_ns)
+        self.others.event(event)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Take note that a connection is Kafka's; for `Capture.listener`."""
+        self._seen[exchange.connection.number] += 1
+        self.others.exchange(exchange)
+
+    def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
+        """The same of one that is known by its number."""
+        if how in ("fin", "rst"):
+            self._ends.setdefault(number, []).append(_End(direction, how, time_ns))
+
+    def add(self, exchange: Exchange) -> None:
+        """Choose an exchange."""
+        self.clients.add(exchange.client.host)
+        if self.others.choose(exchange):
+            return
+        self.exchanges += 1
+        if exchange.notes and (deeds := comment_of(exchange.notes)):
+            self._deeds[exchange.number] = deeds
+        key = exchange.api_key
+        if key is None:
+            key = TOKEN if exchange.api else OPAQUE
+        version = exchange.api_version or 0
+        client = 0 if exchange.client == exchange.connection.a else 1
+        connection = self._connection(exchange.connection, client)
+        self._added[connection] += 1
+        for side, message in enumerate((exchange.request, exchange.response)):
+            if message is not None:
+                self._note(message.frame, side, key, version, exchange.number, connection)
+
+    def _note(
+        self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
+    ) -> None:
+        self._places.extend(self._frames.extend([(frame, None)]))
+        place = (connection, side)
+        self._last[place] = max(frame.last_ns, self._last.get(place, 0))
+        if frame.cut and frame.cut != "end":
+            short = frame.size - len(frame.payload)
+            self._short[place] = self._short.get(place, 0) + short
+        self._times.append(frame.first_ns)
+        self._sides.append(side)
+        self._keys.append(key)
+        self._versions.append(version)
+        self._numbers.append(number)
+        self._of.append(connection)
+
+    def _connection(self, connection: Connection, client: int) -> int:
+        found = self._index.get(connection.number)
+        if found is None:
+            found = self._index[connection.number] = len(self._connections)
+            self._connections.append(connection)
+            self._clients.append(client)
+        return found
+
+    def _is_whole(self, index: int) -> bool:
+        """Whether all exchanges of a connection were chosen."""
+        return self._seen[self._connections[index].number] == self._added[index]
+
+    def add_others(
+        self,
+        expected: Callable[[Connection], bool] = lambda _: False,
+        wanted: Wanted = lambda *_: False,
+    ) -> int:
+        """Choose connections without an exchange, when all exchanges are chosen: those whose rows
+        were, and `wanted` ones where Kafka is `expected`. How many they are."""
+        count = 0
+        for beginning in self.others.kept(expected, wanted):
+            kafka = beginning.client is not None
+            if kafka and beginning.connection.number not in self._index:
+                continue
+            index = self._connection(beginning.connection, beginning.client or 0)
+            self._heads[index] = beginning.heads
+            count += not kafka
+        return count
+
+    def write(
+        self,
+        sink: Sink,
+        read: Read,
+        *,
+        rewrite: Rewrite | None = None,
+        comments: Mapping[int, str] | None = None,
+        mss: int = MSS,
+    ) -> None:
+        """Write a pcapng. `comments`, by exchange number, stand at the first packet of a request
+        (of a response without one). `NotKept` when bytes cannot be read again."""
+        rewrite = rewrite or Masked()
+        found = dict(comments or {})
+        for number, told in self._deeds.items():
+            deeds = rewrite.deeds(told)
+            found[number] = f"{found[number]}{BETWEEN}{deeds}" if number in found else deeds
+        _Writing(self, sink, read, rewrite, found, mss).run()
+
+
+class _Writing:
+    """One pass over what was chosen."""
+
+    def __init__(
+        self,
+        cutting: Cutting,
+        sink: Sink,
+        read: Read,
+        rewrite: Rewrite,
+        comments: dict[int, str],
+        mss: int,
+    ) -> None:
+        self._cut = cutting
+        endpoint, comment = rewrite.endpoint, rewrite.comment
+        self._packets = Packets(sink, cutting._connections, mss, endpoint, comment)
+        self._read = read
+        self._rewrite = rewrite
+        self._comments = comments
+        self._last: dict[tuple[int, int], int] = {}
+        """Time of the last byte, by connection and direction: streams do not go back."""
+        self._dropped: set[int] = set()
+        """Exchanges whose request was left out."""
+
+    def run(self) -> None:
+        cut = self._cut
+        for index in range(len(cut._connections)):
+            self._open(index)
+            self._close(index)
+            self._put_heads(index)
+        for number in sorted(range(len(cut._times)), key=self._place):
+            self._packets.flush(cut._times[number])
+            self._put(number)
+        self._packets.flush()
+        cut.left_out = len(self._dropped)
+
+    def _place(self, number: int) -> tuple[int, int, int, int]:
+        cut = self._cut
+        return (cut._times[number], cut._of[number], cut._sides[number], number)
+
+    def _open(self, index: int) -> None:
+        connection = self._cut._connections[index]
+        if not connection.handshake:
+            return
+        start, rtt = connection.first_ns, connection.handshake_ns or 0
+        ends = self._cut._ends.get(connection.number, [])
+        back = connection.packets[1] - connection.duplicates[1]
+        refused = any(end.direction == 1 and end.how == "rst" for end in ends)
+        answered = connection.used or (back > 0 and not refused)
+        push = self._packets.push
+        if connection.packets[0]:
+            push(start, index, 0, SYN, rank=OPENS)
+        if answered:
+            push(start + rtt // 2, index, 1, SYN | ACK, rank=OPENS)
+        if connection.used:
+            push(start + rtt, index, 0, rank=OPENS)
+        elif not answered and not ends and connection.last_ns > start:
+            # Of SYNs that nobody answered the first and the last have a time.
+            push(connection.last_ns, index, 0, SYN, rank=OPENS, again=True)
+
+    def _close(self, index: int) -> None:
+        cut, push = self._cut, self._packets.push
+        connection, client = cut._connections[index], cut._clients[index]
+        ends = [each for each in cut._ends.get(connection.number, []) if each.direction is not None]
+        last = [cut._last.get((index, way ^ client), 0) for way in (0, 1)]
+        over = min((each.time_ns for each in ends), default=connection.last_ns)
+        for way in (0, 1):
+            missing = connection.gap_bytes[way] - cut._short.get((index, way ^ client), 0)
+            if missing > 0 and last[way]:
+                push(max(over, last[way]), index, way, missing=missing, rank=REPEATS)
+            again = connection.retransmissions[way]
+            if again and not (last[way] and cut._is_whole(index)):
+                cut.resent += again
+                continue
+            for number in range(1, again + 1):
+                # When they came nobody kept: the last one of a connection that went dead last.
+                time_ns = last[way] + max(0, over - last[way]) * number // again
+                push(time_ns, index, way, again=True, rank=REPEATS)
+        if connection.used and not ends and connection.last_ns > max(last):
+            push(connection.last_ns, index, client, rank=REPEATS)
+        for end in ends:
+            assert end.direction is not None
+            flags = (FIN if end.how == "fin" else RST) | ACK
+            time_ns = max(end.time_ns, last[end.direction])
+            push(time_ns, index, end.direction, flags, rank=ENDS)
+
+    def _put_heads(self, index: int) -> None:
+        """First bytes in another protocol, in the packets they came in."""
+        heads, mss = self._cut._heads.get(index, []), self._packets.mss
+        for way in (0, 1):
+            mine = [head for head in heads if head.direction == way]
+            data = self._rewrite.other(b"".join(head.data for head in mine))
+            at = 0
+            for head in mine:
+                for start in range(at, at + len(head.data), mss):
+                    part = data[start : min(start + mss, at + len(head.data))]
+                    self._packets.push(head.time_ns, index, way, payload=part)
+                at += len(head.data)
+
+    def _put(self, number: int) -> None:
+        """Cut a frame into segments: the first at its first time, the others at its last."""
+        cut = self._cut
+        exchange, index = cut._numbers[number], cut._of[number]
+        side = cut._sides[number]
+        if exchange in self._dropped:
+            return
+        (frame,) = cut._frames.get(cut._places, number, 1, self._read)
+        payload = self._rewrite.frame(frame.payload, side, cut._keys[number], cut._versions[number])
+        if payload is None:
+            self._dropped.add(exchange)
+            return
+        # What the sender never sent before its connection ended is missing in no capture.
+        lost = frame.size - len(frame.payload)
+        data = (len(payload) + lost).to_bytes(4, "big") + payload
+        direction = cut._clients[index] ^ side
+        place = (index, direction)
+        first = max(frame.first_ns, self._last.get(place, 0))
+        last = max(frame.last_ns, first)
+        self._last[place] = last
+        comment = self._comments.pop(exchange, "")
+        at = 0
+        while at < len(data):
+            size = self._packets.mss
+            if not at and last > first and frame.parts:
+                # Two times take two packets.
+                size = min(size, frame.parts[0].size, len(data) - 1)
+            part = data[at : at + max(size, 1)]
+            self._packets.push(
+                last if at else first,
+                index,
+                direction,
+                payload=part,
+                short=lost if at + len(part) == len(data) and frame.cut != "end" else 0,
+                comment="" if at else comment,
+            )
+            at += len(part)

@@ -1,0 +1,108 @@
+"""What becomes of frames, first bytes, addresses and comments on their way into a cut."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
+from kafkascope.analyzer.exchanges.offline import BROKER_LEG, CLIENT_LEG
+from kafkascope.analyzer.transform import hiding, secrets
+from kafkascope.analyzer.transform.redaction import Redaction
+from kafkascope.captures.model import Endpoint
+
+TOKEN: Final = -2
+OPAQUE: Final = -1
+"""In the column of api keys: a raw SASL token, and bytes without a readable header."""
+
+ID_BYTES: Final = 4
+"""Of a correlation id."""
+
+
+class Rewrite(Protocol):
+    """What becomes of frames and addresses on their way out."""
+
+    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
+        """The payload to write; None to leave the frame out."""
+
+    def other(self, head: bytes) -> bytes:
+        """What to write of a direction's first bytes, which are not Kafka's; as many."""
+
+    def endpoint(self, endpoint: Endpoint) -> Endpoint:
+        """The address to write."""
+
+    def comment(self, text: str) -> str:
+        """The comment of an interface to write."""
+
+    def deeds(self, text: str) -> str:
+        """What is said of the rules of our proxy, which stands at packets."""
+
+
+class Masked:
+    """Everything as it is, but for secrets."""
+
+    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
+        """The same payload with asterisks in place of secrets; None when nobody knows what it
+        is."""
+        if key == TOKEN:
+            return secrets.HIDDEN * len(payload)
+        if key < 0:
+            return _orphan(payload) if side else None
+        hide = secrets.masked_response if side else secrets.masked_request
+        return hide(bytes(4) + payload, key, version)[4:]
+
+    def other(self, head: bytes) -> bytes:
+        """What tells the protocol, and a TLS handshake as everybody on the line sees it."""
+        return hiding.hidden(head, names=True)
+
+    def endpoint(self, endpoint: Endpoint) -> Endpoint:
+        """The same."""
+        return endpoint
+
+    def comment(self, text: str) -> str:
+        """The same."""
+        return text
+
+    def deeds(self, text: str) -> str:
+        """The same."""
+        return text
+
+
+class Anonymous:
+    """Names and addresses become pseudonyms, contents asterisks, and so does what cannot be read
+    behind a header."""
+
+    def __init__(self) -> None:
+        self.redaction = Redaction("all")
+
+    def frame(self, payload: bytes, side: int, key: int, version: int) -> bytes | None:
+        """The redacted payload; None when it has no header that can be read."""
+        if key == TOKEN:
+            return secrets.HIDDEN * len(payload)
+        if key < 0:
+            return _orphan(payload) if side else None
+        made = self.redaction
+        if side:
+            return made.response(payload, key, version) or _orphan(payload)
+        return made.request(payload) or made.unread_request(payload)
+
+    def other(self, head: bytes) -> bytes:
+        """What tells the protocol; of TLS types and sizes, and alerts."""
+        return hiding.hidden(head, names=False)
+
+    def endpoint(self, endpoint: Endpoint) -> Endpoint:
+        """Another address, the same port."""
+        return Endpoint(self.redaction.names.host(endpoint.host), endpoint.port)
+
+    def comment(self, text: str) -> str:
+        """Our proxy's own mark; whatever else people wrote goes."""
+        return text if text in (CLIENT_LEG, BROKER_LEG) else ""
+
+    def deeds(self, text: str) -> str:
+        """Faults have no names of anybody; rules in Python may."""
+        parts = text.split(BETWEEN)
+        return BETWEEN.join(f"{RULE}hidden" if each.startswith(RULE) else each for each in parts)
+
+
+def _orphan(payload: bytes) -> bytes:
+    """A response that nobody can read: its correlation id stays."""
+    return payload[:ID_BYTES] + secrets.HIDDEN * (len(payload) - ID_BYTES)

@@ -1,0 +1,200 @@
+"""Messages without what must not leave the house. Which fields that are stands in the declarations
+(`secret`, `entity`, `subject`, `word`, `enum`); there is no list of fields here, and a text without
+any of these marks goes.
+
+    none     only secrets are hidden: passwords, tokens, SASL
+    values   also values of records and of their headers
+    keys     also keys of records
+    all      also names (topics, groups, clients, users, hosts), free texts and bytes of unknown
+             format; names get pseudonyms, the rest asterisks
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+from kafkascope.analyzer.transform.pseudonyms import NOUNS, Pseudonyms
+from kafkascope.analyzer.transform.redaction_formats import writer_of
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.codec.walk import UNKNOWN_TAGS, changed
+from kafkascope.dissectors.embedded.masking import CONFIG_VALUE, asterisks, masked
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import ArrayWire, BytesWire, Layout, Slot, UuidWire, Wire
+from kafkascope.dissectors.records.redaction import redacted_records
+from kafkascope.dissectors.reference.words import WORDS, Words, of_enum, own_part, words_of
+from kafkascope.dissectors.registry import (
+    Decoded,
+    decode_request,
+    decode_response,
+    layout_of,
+    read_layout,
+    read_request_header,
+    request_header_version,
+    write_layout,
+)
+from kafkascope.dissectors.schema import Field
+from kafkascope.dissectors.values import Uuid
+
+Level: TypeAlias = Literal["none", "values", "keys", "all"]
+
+LEVELS: Final[tuple[Level, ...]] = ("none", "values", "keys", "all")
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,9})?")
+_NODE: Final = re.compile(r"[0-9]{1,10}")
+_BROKERS: Final = (4, 8)
+"""Types of resources whose names are node ids: BROKER, BROKER_LOGGER."""
+
+
+@dataclass(slots=True)
+class Redaction:
+    """One level for all messages of a run; the names it gives are the same in all of them."""
+
+    level: Level = "values"
+    names: Pseudonyms = field(default_factory=Pseudonyms)
+    records: bool = True
+    """Whether records are written anew; not for those who never look into them."""
+
+    def body(self, layout: Layout, body: Body) -> Body:
+        """The body as it may leave."""
+        safe = masked(layout, body)
+        if self.level == "none":
+            return safe
+        out = changed(layout, safe, partial(self._leaf, layout.message.name))
+        if self.level == "all":
+            _drop_unknown_tags(out)
+        return out
+
+    def request(self, payload: bytes) -> bytes | None:
+        """A request's payload as it may leave; None when it cannot be read, for then nobody knows
+        what it holds."""
+        try:
+            return self._payload(decode_request(payload), payload)
+        except DissectError:
+            return None
+
+    def response(self, payload: bytes, key: int, version: int) -> bytes | None:
+        """The same of a response to a request of that key and version."""
+        try:
+            return self._payload(decode_response(payload, key, version), payload)
+        except DissectError:
+            return None
+
+    def unread_request(self, payload: bytes) -> bytes | None:
+        """A request of which only the header can be read, because the rest is missing or wrong:
+        asterisks in place of its body; None when not even that can be."""
+        try:
+            head = read_request_header(payload)
+            layout = layout_of("RequestHeader", request_header_version(*head[:2]))
+            header, end = read_layout(layout, payload)
+            written = write_layout(layout, self.body(layout, header))
+        except DissectError:
+            return None
+        return written + b"*" * (len(payload) - end)
+
+    def _payload(self, decoded: Decoded, payload: bytes) -> bytes | None:
+        surplus = payload[decoded.end :]
+        rest = surplus if self.level == "none" else b"*" * len(surplus)
+        header = self.body(decoded.header_layout, decoded.header)
+        body = self.body(decoded.layout, decoded.body)
+        if (header, body, rest) == (decoded.header, decoded.body, surplus):
+            return payload  # not written anew: odd encodings stay as they were
+        written = write_layout(decoded.header_layout, header)
+        return written + write_layout(decoded.layout, body) + rest
+
+    def _leaf(self, message: str, slot: Slot, value: Any, around: Mapping[str, Any]) -> Any:
+        if not isinstance(value, str | bytes) or slot.field.secret:
+            return value  # secrets are hidden already
+        wire = _leaf_wire(slot.wire)
+        if isinstance(wire, BytesWire) and wire.records and isinstance(value, bytes):
+            if not self.records:
+                return value
+            return redacted_records(value, keys=self.level != "values", names=self._name_changer())
+        if self.level != "all":
+            return value
+        if isinstance(wire, UuidWire):
+            return self.names.uuid(Uuid(value)) if isinstance(value, bytes) else value
+        if isinstance(value, str):
+            return self._text(slot.field, value, around)
+        return self._bytes(message, slot.name, value, around)
+
+    def _name_changer(self) -> Callable[[Layout, Body], Body] | None:
+        return self.body if self.level == "all" else None
+
+    def _text(self, field: Field, value: str, around: Mapping[str, Any]) -> str:
+        """What stands for a text: as its declaration says what it is. A text of which that does not
+        tell anything goes."""
+        kind = field.entity or field.subject
+        if kind == "address" or (around.get("entity_type") == "ip" and kind == "resourceName"):
+            return self.names.host(value)
+        if kind == "coordinatorKey":
+            key_type = around.get("key_type", 0)
+            return self.names.coordinator_key(value, key_type if isinstance(key_type, int) else 0)
+        if kind == CONFIG_VALUE:
+            return value if _says_nothing(value, around) else str(asterisks(value))
+        if kind == "resourceName" and around.get("resource_type") in _BROKERS:
+            return value if _NODE.fullmatch(value) else self.names.name(value, kind)
+        if kind in NOUNS:
+            return self.names.name(value, kind)
+        words = words_of(field)
+        if words is None or kind not in ("", "freeText"):
+            return str(asterisks(value))
+        return self._word(words, value)
+
+    def _word(self, words: Words, value: str) -> str:
+        own = own_part(words, value)
+        if own == len(value):
+            return value
+        if words.noun:
+            return self.names.word(value, words.noun)
+        return value[:own] + str(asterisks(value[own:]))
+
+    def software(self, text: str) -> str:
+        """Name and version of a client's library, as `Exchange.software` has them."""
+        if self.level != "all":
+            return text
+        name, blank, version = text.rpartition(" ")
+        name = self._word(WORDS["ClientSoftware"], name)
+        return name + blank + self._word(WORDS["SoftwareVersion"], version)
+
+    def mechanism(self, text: str) -> str:
+        """A SASL mechanism, as `Exchange.mechanism` has it."""
+        return self._word(of_enum("SaslMechanism"), text) if self.level == "all" else text
+
+    def _bytes(self, message: str, field: str, value: bytes, around: Mapping[str, Any]) -> bytes:
+        write = writer_of(message, field)
+        if write is not None and value:
+            try:
+                return write(value, self.body, self.names, around)
+            except DissectError:
+                pass
+        return bytes(asterisks(value))  # type: ignore[arg-type]
+
+
+def _says_nothing(value: str, around: Mapping[str, Any]) -> bool:
+    """Whether the value of a config is a word or a number that Kafka's own configs have."""
+    if not value or value.lower() in WORDS["ConfigValue"].values:
+        return True
+    name = around.get("name", around.get("key"))
+    own = isinstance(name, str) and name.lower() in WORDS["ConfigName"].values
+    return own and _NUMBER.fullmatch(value) is not None
+
+
+def _leaf_wire(wire: Wire) -> Wire:
+    while isinstance(wire, ArrayWire):
+        wire = wire.element
+    return wire
+
+
+def _drop_unknown_tags(value: Any) -> None:
+    """In place: bodies may be large, and this one is a copy already."""
+    if isinstance(value, dict):
+        value.pop(UNKNOWN_TAGS, None)
+        for each in value.values():
+            _drop_unknown_tags(each)
+    elif isinstance(value, list) and value and isinstance(value[0], dict | list):
+        for each in value:
+            _drop_unknown_tags(each)

@@ -1,0 +1,254 @@
+"""What an incremental Fetch implies: all that the session was asked for and did not drop again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.analyzer.bodies import fetch_sessions
+from kafkascope.analyzer.bodies.fetch_sessions import (
+    FETCH,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    FetchSession,
+    FetchSessions,
+    by_topic,
+)
+from kafkascope.analyzer.exchanges.full import full_line
+from kafkascope.analyzer.exchanges.rows import row_of, to_json
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.registry import api_of, layout_of
+from tests.analyzer.wire import Wire, request, response, told
+from tests.strategies import bodies
+
+TOPIC_ID = bytes(range(16))
+
+
+def topics(*partitions: tuple[str | bytes, int]) -> list[dict[str, Any]]:
+    return [
+        {"topic" if isinstance(topic, str) else "topic_id": topic, "partitions": [{"partition": n}]}
+        for topic, n in partitions
+    ]
+
+
+def fetch(
+    session: int, epoch: int, *listed: tuple[str | bytes, int], gone: tuple[Any, ...] = ()
+) -> dict[str, Any]:
+    forgotten = [
+        {"topic" if isinstance(topic, str) else "topic_id": topic, "partitions": [n]}
+        for topic, n in gone
+    ]
+    return {
+        "session_id": session,
+        "session_epoch": epoch,
+        "topics": topics(*listed),
+        "forgotten_topics_data": forgotten,
+    }
+
+
+def opened(*listed: tuple[str | bytes, int], session: int = 9) -> FetchSessions:
+    sessions = FetchSessions()
+    asked = fetch(0, 0, *listed)
+    assert sessions.request(FETCH, asked) is None
+    sessions.response(FETCH, asked, {"error_code": 0, "session_id": session})
+    return sessions
+
+
+def implied(sessions: FetchSessions, body: dict[str, Any], key: int = FETCH) -> Any:
+    found = sessions.request(key, body)
+    assert found is not None
+    return None if found.partitions is None else set(found.partitions)
+
+
+def test_an_incremental_fetch_implies_what_the_session_began_with() -> None:
+    sessions = opened(("a", 0), ("a", 1))
+    found = sessions.request(FETCH, fetch(9, 1))
+    assert found == FetchSession(9, 1, (("a", 0), ("a", 1)), incremental=True)
+
+
+def test_partitions_are_added_and_dropped() -> None:
+    sessions = opened(("a", 0), (TOPIC_ID, 3))
+    assert implied(sessions, fetch(9, 1, ("b", 0))) == {("a", 0), (TOPIC_ID, 3), ("b", 0)}
+    assert implied(sessions, fetch(9, 2, gone=(("a", 0),))) == {(TOPIC_ID, 3), ("b", 0)}
+
+
+def test_a_session_from_before_the_capture_is_unknown() -> None:
+    assert FetchSessions().request(FETCH, fetch(9, 41, ("a", 0))) == FetchSession(
+        9, 41, None, incremental=True
+    )
+
+
+@pytest.mark.parametrize("epoch", [-1, 0])
+def test_a_full_request_ends_the_session_that_it_names(epoch: int) -> None:
+    sessions = opened(("a", 0))
+    found = sessions.request(FETCH, fetch(9, epoch, ("b", 0)))
+    assert found == FetchSession(9, epoch, (("b", 0),), incremental=False)
+    assert implied(sessions, fetch(9, 1)) is None
+
+
+@pytest.mark.parametrize("error", [70, 71])
+def test_a_session_that_the_broker_lost_is_over(error: int) -> None:
+    sessions = opened(("a", 0))
+    asked = fetch(9, 1)
+    sessions.request(FETCH, asked)
+    sessions.response(FETCH, asked, {"error_code": error, "session_id": 0})
+    assert implied(sessions, fetch(9, 2)) is None
+
+
+def test_a_broker_may_refuse_a_session() -> None:
+    sessions = opened(("a", 0), session=0)
+    assert sessions.request(FETCH, fetch(0, 0, ("a", 0))) is None
+    assert implied(sessions, fetch(9, 1)) is None
+
+
+def test_old_versions_know_no_sessions() -> None:
+    assert FetchSessions().request(FETCH, {"topics": topics(("a", 0))}) is None
+
+
+def share(epoch: int, *listed: tuple[bytes, int], gone: tuple[Any, ...] = ()) -> dict[str, Any]:
+    return {
+        "group_id": "g",
+        "member_id": "m",
+        "share_session_epoch": epoch,
+        "topics": [{"topic_id": t, "partitions": [{"partition_index": n}]} for t, n in listed],
+        "forgotten_topics_data": [{"topic_id": t, "partitions": [n]} for t, n in gone],
+    }
+
+
+def test_share_sessions_are_named_by_group_and_member() -> None:
+    sessions = FetchSessions()
+    first, second = (TOPIC_ID, 0), (TOPIC_ID, 1)
+    assert implied(sessions, share(0, first), SHARE_FETCH) == {first}
+    assert implied(sessions, share(1, second), SHARE_FETCH) == {first, second}
+    # Acknowledging adds nothing to what is fetched.
+    assert implied(sessions, share(2, (TOPIC_ID, 7)), SHARE_ACKNOWLEDGE) == {first, second}
+    assert implied(sessions, share(3, gone=(first,)), SHARE_FETCH) == {second}
+    assert implied(sessions, share(-1, second), SHARE_ACKNOWLEDGE) == {second}
+    assert implied(sessions, share(4), SHARE_FETCH) is None
+
+
+def test_a_lost_share_session_is_unknown() -> None:
+    sessions = FetchSessions()
+    asked = share(0, (TOPIC_ID, 0))
+    sessions.request(SHARE_FETCH, asked)
+    sessions.response(SHARE_FETCH, asked, {"error_code": 122})
+    assert implied(sessions, share(1), SHARE_FETCH) is None
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 2)
+    monkeypatch.setattr(fetch_sessions, "MAX_SESSIONS", 3)
+    sessions = opened(("a", 0), ("a", 1), ("a", 2), session=1)
+    assert implied(sessions, fetch(1, 1)) is None
+    for number in range(2, 9):
+        asked = fetch(0, 0, ("a", 0))
+        sessions.response(FETCH, asked, {"error_code": 0, "session_id": number})
+    assert [implied(sessions, fetch(n, 1)) is not None for n in range(2, 9)] == [False] * 4 + [
+        True
+    ] * 3
+
+
+PARTITIONS = st.lists(st.tuples(st.sampled_from(["a", "b", TOPIC_ID]), st.integers(0, 3)))
+
+
+@given(PARTITIONS, st.lists(st.tuples(PARTITIONS, PARTITIONS)))
+@settings(max_examples=60)
+def test_it_remembers_as_a_set_would(first: Any, changes: list[tuple[Any, Any]]) -> None:
+    sessions, known = opened(*first), set(first)
+    for epoch, (added, gone) in enumerate(changes, start=1):
+        known = (known | set(added)) - set(gone)
+        assert implied(sessions, fetch(9, epoch, *added, gone=tuple(gone))) == known
+
+
+CALLS = [
+    (key, version)
+    for key in (FETCH, SHARE_FETCH, SHARE_ACKNOWLEDGE)
+    for version in range(api_of(key).versions.low, api_of(key).versions.high + 1)
+]
+
+
+@pytest.mark.parametrize(("key", "version"), CALLS)
+@given(data=st.data())
+@settings(max_examples=8)
+def test_whatever_a_body_says_is_taken(key: int, version: int, data: st.DataObject) -> None:
+    name = api_of(key).name
+    sessions = FetchSessions()
+    for _ in range(2):
+        asked = data.draw(bodies(layout_of(f"{name}Request", version)))
+        sessions.request(key, asked)
+        sessions.response(key, asked, data.draw(bodies(layout_of(f"{name}Response", version))))
+
+
+def test_topics_are_called_by_name_where_it_is_known() -> None:
+    names = TopicNames()
+    names.learn(TOPIC_ID, "orders")
+    other = bytes(15) + b"\2"
+    partitions = ((TOPIC_ID, 2), ("a", 0), (TOPIC_ID, 1), (other, 0))
+    assert by_topic(partitions, names) == {
+        "orders": [1, 2],
+        "a": [0],
+        "AAAAAAAAAAAAAAAAAAAAAg": [0],
+    }
+
+
+def sessions_of(exchanges: list[Exchange]) -> list[Any]:
+    return [None if e.fetch_session is None else e.fetch_session.partitions for e in exchanges]
+
+
+def test_exchanges_of_a_connection_carry_their_session() -> None:
+    listed = [{"topic": "a", "partitions": [_partition(4)]}]
+    wire = Wire().client(request("Fetch", 11, 1, session_epoch=0, topics=listed))
+    wire.broker(response("Fetch", 11, 1, session_id=77))
+    wire.client(request("Fetch", 11, 2, session_id=77, session_epoch=1, topics=[]))
+    wire.broker(response("Fetch", 11, 2, session_id=77))
+    wire.client(request("Fetch", 11, 3, session_id=5, session_epoch=9, topics=[]))
+    wire.broker(response("Fetch", 11, 3, session_id=5))
+    found = told(wire.events)
+    assert sessions_of(found) == [None, (("a", 4),), None]
+    rows = [row_of(each, TopicNames()) for each in found]
+    assert [(row.topics, row.implied_topics) for row in rows] == [
+        (("a",), ()),
+        ((), ("a",)),
+        ((), ()),
+    ]
+    assert to_json(rows[1])["implied_topics"] == ("a",)
+
+
+def test_full_lines_tell_the_session() -> None:
+    wire = Wire().client(request("ShareFetch", 1, 1, **share(0)))
+    wire.client(request("Fetch", 11, 3, session_id=5, session_epoch=9))
+    first, second = (
+        json.loads(full_line(row_of(each, TopicNames()), each, TopicNames()))["fetch_session"]
+        for each in told(wire.events)
+    )
+    assert first == {"id": None, "epoch": 0, "incremental": False, "partitions": {}}
+    assert second == {"id": 5, "epoch": 9, "incremental": True, "partitions": None}
+
+
+def test_a_fetch_of_no_bytes_is_one_all_the_same() -> None:
+    asked = fetch(0, 0)
+    asked["topics"] = [{"topic": "a", "partitions": [_partition(0) | {"partition_max_bytes": 0}]}]
+    sessions = FetchSessions()
+    sessions.response(FETCH, asked, {"error_code": 0, "session_id": 9})
+    assert implied(sessions, fetch(9, 1)) == {("a", 0)}
+
+
+def test_a_share_fetch_of_no_bytes_acknowledges_only() -> None:
+    asked = share(0, (TOPIC_ID, 0), (TOPIC_ID, 1))
+    asked["topics"][1]["partitions"][0]["partition_max_bytes"] = 0
+    assert implied(FetchSessions(), asked, SHARE_FETCH) == {(TOPIC_ID, 0)}
+
+
+def _partition(number: int) -> dict[str, Any]:
+    return {
+        "partition": number,
+        "current_leader_epoch": -1,
+        "fetch_offset": 0,
+        "log_start_offset": -1,
+        "partition_max_bytes": 1024,
+    }

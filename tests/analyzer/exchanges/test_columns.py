@@ -1,0 +1,102 @@
+"""Columns hold any numbers in little space; frames come back as they were, from memory and disk."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkascope.analyzer.exchanges.columns import CUTS, Frames, Heap, grown
+from kafkascope.analyzer.model import Frame, Part
+from kafkascope.captures import Spool
+
+NUMBERS = st.one_of(
+    st.integers(-200, 200), st.integers(-(2**33), 2**33), st.integers(-(2**63), 2**63 - 1)
+)
+PARTS = st.builds(
+    Part,
+    file=st.integers(0, 3),
+    at=st.integers(0, 2**40),
+    size=st.integers(0, 50),
+    packet=st.integers(0, 2**40),
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Frame:
+    """A frame whose bytes are those that `_read` gives."""
+    parts = tuple(draw(st.lists(PARTS, min_size=1, max_size=3)))
+    data = b"".join(_read(part.file, part.at, part.size) for part in parts)
+    size = draw(st.integers(0, len(data)))
+    times = draw(st.integers(0, 2**62)), draw(st.integers(0, 2**62))
+    offset, cut = draw(st.integers(0, 2**50)), draw(st.sampled_from(CUTS))
+    return Frame(data[4 : 4 + size], offset, size, *times, parts, cut)
+
+
+def _read(file: int, at: int, size: int) -> bytes:
+    return bytes((file + at + place) % 251 for place in range(size))
+
+
+@given(st.lists(st.lists(NUMBERS, max_size=5), max_size=8))
+def test_a_column_has_what_it_was_given(batches: list[list[int]]) -> None:
+    column = array("b")
+    for batch in batches:
+        column = grown(column, batch)
+    assert column.tolist() == [number for batch in batches for number in batch]
+
+
+def test_a_column_is_as_wide_as_its_largest_number_needs() -> None:
+    column = array("b")
+    for number, width in ((127, 1), (-128, 1), (128, 2), (5, 2), (2**31 - 1, 4), (2**31, 8)):
+        column = grown(column, [number])
+        assert column.itemsize == width
+    with pytest.raises(OverflowError):
+        grown(column, [2**63])
+    assert len(column) == 6
+
+
+@given(
+    st.lists(st.tuples(st.none() | frames(), st.none() | frames()), max_size=8),
+    st.integers(0, 8),
+    st.integers(0, 8),
+)
+def test_frames_come_back_also_elsewhere_and_when_others_are_gone(
+    rows: list[tuple[Frame | None, Frame | None]], split: int, gone: int
+) -> None:
+    there = Frames()
+    with_file = Spool()
+    here = Frames(with_file)
+    places = there.extend(rows[:split])
+    here.append(there.since(0))
+    taken = there.end
+    there.release(taken)
+    places += there.extend(rows[split:])
+    here.append(there.since(taken))
+    here.release(places[gone] if gone < len(places) else 0)
+    assert len(places) == len(rows)
+    for index, row in list(enumerate(rows))[gone:]:
+        wanted = [frame for frame in row if frame is not None]
+        assert here.get(places, index, len(wanted), _read) == wanted
+        if places[index] >= taken:
+            assert there.get(places, index, len(wanted), _read) == wanted
+    with_file.close()
+
+
+def test_a_part_of_no_file_is_kept_as_one_of_the_first() -> None:
+    kept = Frames()
+    part = Part(-1, 7, 4, 9)
+    for parts in ((part,), (part, part)):
+        places = kept.extend([(Frame(b"", 0, 0, 1, 2, parts), None)])
+        (found,) = kept.get(places, 0, 1, _read)
+        assert found.parts == tuple(each._replace(file=0) for each in parts)
+
+
+def test_a_heap_forgets_from_the_front() -> None:
+    heap = Heap()
+    assert [heap.write(b"abc"), heap.write(b"defg")] == [0, 3]
+    heap.release(3)
+    heap.release(1)
+    assert heap.read(3, 4) == b"defg"
+    assert heap.written == 7

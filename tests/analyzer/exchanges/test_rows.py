@@ -1,0 +1,215 @@
+"""Exchanges as rows: what they are about, what went wrong, and the words for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkascope.analyzer.bodies.facts import Facts, collector
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import Row, renamed, result, row_of, to_json, unnamed
+from kafkascope.dissectors.codec.jsonform import dumps
+from kafkascope.dissectors.registry import APIS, encode_body, layout_of
+from kafkascope.dissectors.values import Uuid
+from tests.analyzer.batches import batch
+from tests.analyzer.wire import MS, Wire, beat, heartbeat, produce, request, response, told
+from tests.strategies import bodies
+
+ID = Uuid(range(16))
+
+
+PLACE = {"fetch_offset": 0, "log_start_offset": -1, "partition_max_bytes": 1}
+
+
+def row(wire: Wire, context: Context | None = None) -> Row:
+    context = context or Context()
+    (one,) = told(wire.events, context)
+    return row_of(one, context.names)
+
+
+def produced(**partition: Any) -> bytes:
+    answer = {
+        "index": 3,
+        "error_code": 0,
+        "base_offset": 88123,
+        "log_append_time_ms": -1,
+        "log_start_offset": 0,
+    }
+    topics = [{"name": "t", "partition_responses": [answer | partition]}]
+    return response("Produce", 7, 1, responses=topics, throttle_time_ms=0)
+
+
+def fetched(records: bytes | None, **partition: Any) -> list[dict[str, Any]]:
+    answer = {
+        "partition_index": 0,
+        "error_code": 0,
+        "high_watermark": 10,
+        "last_stable_offset": 10,
+        "log_start_offset": 0,
+        "aborted_transactions": None,
+        "records": records,
+    }
+    return [{"topic": "t", "partitions": [answer | partition]}]
+
+
+def fetch(records: bytes | None, waited_ms: int = 1, **partition: Any) -> Row:
+    wire = Wire().client(request("Fetch", 5, 1, max_wait_ms=500, min_bytes=1))
+    wire.time_ns += (waited_ms - 1) * MS
+    return row(wire.broker(response("Fetch", 5, 1, responses=fetched(records, **partition))))
+
+
+def test_a_produce_says_where_its_records_went() -> None:
+    asked = produce(1, records=batch([(b"k", b"v"), (None, b"w")]))
+    found = row(Wire().client(asked).broker(produced()))
+    assert (found.topics, found.partitions, found.acks) == (("t",), (3,), -1)
+    assert (found.records, found.batches, found.codecs) == (2, 1, ("none",))
+    assert result(found) == "ok t-3 offset 88123"
+
+
+def test_errors_say_what_they_are_about() -> None:
+    wire = Wire().client(produce(1)).broker(produced(error_code=6, base_offset=-1))
+    found = row(wire)
+    assert to_json(found)["errors"] == [
+        {"code": 6, "name": "NOT_LEADER_OR_FOLLOWER", "topic": "t", "partition": 3}
+    ]
+    assert result(found) == "! NOT_LEADER_OR_FOLLOWER t-3"
+
+
+def test_an_error_that_names_no_group_is_about_the_one_that_was_asked_for() -> None:
+    found = row(Wire().client(heartbeat(1)).broker(beat(1, 27)))
+    assert result(found) == "! REBALANCE_IN_PROGRESS g"
+    assert found.errors[0].top
+
+
+def test_a_wrong_checksum_is_a_note_on_the_exchange() -> None:
+    damaged = bytearray(batch([(b"k", b"value")]))
+    damaged[-3] ^= 1
+    found = row(Wire().client(produce(1, records=bytes(damaged))).broker(produced()))
+    assert [(n.severity, n.text) for n in found.notes] == [
+        ("error", "a record batch has a wrong checksum")
+    ]
+
+
+def test_an_empty_fetch_waited_as_long_as_it_was_told_to() -> None:
+    found = fetch(None, waited_ms=503)
+    assert (found.wait_ns, found.excess_ns) == (500 * MS, 3 * MS)
+    assert result(found) == "ok t-0 no records (waited 500)"
+
+
+def test_a_fetch_that_data_ended_waited_for_it() -> None:
+    """As far as anybody can tell: see test_log_ends."""
+    found = fetch(batch([(None, b"v")]), waited_ms=303)
+    assert (found.wait_ns, found.excess_ns) == (303 * MS, 0)
+    assert result(found) == "ok t-0 1 record (waited 303)"
+
+
+def test_a_fetch_that_was_denied_did_not_wait() -> None:
+    asked = [{"topic": "t", "partitions": [{"partition": 0, **PLACE}]}]
+    wire = Wire().client(request("Fetch", 5, 1, max_wait_ms=500, min_bytes=1, topics=asked))
+    wire.time_ns += 502 * MS
+    wire.broker(response("Fetch", 5, 1, responses=fetched(None, error_code=29)))
+    assert row(wire).wait_ns == 0
+
+
+def test_a_batch_that_the_end_cuts_is_not_counted() -> None:
+    whole = batch([(None, b"v")])
+    assert fetch(whole + whole[:30]).records == 1
+
+
+def test_join_group_waits_for_the_group() -> None:
+    wire = Wire().client(request("JoinGroup", 5, 1, group_id="g"))
+    wire.time_ns += 3000 * MS
+    found = row(wire.broker(response("JoinGroup", 5, 1, generation_id=4)))
+    assert found.wait_ns == 3001 * MS
+    assert (found.groups, found.generations) == (("g",), (4,))
+
+
+@pytest.mark.parametrize(
+    ("version", "fields"),
+    [(3, {"key": "g", "key_type": 0}), (4, {"coordinator_keys": ["g"], "key_type": 0})],
+)
+def test_find_coordinator_is_about_a_group(version: int, fields: dict[str, Any]) -> None:
+    assert row(Wire().client(request("FindCoordinator", version, 1, **fields))).groups == ("g",)
+
+
+def test_a_topic_without_name_shows_its_id_until_the_name_is_known() -> None:
+    topics = [{"topic_id": ID, "partitions": [example_partition()]}]
+    context = Context()
+    found = row(Wire().client(request("Fetch", 13, 1, topics=topics)), context)
+    assert found.topics == (f"{ID!s:.8}?",)
+    assert unnamed(found)
+    context.names.learn(ID, "orders")
+    assert renamed(found, context.names).topics == ("orders",)
+    assert not unnamed(renamed(found, context.names))
+
+
+def example_partition() -> dict[str, Any]:
+    return {
+        "partition": 0,
+        "current_leader_epoch": -1,
+        "fetch_offset": 0,
+        "last_fetched_epoch": -1,
+        "log_start_offset": -1,
+        "partition_max_bytes": 1,
+    }
+
+
+def test_the_words_for_exchanges_without_answer() -> None:
+    assert result(row(Wire().client(produce(1, acks=0)))) == "acks=0 t-3 no records"
+    lost = row(Wire().client(heartbeat(1)).close("broker"))
+    assert result(lost) == "? no answer, closed by the broker"
+    tls = row(Wire().client(b"\x16\x03\x01\x00\x05\x01" + bytes(20)).close())
+    assert result(tls).startswith("~ TLS")
+
+
+def test_the_json_of_a_row_has_the_names_of_the_documentation() -> None:
+    value = json.loads(dumps(to_json(row(Wire().client(heartbeat(7)).broker(beat(7))))))
+    assert (
+        value.items()
+        >= {
+            "schema": "exchange/1",
+            "number": 1,
+            "time": "2023-11-14T22:13:20.001000Z",
+            "connection": 0,
+            "client_address": "10.0.0.4:51422",
+            "broker_address": "10.0.1.2:9092",
+            "client_id": "app",
+            "api_key": 12,
+            "api": "Heartbeat",
+            "api_version": 3,
+            "correlation_id": 7,
+            "latency_ms": 1.0,
+            "latency_ns": MS,
+            "wait_ms": 0,
+            "throttle_ms": 0,
+            "state": "answered",
+        }.items()
+    )
+    assert (value["errors"], value["topics"], value["undecoded"]) == ([], [], [])
+    assert value["frames"] == [1, 2]
+
+
+def test_a_client_id_that_is_no_text_is_still_written() -> None:
+    wire = Wire().client(heartbeat(1).replace(b"app", b"a\xffp"), heartbeat(2))
+    (first, _) = told(wire.events)
+    assert b"\\udcff" in dumps(to_json(row_of(first, Context().names)))
+
+
+@given(st.data())
+def test_collectors_take_every_body(data: st.DataObject) -> None:
+    api = data.draw(st.sampled_from(sorted(APIS.values())))
+    version = data.draw(st.integers(api.versions.low, api.versions.high))
+    layout = layout_of(f"{api.name}{data.draw(st.sampled_from(['Request', 'Response']))}", version)
+    collect = collector(layout)
+    if collect is None:
+        return
+    body = data.draw(bodies(layout))
+    facts = Facts()
+    collect(body, facts)
+    assert encode_body(layout.message.name, version, body)
+    assert all(isinstance(each, str) for each in facts.topics)
+    assert all(isinstance(each, int) for each in facts.partitions)

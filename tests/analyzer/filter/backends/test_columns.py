@@ -1,0 +1,336 @@
+"""Both back ends of a filter say the same: over whole columns, and one exchange after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import Row, RowError, is_flexible, renamed, row_of
+from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS
+from kafkascope.analyzer.filter.fields import FIELDS, STATES, Field, Type
+from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.session import Session
+from kafkascope.captures import Spool
+from kafkascope.captures.inputs.spool import NotKept
+from kafkascope.captures.model import Connection, Endpoint
+from kafkascope.dissectors.reference.codes import error_name
+from kafkascope.dissectors.values import Uuid
+
+SAMPLES = sorted(Path(__file__).parents[4].joinpath("captures", "samples").glob("*.pcap*"))
+KNOWN: Final = Known({1, 3, 500}, {2: "slow one", 3: "x"}, {3: ("rebalance",), 4: ("a", "b")})
+
+VALUES: Final[dict[Type, list[str]]] = {
+    "int": ["0", "1", "3", "-1", "0x10", "9092", "4711", "99999999999999999999"],
+    "size": ["0", "96", "1KB", "1MiB"],
+    "duration": ["0", "1ms", "250us", "1s", "500"],
+    "time": ["12:03", "00:00:00", "2026-11-20", "2026-11-21T05:00:00Z", "1795176187.114"],
+    "string": ["orders", "a", '""', "none", "gzip", "kafka-python", "10.0.0.1:9092", "rebalance"],
+    "bool": ["true", "false"],
+    "address": ["10.0.0.0/8", "127.0.0.1", "::1", "10.0.0.4", "fd00::/8"],
+    "api": ["Fetch", "Produce", "18", "ApiVersions", "999"],
+    "error": ["NONE", "3", "NOT_LEADER_OR_FOLLOWER", "REBALANCE_IN_PROGRESS", "-1"],
+    "state": list(STATES),
+    "release": ["2.3", "4.0.0", "4.1", "0.10.2"],
+    "uuid": ["AAAAAAAAAAAAAAAAAAAAAA", "AAECAwQFBgcICQoLDA0ODw"],
+    "body": ["0", "1", "orders"],
+    "bytes": ["00:00", "a", "value", "key-1"],
+}
+NUMERIC: Final = ("==", "!=", "===", "!==", "<", "<=", ">", ">=")
+TEXTUAL: Final = ("==", "!=", "===", "!==", "contains", "~", "<", ">=")
+OPERATORS: Final[dict[Type, tuple[str, ...]]] = dict.fromkeys(VALUES, NUMERIC) | {
+    "string": TEXTUAL,
+    "api": (*NUMERIC, "contains", "~"),
+    "error": (*NUMERIC, "contains", "~"),
+    "address": (*NUMERIC, "contains", "~"),
+    "release": (*NUMERIC, "contains", "~"),
+    "bytes": TEXTUAL,
+    "bool": ("==", "!=", "===", "!=="),
+    "state": ("==", "!=", "contains", "~"),
+    "uuid": ("==", "!=", "contains", "~"),
+}
+ORDERED: Final = frozenset({"int", "size", "duration", "string", "release", "error"})
+
+
+@st.composite
+def comparisons(draw: st.DrawFn, fields: tuple[Field, ...] = FIELDS) -> str:
+    """One comparison of the language, of any field and operator that go together."""
+    field = draw(st.sampled_from(fields))
+    values = st.sampled_from(VALUES[field.type])
+    how = draw(st.sampled_from(["has", "compare", "compare", "in"]))
+    if how == "has":
+        return field.name
+    front = draw(st.sampled_from(["", "", "any ", "all "]))
+    if how == "compare":
+        operator = draw(st.sampled_from(OPERATORS[field.type]))
+        return f"{front}{field.name} {operator} {draw(values)}"
+    items = draw(st.lists(values, min_size=1, max_size=3))
+    if field.type in ORDERED and draw(st.booleans()):
+        items.append(f"{draw(values)}..{draw(values)}")
+    return f"{front}{field.name} in {{{', '.join(items)}}}"
+
+
+EXTRA: Final = (
+    '"fetch"',
+    '"ok"',
+    '"orders"',
+    "time in {00:00..12:00:01}",
+    "time in {2026-11-20..2026-11-21T05:10:00Z}",
+    "client.ip in {10.0.0.1..10.0.0.9}",
+    "request.max_wait_ms > 100",
+    "response.error_code == 0",
+    "body.name contains o",
+)
+
+
+def joined(leaves: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.recursive(
+        leaves | st.sampled_from(EXTRA),
+        lambda parts: st.one_of(
+            parts.map("not ({})".format),
+            st.tuples(parts, parts).map(lambda two: f"({two[0]}) and ({two[1]})"),
+            st.tuples(parts, parts).map(lambda two: f"({two[0]}) or ({two[1]})"),
+        ),
+        max_leaves=4,
+    )
+
+
+class Told:
+    """A session and the same as rows. No dataclass: hypothesis would print it all."""
+
+    def __init__(self, session: Session, rows: list[Row], exchanges: list[Exchange]) -> None:
+        self.session = session
+        self.rows = rows
+        self.exchanges = exchanges
+
+
+def _read(file: int, at: int, size: int) -> bytes:
+    raise AssertionError("no bytes are wanted")
+
+
+@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
+def sample(request: pytest.FixtureRequest) -> Iterator[Told]:
+    with open_capture([request.param], spool=Spool()) as capture:
+        session = capture.session()
+        exchanges = [session.exchange(index) for index in range(len(session))]
+        yield Told(session, [row_of(e, capture.context.names) for e in exchanges], exchanges)
+
+
+def one_by_one(text: str, told: Told) -> list[bool]:
+    single = compile_filter(text, KNOWN)
+    pairs = zip(told.rows, told.exchanges, strict=True)
+    return [single(row, exchange) for row, exchange in pairs]
+
+
+def test_every_field_of_columns_has_a_source() -> None:
+    homes = {*NUMBERS, *LISTS, "frame", *KNOWN_FIELDS}
+    assert {field.name for field in FIELDS if field.cost != "b"} == homes
+
+
+def test_both_agree_on_every_field(sample: Told) -> None:
+    for field in FIELDS:
+        for text in (field.example, field.name, f"not {field.name}"):
+            assert compile_query(text, KNOWN).mask(sample.session).tolist() == one_by_one(
+                text, sample
+            ), text
+
+
+@settings(max_examples=settings().max_examples // 4, deadline=None)
+@given(text=joined(comparisons()))
+def test_both_agree_on_any_filter(sample: Told, text: str) -> None:
+    assert compile_query(text, KNOWN).mask(sample.session).tolist() == one_by_one(text, sample)
+
+
+# --- rows that no capture has --------------------------------------------------------------------
+
+ENDS: Final = (Endpoint("10.0.0.4", 51422), Endpoint("10.0.1.2", 9092), Endpoint("fd00::2", 1))
+texts = st.sampled_from(["", "orders", "a", "kafka-python 2.0.2", "librdkafka 2.6.1", "none"])
+names = st.lists(st.sampled_from(["orders", "a", "AAECAwQF?"]), max_size=2, unique=True).map(tuple)
+numbers = st.lists(st.sampled_from([-1, 0, 1, 3, 4711]), max_size=2, unique=True).map(tuple)
+amounts = st.none() | st.sampled_from([0, 1, 96, 1000, 2**40])
+
+
+@st.composite
+def made(draw: st.DrawFn) -> list[tuple[Exchange, Row]]:
+    """Exchanges without bytes, and rows with all kinds of values."""
+    found = []
+    ends = [draw(st.permutations(ENDS)) for _ in range(2)]
+    connections = [Connection(7 * at, a, b, 0) for at, (a, b, _) in enumerate(ends)]
+    for number in range(1, draw(st.integers(0, 6)) + 1):
+        connection = draw(st.sampled_from(connections))
+        client = draw(st.sampled_from([connection.a, connection.b]))
+        broker = connection.b if client is connection.a else connection.a
+        key = draw(st.none() | st.sampled_from([0, 1, 11, 18, 999]))
+        version = None if key is None else draw(st.sampled_from([0, 1, 4, 17]))
+        state = draw(st.sampled_from(STATES))
+        codes = draw(st.lists(st.sampled_from([-1, 3, 6, 27]), max_size=2))
+        latency = draw(st.none() | st.sampled_from([0, 3_000_000, 2_000_000_000]))
+        exchange = Exchange(
+            number=number,
+            id="00" * 8,
+            state=state,  # type: ignore[arg-type]
+            connection=connection,
+            client=client,
+            broker=broker,
+            api_key=key,
+            api="" if key is None else f"Api {key}",
+            api_version=version,
+            correlation_id=draw(st.none() | st.sampled_from([-1, 0, 4711])),
+            client_id=draw(st.none() | texts),
+            request=None,
+            response=None,
+            software=draw(texts),
+            user=draw(texts),
+        )
+        row = Row(
+            number=number,
+            id=exchange.id,
+            time_ns=draw(st.sampled_from([0, 1_795_176_187_114_000_000, 10**18])),
+            connection=connection.number,
+            client_address=str(client),
+            broker_address=str(broker),
+            client_id=exchange.client_id,
+            software=exchange.software,
+            user=exchange.user,
+            api_key=key,
+            api=exchange.api,
+            api_version=version,
+            flexible=is_flexible(key, version),
+            correlation_id=exchange.correlation_id,
+            request_bytes=draw(amounts),
+            response_bytes=draw(amounts),
+            latency_ns=latency,
+            server_ns=None,
+            wait_ns=draw(st.sampled_from([0, 1_000_000])),
+            throttle_ms=draw(st.sampled_from([0, 1, 500])),
+            state=exchange.state,
+            reason="",
+            errors=tuple(
+                RowError(code, error_name(code), top=at == 0) for at, code in enumerate(codes)
+            ),
+            topics=draw(names),
+            topic_ids=draw(st.sampled_from([(), (Uuid(range(16)),), (Uuid(bytes(16)),)])),
+            partitions=draw(numbers),
+            groups=draw(names),
+            members=draw(names),
+            generations=draw(numbers),
+            producer_ids=draw(numbers),
+            producer_epochs=draw(numbers),
+            transactional_ids=draw(names),
+            acks=draw(st.none() | st.sampled_from([-1, 0, 1])),
+            codecs=draw(st.sampled_from([(), ("none",), ("gzip", "none")])),
+            records=draw(amounts),
+            batches=draw(st.none() | st.sampled_from([0, 1, 3])),
+            offset=None,
+            frames=(),
+            undecoded=(),
+            notes=(),
+            implied_topics=draw(names),
+        )
+        found.append((exchange, row))
+    return found
+
+
+IN_COLUMNS: Final = tuple(field for field in FIELDS if field.cost != "b")
+
+
+@settings(deadline=None)
+@given(pairs=made(), text=joined(comparisons(IN_COLUMNS)), late=st.booleans())
+def test_both_agree_on_rows_of_any_kind(
+    pairs: list[tuple[Exchange, Row]], text: str, late: bool
+) -> None:
+    if compile_query(text).cost != "fast":
+        return  # these have no message to be read
+    session = Session(Context(), _read)
+    for exchange, row in pairs:
+        session.add(exchange, row)
+    if late:
+        session.context.names.learn(bytes(range(16)), "orders")
+    query, single = compile_query(text, KNOWN), compile_filter(text, KNOWN)
+    wanted = [single(renamed(row, session.context.names)) for _, row in pairs]
+    assert query.cost == "fast"
+    assert query.mask(session).tolist() == wanted
+    # Piece by piece, as a growing capture is filtered.
+    half = len(pairs) // 2
+    pieces = [*query.mask(session, 0, half).tolist(), *query.mask(session, half).tolist()]
+    assert pieces == wanted
+    assert [query.decide(session, index) for index in range(len(pairs))] == wanted
+
+
+def test_a_session_may_grow_behind_a_query() -> None:
+    session = Session(Context(), _read)
+    query = compile_query("frame or number > 0 or topic or client.ip == 10.0.0.0/8")
+    assert query.mask(session).tolist() == []
+    # Views of columns that stay would keep these from growing.
+    for path in SAMPLES[:2]:
+        with open_capture([path]) as capture:
+            for exchange in capture.exchanges():
+                session.add(exchange)
+        assert query.mask(session).all()
+        assert len(query.mask(session)) == len(session)
+
+
+def test_names_that_came_late_are_found() -> None:
+    session = Session(Context(), _read)
+    query = compile_query("topic == orders")
+    for exchange, row in _with_topic("AAECAwQF?"):
+        session.add(exchange, row)
+    assert query.mask(session).tolist() == [False]
+    session.context.names.learn(bytes(range(16)), "orders")
+    assert query.mask(session).tolist() == [True]
+
+
+def test_topics_that_a_fetch_session_implies_are_found() -> None:
+    ((exchange, row),) = _with_topic("payments")
+    row = replace(row, topics=(), implied_topics=("payments",))
+    session = Session(Context(), _read)
+    session.add(exchange, row)
+    assert compile_query("topic == payments").mask(session).tolist() == [True]
+    assert compile_filter("topic == payments")(row)
+
+
+def _with_topic(topic: str) -> list[tuple[Exchange, Row]]:
+    with open_capture([SAMPLES[0]]) as capture:
+        exchange = next(capture.exchanges())
+        row = row_of(exchange, capture.context.names)
+    return [(exchange, replace(row, topics=(topic,), implied_topics=()))]
+
+
+def test_messages_are_read_only_where_the_answer_depends_on_them() -> None:
+    with open_capture([SAMPLES[0]], spool=Spool()) as capture:
+        session = capture.session()
+        query = compile_query("request.max_wait_ms >= 0 and api == Fetch and number < 50")
+        assert query.cost == "decodes"
+        yes, maybe = query.settle(session)
+        assert not yes.any()
+        fetches = compile_query("api == Fetch and number < 50").mask(session)
+        assert 0 < maybe.sum() == fetches.sum() < len(session)
+        assert query.mask(session).sum() == fetches.sum()
+        found = compile_query('"fetch"').settle(session)
+        assert found[0].sum() >= fetches.sum()
+
+
+def test_rows_whose_bytes_are_gone_are_not_wanted() -> None:
+    with open_capture([SAMPLES[0]]) as capture:
+        session = capture.session()
+        whole = compile_query("request.max_wait_ms >= 0").mask(session)
+    session = _without_bytes(session)
+    assert whole.any()
+    assert not compile_query("request.max_wait_ms >= 0").mask(session).any()
+
+
+def _without_bytes(session: Session) -> Session:
+    def gone(file: int, at: int, size: int) -> bytes:
+        raise NotKept("bytes not kept")
+
+    session._read = gone
+    return session

@@ -1,0 +1,169 @@
+"""Columns give back what was put in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kafkascope.analyzer import open_capture
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.columns import Table
+from kafkascope.analyzer.exchanges.rows import row_of, to_json
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.deltas import Growth, apply
+from kafkascope.analyzer.session.packing import ROW_COLUMNS, TABLE_COLUMNS
+from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.analyzer.session.session import Session
+from kafkascope.captures import Spool
+from tests.analyzer.conversation.test_conversation import CONVERSATION
+from tests.analyzer.wire import told
+
+SAMPLES = sorted(Path(__file__).parents[3].joinpath("captures", "samples").glob("*.pcap*"))
+
+
+def test_equal_values_have_one_number() -> None:
+    table: Table[str] = Table()
+    assert [table.number(value) for value in ("a", "b", "a")] == [0, 1, 0]
+    assert table.values == ["a", "b"]
+
+
+def test_an_exchange_is_found_by_its_number() -> None:
+    context = Context()
+    session = Session(context, lambda file, at, size: bytes(size))
+    for exchange in told(CONVERSATION, context):
+        session.add(exchange)
+    index = session.index_of(3)
+    assert index is not None
+    assert session.numbers[index] == 3
+    assert session.index_of(0) is None
+    assert session.index_of(10_000) is None
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_exchanges_come_back_as_they_were(path: Path) -> None:
+    with open_capture([path]) as first, open_capture([path], spool=Spool()) as second:
+        session = second.session()
+        exchanges = list(first.exchanges())
+        assert len(session) == len(exchanges) > 0
+        for index, exchange in enumerate(exchanges):
+            again = session.exchange(index)
+            for side in ("request", "response"):
+                was, now = getattr(exchange, side), getattr(again, side)
+                assert (was is None) == (now is None)
+                if exchange.state == "opaque" and was is not None:
+                    # Of bytes that are no Kafka only a sample was held, from the first byte on.
+                    assert was.frame.parts == now.frame.parts
+                    continue
+                assert was is None or (was.frame, was.body) == (now.frame, now.body)
+            assert again.fetch_session == exchange.fetch_session
+            assert again.ended_ns == exchange.ended_ns
+            names = first.context.names
+            assert to_json(row_of(again, names)) == to_json(row_of(exchange, names))
+
+
+def _by_headers(path: Path) -> tuple[Session, list[Exchange]]:
+    """A session that knows headers only, and the exchanges with their bodies."""
+    with open_capture([path]) as heads, open_capture([path], spool=Spool()) as whole:
+        heads.context.bodies = False
+        session = Session(whole.context, whole.source.read)
+        session.extend(list(heads.exchanges()))
+        return session, list(whole.exchanges())
+
+
+def _values(session: Session) -> list[tuple[object, ...]]:
+    """Columns, with what their numbers stand for."""
+    tables = dict(TABLE_COLUMNS)
+    found = []
+    for name in ROW_COLUMNS:
+        column = getattr(session, name)
+        if name in tables:
+            values = getattr(session, tables[name]).values
+            found.append((name, *(values[number] for number in column)))
+        elif name not in ("_request", "_response"):
+            found.append((name, *column))
+    return found
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_headers_first_and_bodies_later_make_the_same_columns(path: Path) -> None:
+    session, exchanges = _by_headers(path)
+    assert len(session) == len(exchanges)
+    assert session.filled == 0
+    half = len(exchanges) // 2
+    names = session.context.names
+    for part in (exchanges[:half], exchanges[half:]):
+        session.fill(part, [row_of(exchange, names) for exchange in part])
+    at_once = Session(session.context, lambda file, at, size: bytes(size))
+    for exchange in exchanges:
+        at_once.add(exchange)
+    assert _values(session) == _values(at_once)
+    for index in range(len(session)):
+        assert session.undecoded(index) == at_once.undecoded(index)
+        assert session.frames(index) == at_once.frames(index)
+
+
+def test_a_row_without_bodies_reads_them() -> None:
+    with open_capture([SAMPLES[0]]) as heads, open_capture([SAMPLES[0]], spool=Spool()) as whole:
+        heads.context.bodies = False
+        session = Session(whole.context, whole.source.read)
+        told = list(heads.exchanges())
+        exchanges = list(whole.exchanges())
+        session.extend(told)
+        row = next(index for index, each in enumerate(exchanges) if each.api == "Metadata")
+        early = ColumnRow(session, row)
+        wanted = row_of(exchanges[row], session.context.names)
+        assert (early.api, early.topics, early.errors) == (wanted.api, wanted.topics, wanted.errors)
+
+
+def test_who_forgets_what_was_taken_gives_the_same_deltas() -> None:
+    session, exchanges = _by_headers(SAMPLES[0])
+    at_once = Session(session.context, lambda file, at, size: bytes(size))
+    for exchange in exchanges:
+        at_once.add(exchange)
+    with open_capture([SAMPLES[0]]) as heads:
+        heads.context.bodies = False
+        child = Session(session.context, lambda file, at, size: bytes(size))
+        growth, shown = Growth(child, forget=True), Session(Context(), child._read)
+        told = list(heads.exchanges())
+    names = session.context.names
+    for begin in range(0, len(told), 50):
+        child.extend(told[begin : begin + 50])
+        apply(growth.take(), shown)
+        assert not len(child)
+    for begin in range(0, len(told), 70):
+        part = exchanges[begin : begin + 70]
+        child.fill(part, [row_of(exchange, names) for exchange in part])
+        apply(growth.take(), shown)
+    assert _values(shown) == _values(at_once)
+    assert shown.filled == len(shown) == shown.rows_told == len(told)
+    for index in range(len(shown)):
+        assert shown.frames(index) == at_once.frames(index)
+        assert shown.undecoded(index) == at_once.undecoded(index)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_headers_alone_tell_the_same_exchanges_of_damaged_captures(
+    seed: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.pcap"
+    random = Random(seed)
+    data = bytearray(SAMPLES[0].parent.joinpath("libraries.pcap").read_bytes())
+    for _ in range(120):
+        data[random.randrange(5_000, len(data))] = random.randrange(256)
+    path.write_bytes(data)
+    with open_capture([path]) as heads, open_capture([path]) as whole:
+        heads.context.bodies = False
+        told, exchanges = list(heads.exchanges()), list(whole.exchanges())
+        found, wanted = (
+            [(e.number, e.state, e.api, e.correlation_id, e.reason, e.user) for e in each]
+            for each in (told, exchanges)
+        )
+        assert found == wanted
+        session = Session(whole.context, whole.source.read)
+        session.extend(told)
+        for index, exchange in enumerate(exchanges):
+            assert session.exchange(index).undecoded == exchange.undecoded
+        # Where a record's own size was hit, not much is left.
+        assert len(exchanges) < 100 or any(exchange.undecoded for exchange in exchanges)

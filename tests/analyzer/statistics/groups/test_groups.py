@@ -1,0 +1,379 @@
+"""Rebalances and their causes, from traffic as brokers and members would have it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import pytest
+
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.statistics.groups import groups
+from kafkascope.analyzer.statistics.groups.groups import Groups
+from kafkascope.analyzer.statistics.groups.timeline import Scale, lanes_of, timeline
+from kafkascope.dissectors.registry import encode_body
+from tests.analyzer.statistics.laws import counted, traffic
+from tests.analyzer.wire import MS, START, Wire, request, response, told
+
+SECOND = 1000 * MS
+Seconds: TypeAlias = float | Fraction
+"""Fractions are exact to the nanosecond."""
+GIVEN: dict[str, Any] = {"topic_partitions": [{"topic_id": UUID(int=7).bytes, "partitions": [0]}]}
+NONE: dict[str, Any] = {"topic_partitions": []}
+
+
+def subscribed(*topics: str) -> bytes:
+    body = {"topics": list(topics), "user_data": None, "owned_partitions": []}
+    return b"\0\1" + encode_body("ConsumerProtocolSubscription", 1, body)
+
+
+class Members:
+    """Members of one group, each on a connection of its own, at times in seconds. Members `a#1` and
+    `a#2` are of one client, `a`."""
+
+    def __init__(self) -> None:
+        self.wires: dict[str, Wire] = {}
+        self.ids = 0
+        self.group = "g"
+
+    def ask(
+        self,
+        name: str,
+        at: Seconds,
+        api: str,
+        version: int,
+        asked: Any,
+        answer: Any,
+        takes: Seconds,
+    ) -> None:
+        wire = self.wires.setdefault(name, Wire(number=len(self.wires)))
+        self.ids += 1
+        wire.time_ns = START + int(at * SECOND) - MS
+        client = name.partition("#")[0]
+        wire.client(request(api, version, self.ids, client, group_id=self.group, **asked))
+        wire.time_ns = START + int(at * SECOND) + int(takes * SECOND) - MS
+        wire.broker(response(api, version, self.ids, **answer))
+
+    def join(
+        self, name: str, at: Seconds, generation: int, members: tuple[str, ...] = (), **more: Any
+    ) -> None:
+        takes = more.pop("takes", 0.1)
+        topics = more.pop("topics", ("orders",))
+        leader = members[0] if members else "other"
+        asked: dict[str, Any] = {
+            "session_timeout_ms": 10_000,
+            "rebalance_timeout_ms": 60_000,
+            "member_id": more.pop("asked_id", name),
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": subscribed(*topics)}],
+            **more,
+        }
+        answer = {
+            "error_code": 0,
+            "generation_id": generation,
+            "protocol_name": asked["protocols"][0]["name"],
+            "leader": leader,
+            "member_id": name,
+            "members": [
+                {
+                    "member_id": each,
+                    "group_instance_id": None,
+                    "metadata": asked["protocols"][0]["metadata"],
+                }
+                for each in members
+            ],
+        }
+        self.ask(name, at, "JoinGroup", 8, asked, answer, takes)
+
+    def beat(self, name: str, at: Seconds, generation: int, error: int = 0) -> None:
+        asked = {"generation_id": generation, "member_id": name}
+        self.ask(name, at, "Heartbeat", 4, asked, {"error_code": error}, 0.01)
+
+    def leave(self, name: str, at: Seconds, reason: str = "") -> None:
+        asked = {"members": [{"member_id": name, "group_instance_id": None, "reason": reason}]}
+        answer = {"error_code": 0, "members": []}
+        self.ask(name, at, "LeaveGroup", 5, asked, answer, 0.01)
+
+    def epoch(self, name: str, at: Seconds, before: int, after: int, **more: Any) -> None:
+        given = more.pop("given", None)
+        asked = {"member_id": name, "member_epoch": before, **more}
+        answer = {
+            "error_code": 0 if after or before < 0 else 110,
+            "member_id": name,
+            "member_epoch": after,
+            "assignment": given,
+        }
+        self.ask(name, at, "ConsumerGroupHeartbeat", 1, asked, answer, 0.01)
+
+    def groups(self) -> Groups:
+        found, context = Groups(), Context()
+        events = [event for wire in self.wires.values() for event in wire.events]
+        for exchange in told(events, context):
+            found.add(row_of(exchange, context.names), exchange)
+        return found
+
+    def causes(self) -> list[tuple[int, str]]:
+        return [(each["generation"], each["cause"]) for each in self.groups().rebalances("g")]
+
+
+@pytest.fixture
+def group() -> Members:
+    """Two members in generation 1."""
+    found = Members()
+    found.join("a", 0, 1, ("a", "b"))
+    found.join("b", 0.05, 1)
+    for at in range(1, 10):
+        found.beat("a", at, 1)
+        found.beat("b", at, 1)
+    return found
+
+
+def test_the_first_generation_forms_the_group(group: Members) -> None:
+    (first,) = group.groups().rebalances("g")
+    assert (first["cause"], first["members"], first["slowest"]) == ("formed", 2, "b")
+    assert first["duration"] == 150 * MS
+
+
+def test_a_member_that_fell_silent_has_expired(group: Members) -> None:
+    for at in range(10, 20):
+        group.beat("a", at, 1)
+    group.join("a", 20, 2, ("a",))
+    _, second = group.groups().rebalances("g")
+    assert second["cause"] == "expired"
+    assert second["text"] == "b: no heartbeat for 11.0 s (session 10 s)"
+    lines = {line["member"]: line for line in group.groups().members("g")}
+    assert lines["b"]["state"] == "expired"
+    assert lines["a"]["state"] == "active"
+
+
+def test_a_member_that_did_not_come_back_in_time(group: Members) -> None:
+    for at in range(10, 15):
+        group.beat("b", at, 1)
+    group.join("a", 15, 2, ("a",), takes=60)
+    _, second = group.groups().rebalances("g")
+    assert "did not rejoin within 60 s (rebalance timeout)" in second["text"]
+
+
+def test_a_member_whose_timeouts_did_not_pass_left_unseen(group: Members) -> None:
+    for at in range(10, 15):
+        group.beat("b", at, 1)
+    group.join("a", 15, 2, ("a",), takes=2)
+    _, second = group.groups().rebalances("g")
+    assert (second["cause"], second["text"]) == ("left", "b is gone (how was not captured)")
+
+
+def test_a_member_that_says_goodbye_has_left(group: Members) -> None:
+    group.leave("b", 10, "consumer poll timeout has expired.")
+    group.join("a", 11, 2, ("a",))
+    _, second = group.groups().rebalances("g")
+    assert second["cause"] == "left"
+    assert "consumer poll timeout has expired" in second["text"]
+
+
+def test_a_new_member_joins(group: Members) -> None:
+    group.join("c", 10, 2, asked_id="")
+    group.join("a", 10.5, 2, ("a", "b", "c"))
+    group.join("b", 10.6, 2)
+    _, second = group.groups().rebalances("g")
+    assert (second["cause"], second["text"]) == ("joined", "c joined")
+    assert second["slowest"] == "b"
+
+
+def test_a_static_member_that_comes_back_is_no_cause_of_its_own() -> None:
+    """KIP-345: it takes the place of its old id; here while another member asks for a rebalance."""
+    group = Members()
+    group.join("a", 0, 1, ("a", "b"))
+    group.join("b", 0.05, 1, group_instance_id="i")
+    again = {"asked_id": "", "group_instance_id": "i"}
+    group.join("a", 5, 2, ("a", "b"), reason="topics changed")
+    group.join("b2", 5.05, 2, **again)
+    group.join("b3", 9, 3, **again)
+    group.join("a", 9.05, 3, ("a", "b3"))
+    found = group.groups().rebalances("g")
+    assert [(each["cause"], each["members"]) for each in found] == [
+        ("formed", 2),
+        ("metadata", 2),
+        ("rejoined", 2),
+    ]
+    assert found[2]["text"] == "static member b3 came back with another subscription"
+
+
+def test_other_topics_are_a_cause(group: Members) -> None:
+    group.join("a", 10, 2, ("a", "b"), topics=("orders", "payments"))
+    group.join("b", 10.1, 2)
+    assert group.causes()[1] == (2, "metadata")
+
+
+def test_a_reason_is_told(group: Members) -> None:
+    group.join("b", 10, 2, reason="cached metadata has changed")
+    group.join("a", 10.1, 2, ("a", "b"))
+    _, second = group.groups().rebalances("g")
+    assert (second["cause"], second["text"]) == (
+        "metadata",
+        "b rejoined: cached metadata has changed",
+    )
+
+
+def test_partitions_that_were_given_up_are_a_cause_of_their_own(group: Members) -> None:
+    group.join("b", 10, 2, reason="need to revoke partitions and re-join")
+    group.join("a", 10.1, 2, ("a", "b"))
+    _, second = group.groups().rebalances("g")
+    assert (second["cause"], second["text"]) == (
+        "handover",
+        "b rejoined, having given up partitions for others",
+    )
+
+
+def test_a_capture_that_starts_in_the_middle_does_not_guess() -> None:
+    group = Members()
+    group.beat("a", 0, 41)
+    group.join("a", 1, 42, ("a", "b"))
+    assert group.causes() == [(42, "unknown")]
+
+
+def test_epochs_tell_what_happens_without_joins() -> None:
+    group = Members()
+    topic = UUID(int=7).bytes
+    given = {"topic_partitions": [{"topic_id": topic, "partitions": [0, 1]}]}
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=given)
+    for at in range(1, 5):
+        group.epoch("a", at, 1, 1)
+    group.epoch("b", 5, 0, 2, subscribed_topic_names=["orders"])
+    group.epoch("a", 6, 1, 2)
+    group.epoch("a", 8, 2, 2, subscribed_topic_names=["orders", "payments"])
+    group.epoch("b", 9, 2, 3)
+    group.epoch("a", 9.1, 2, 3)
+    group.epoch("b", 12, -1, -1)
+    group.epoch("a", 13, 3, 4)
+    found = group.groups()
+    assert group.causes() == [(1, "formed"), (2, "joined"), (3, "metadata"), (4, "left")]
+    (line,) = found.rows()
+    assert (line["protocol"], line["generations"], line["members"]) == ("consumer", "1 -> 4", 2)
+    lines = {each["member"]: each for each in found.members("g")}
+    assert lines["a"]["assigned"] == ["00000000?-0", "00000000?-1"]
+    assert lines["b"]["state"] == "left"
+
+
+def test_the_first_assignment_may_come_late() -> None:
+    """A new streams group waits for more members before it assigns anything."""
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("b", 0.1, 0, 1, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 5, 1, 3, given=GIVEN)
+    group.epoch("b", 5.1, 1, 3)
+    group.epoch("a", 9, 3, 4, given=NONE)
+    assert group.causes() == [(1, "formed"), (3, "formed"), (4, "unknown")]
+
+
+def test_a_member_may_be_given_its_partitions_in_the_next_epoch() -> None:
+    """Brokers of 4.3 assign at intervals: who joins between is told the epoch that there is."""
+    group = Members()
+    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"], given=GIVEN)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("b", 2, 2, 3)
+    group.epoch("a", 2.1, 2, 3, given=GIVEN)
+    group.epoch("b", 3, 3, 4)
+    assert group.causes() == [(2, "formed"), (3, "joined"), (4, "unknown")]
+
+
+def test_a_subscription_that_is_said_again_is_no_other_one() -> None:
+    """librdkafka says it with each heartbeat until it is given partitions."""
+    group = Members()
+    group.epoch("a", 0, 0, 2, subscribed_topic_names=["orders"])
+    group.epoch("b", 0.1, 0, 2, subscribed_topic_names=["orders"], given=GIVEN)
+    group.epoch("a", 0.5, 2, 2, subscribed_topic_names=["orders"])
+    group.epoch("b", 1, 2, 3)
+    group.epoch("a", 1.1, 2, 3, subscribed_topic_names=["orders"], given=GIVEN)
+    _, second = group.groups().rebalances("g")
+    assert second["text"] == "a had joined, and waited for partitions"
+
+
+def test_a_member_that_leaves_and_comes_back_under_its_id_did_not_poll() -> None:
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"], given=GIVEN)
+    group.epoch("b", 1, 0, 2, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 2, 1, 2)
+    group.epoch("a", 9, -1, -1)
+    group.epoch("b", 9.5, 2, 3, given=GIVEN)
+    group.epoch("a", 11, 0, 3, subscribed_topic_names=["orders"], given=NONE)
+    group.epoch("a", 12, 3, 4)
+    group.epoch("b", 20, -1, -1)
+    group.epoch("a", 20.5, 4, 5, given=GIVEN)
+    assert group.causes()[2:] == [(3, "left"), (4, "joined"), (5, "left")]
+    texts = [each["text"] for each in group.groups().rebalances("g")]
+    assert texts[2].startswith("a left and came back as the same member, as after max.poll")
+    assert texts[4] == "b left"
+
+
+def test_a_fenced_member() -> None:
+    group = Members()
+    group.epoch("a", 0, 0, 1, subscribed_topic_names=["orders"])
+    group.epoch("a", 1, 1, 1)
+    group.epoch("a", 60, 1, 0)
+    (member,) = group.groups().members("g")
+    assert (member["state"], member["text"]) == ("fenced", "told FENCED_MEMBER_EPOCH")
+
+
+def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_EVENTS", 64)
+    members, context = Members(), Context()
+    for at in range(30):
+        for number in range(5):
+            members.group = f"g{number}"
+            members.join(f"m{number}", at, at, (f"m{number}",))
+    events = [event for wire in members.wires.values() for event in wire.events]
+    pairs = [(row_of(each, context.names), each) for each in told(events, context)]
+    one, *parts = (Groups() for _ in range(3))
+    for number, pair in enumerate(pairs):
+        one.add(*pair)
+        parts[number % 2].add(*pair)
+    kept = {name: len(one.events(name)) for name in one.names()}
+    assert kept == dict.fromkeys((f"g{number}" for number in range(5)), 8)
+    parts[1].merge(parts[0])
+    assert parts[1].dump() == one.dump()
+    assert Groups.load(one.dump()).dump() == one.dump()
+    story = one.story("g0")
+    assert story is not None
+    assert story.dropped == 22
+
+
+def test_real_members_come_and_go() -> None:
+    pairs, _ = traffic("rebalance.pcap")
+    found = counted(Groups(), pairs)
+    for line in found.rows():
+        assert line["causes"] == ["1 formed", "1 joined", "1 left"]
+        assert line["generations"] == "1 -> 3"
+        first, second = found.members(line["group"])
+        assert first["generations"] == "1 -> 3"
+        assert second["generations"] == "2"
+        assert (first["state"], second["state"]) == ("left", "left")
+
+
+def test_lanes_show_who_was_there_when(group: Members) -> None:
+    for at in range(10, 20):
+        group.beat("a", at, 1)
+    group.join("a", 20, 2, ("a",))
+    group.beat("a", 39, 2)
+    story = group.groups().story("g")
+    assert story is not None
+    title, _, one, two, _ = timeline(story, 40, lambda time_ns: "00:00")
+    assert title.startswith("group g   classic protocol   generation 1 -> 2   2 rebalances")
+    assert one.split(maxsplit=3)[3].startswith("J===================J===================")
+    assert two.split(maxsplit=3)[3].startswith("J========x")
+    assert "no heartbeat" in two
+
+
+@pytest.mark.parametrize("name", ["rebalance.pcap", "transactions.pcap", "aiokafka.pcap"])
+def test_lanes_have_no_hole_between_two_signs_of_life(name: str) -> None:
+    pairs, _ = traffic(name)
+    found = counted(Groups(), pairs)
+    lanes = 0
+    for group in found.names():
+        story = found.story(group)
+        assert story is not None
+        for lane in lanes_of(story, Scale(story.first_ns, story.last_ns, 400)):
+            lanes += 1
+            assert " " not in lane.cells.strip(), (group, lane.cells)
+    assert lanes

@@ -1,0 +1,256 @@
+"""Part of a capture as a capture: the same exchanges, complete streams, no secrets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.analyzer.commands.cut import cut
+from kafkascope.analyzer.commands.ls import ls
+from kafkascope.analyzer.conversation.detect import is_other
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.transform.cut import Cutting
+from kafkascope.analyzer.transform.cut_rewrites import Anonymous
+from kafkascope.captures.inputs.spool import Spool
+from kafkascope.dissectors.records.records import crc_ok
+from tests.analyzer.packed import fields_of, told_of, unpacked
+
+SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+
+
+def rows_of(path: Path) -> list[Row]:
+    with open_capture([path]) as capture:
+        return [row_of(each, capture.context.names) for each in capture.exchanges()]
+
+
+def told(row: Row) -> tuple[object, ...]:
+    """What has to stay, apart from numbers of connections and packets."""
+    return (
+        row.time_ns,
+        row.state,
+        row.api_key,
+        row.api_version,
+        row.correlation_id,
+        row.client_id,
+        row.software,
+        # Of bytes that are not Kafka's it is the size of a packet.
+        row.request_bytes if row.state != "opaque" else None,
+        row.response_bytes,
+        row.latency_ns,
+        row.topics,
+        row.groups,
+        row.errors,
+        row.records,
+        str(row.client_address),
+        str(row.broker_address),
+    )
+
+
+def is_written(row: Row) -> bool:
+    """Whether it can be: not what nobody can read on a connection of Kafka's."""
+    return row.state != "opaque" or is_other(row.reason)
+
+
+def cut_to(path: Path, target: Path, *, anonymous: bool = False, keep=lambda each: True) -> Cutting:
+    cutting = Cutting()
+    with open_capture([path], spool=Spool()) as capture, target.open("wb") as file:
+        capture.listener = cutting
+        for exchange in capture.exchanges():
+            if keep(exchange):
+                cutting.add(exchange)
+        cutting.add_others()
+        rewrite = Anonymous() if anonymous else None
+        cutting.write(file, capture.source.read, rewrite=rewrite)
+    return cutting
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_a_cut_of_everything_shows_the_same_exchanges(path, tmp_path):
+    target = tmp_path / "cut.pcapng"
+    cut_to(path, target)
+    whole = [row for row in rows_of(path) if is_written(row)]
+    if any("sasl" in part for part in path.parts):
+        # Names of users stood in tokens that are hidden now.
+        assert len(rows_of(target)) == len(whole)
+    else:
+        assert sorted(map(told, rows_of(target)), key=str) == sorted(map(told, whole), key=str)
+
+
+def test_one_client_of_many(tmp_path):
+    path = next(path for path in SAMPLES if path.name.startswith("cluster"))
+    target = tmp_path / "cut.pcapng"
+    cutting = cut_to(path, target, keep=lambda each: each.api == "Metadata")
+    kept = rows_of(target)
+    assert len(kept) == cutting.exchanges > 1
+    assert {row.api for row in kept} == {"Metadata"}
+    assert all(row.state == "answered" for row in kept)
+
+
+def opened(path: Path) -> bytes:
+    """All bytes of a capture, packed or not: of its streams, and inside its batches."""
+    out = [path.read_bytes()]
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            for message in (exchange.request, exchange.response):
+                if message is None:
+                    continue
+                out.append(message.frame.payload)
+                if message.decoded is not None:
+                    out += unpacked(message.decoded)
+    return b"\n".join(out)
+
+
+def sure(names: set[str]) -> set[str]:
+    """Those that are long enough not to be there by chance, and that not everybody has."""
+    return {name for name in names if len(name) > 5 and not name.startswith("__")}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_nothing_tells_whose_an_anonymous_capture_was(path, tmp_path):
+    target = tmp_path / "cut.pcapng"
+    cut_to(path, target, anonymous=True)
+    before, after = rows_of(path), rows_of(target)
+    data = opened(target)
+    libraries = {row.software.split(" ")[0] for row in before}
+    names = {name for row in before for name in (*row.topics, *row.groups, row.client_id or "")}
+    names |= {name for row in before for name in (*row.transactional_ids, row.user or "")}
+    assert [name for name in sure(names - libraries) if name.encode() in data] == []
+    assert [each for each in (*told_of(path, 4), *told_of(path, 5)) if each in data] == []
+    readable = [row for row in before if row.state in ("answered", "no-reply", "lost", "open")]
+    assert len(after) >= 0.9 * len(readable)
+    assert {row.api for row in after} <= {row.api for row in before}
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_an_anonymous_capture_tells_the_same_story(path, tmp_path):
+    """Other names, but one for one; the same shapes, valid batches, the same errors."""
+    target = tmp_path / "cut.pcapng"
+    cutting = cut_to(path, target, anonymous=True)
+    kept = [row for row in rows_of(path) if is_written(row)]
+    after = rows_of(target)
+    if cutting.left_out:
+        return  # what cannot be read is not there: nothing to hold the rest against
+    assert shapes(kept) == shapes(after)
+    for wanted in ("topics", "groups", "transactional_ids"):
+        one, other = (distinct(rows, wanted) for rows in (kept, after))
+        assert one == other, wanted
+    assert damaged(target) <= damaged(path)
+
+
+def shapes(rows: list[Row]) -> list[tuple[object, ...]]:
+    """What of rows an anonymous capture keeps."""
+    return sorted(
+        (
+            *(row.time_ns, row.api, row.api_version, row.state, row.correlation_id),
+            *(row.latency_ns, row.records, row.batches, row.partitions),
+            tuple(error.code for error in row.errors),
+        )
+        for row in rows
+    )
+
+
+def distinct(rows: list[Row], field: str) -> int:
+    return len({name for row in rows for name in getattr(row, field)})
+
+
+def damaged(path: Path) -> int:
+    """Batches with a wrong checksum."""
+    count = 0
+    with open_capture([path]) as capture:
+        for exchange in capture.exchanges():
+            for message in (exchange.request, exchange.response):
+                if message is not None and message.decoded is not None:
+                    for field, batch in fields_of(message.decoded):
+                        count += not crc_ok(field, batch)
+    return count
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_tshark_has_no_complaint(tmp_path, anonymous):
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed")
+    path = next(path for path in SAMPLES if path.name.startswith("rebalance"))
+    target = tmp_path / "cut.pcapng"
+    cut_to(path, target, anonymous=anonymous)
+    wanted = "tcp.analysis.lost_segment or tcp.analysis.ack_lost_segment or tcp.checksum.status==0"
+    wanted += " or ip.checksum.status==0 or tcp.analysis.retransmission"
+    run = subprocess.run(
+        [
+            *("tshark", "-r", target, "--disable-protocol", "kafka", "-Y", wanted),
+            *("-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert run.stdout == ""
+    assert "cut short" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-Y", "api == Fetch and topic ~ group"],
+        ["-Y", "conn == 3"],
+        ["--from", "2s", "--to", "4s"],
+        ["-c", "5"],
+    ],
+    ids=["filter", "connection", "time", "count"],
+)
+def test_parts_are_what_ls_shows(tmp_path, options):
+    path = next(path for path in SAMPLES if path.name.startswith("rebalance"))
+    target = tmp_path / "cut.pcapng"
+    assert CliRunner().invoke(cut, [str(path), *options, "-o", str(target)]).exit_code == 0
+    shown = CliRunner().invoke(ls, [str(path), *options, "--json", "-q"], standalone_mode=False)
+    wanted = [json.loads(line) for line in shown.output.splitlines() if line.startswith("{")]
+    kept = rows_of(target)
+    assert wanted
+    assert sorted(row.correlation_id for row in kept) == sorted(
+        each["correlation_id"] for each in wanted
+    )
+
+
+def test_the_command(tmp_path):
+    path = str(SAMPLES[-1])
+    target = tmp_path / "cut.pcapng"
+    run = CliRunner().invoke(cut, [path, "-Y", "api == ApiVersions", "-o", str(target)])
+    assert run.exit_code == 0, run.output
+    assert {row.api for row in rows_of(target)} == {"ApiVersions"}
+    copy = tmp_path / "copy.pcap"
+    shutil.copy(path, copy)
+    run = CliRunner().invoke(cut, [str(copy), "-o", str(copy)])
+    assert run.exit_code == 2
+    assert copy.read_bytes() == Path(path).read_bytes()
+    assert CliRunner().invoke(cut, [path]).exit_code == 2
+
+
+def test_marks_of_the_terminal_interface(tmp_path):
+    path = tmp_path / "a.pcap"
+    shutil.copy(next(path for path in SAMPLES if path.name.startswith("rebalance")), path)
+    target = tmp_path / "cut.pcapng"
+    command = [str(path), "-Y", "marked", "-o", str(target)]
+    unmarked = CliRunner().invoke(cut, command)
+    assert unmarked.exit_code == 2
+    assert "nothing is marked" in unmarked.output
+    notes = {"schema": "notes/1", "exchanges": [{"id": "0" * 16, "number": 2, "marked": True}]}
+    notes["exchanges"].append({"id": "1" * 16, "number": 3, "comment": "odd, that one"})
+    (tmp_path / "a.pcap.kafkascope.json").write_text(json.dumps(notes))
+    assert CliRunner().invoke(cut, command).exit_code == 0
+    (kept,) = rows_of(target)
+    (wanted,) = (row for row in rows_of(path) if row.number == 2)
+    assert (kept.time_ns, kept.api) == (wanted.time_ns, wanted.api)
+    assert CliRunner().invoke(cut, [str(path), "-Y", "finding", "-o", str(target)]).exit_code == 0
+    assert rows_of(target), "findings are asked for beside marks, too"
+    assert CliRunner().invoke(cut, [str(path), "-o", str(target)]).exit_code == 0
+    assert b"odd, that one" in target.read_bytes()
+    assert CliRunner().invoke(cut, [str(path), "--anonymize", "-o", str(target)]).exit_code == 0
+    assert b"odd, that one" not in target.read_bytes()
+    (tmp_path / "a.pcap.kafkascope.json").write_text("[")
+    assert CliRunner().invoke(cut, command).exit_code == 2

@@ -1,0 +1,220 @@
+"""Nothing that is redacted stays, and what stays is still a message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+from kafkascope.analyzer.transform.redaction import LEVELS, Redaction
+from kafkascope.dissectors.embedded.groups import subscription
+from kafkascope.dissectors.records.compression import compress, decompress
+from kafkascope.dissectors.records.records import Partial, Record, batches, crc_ok, open_batch
+from kafkascope.dissectors.records.redaction import redacted_records
+from kafkascope.dissectors.records.writer import encode_batch, encode_message_set
+from kafkascope.dissectors.registry import decode_request, decode_response, layout_of
+from kafkascope.dissectors.values import Uuid
+from tests.analyzer.unique_words import Filler
+from tests.analyzer.wire import request
+
+SAMPLES = sorted((Path(__file__).parents[3] / "captures" / "samples").glob("*.pcap*"))
+
+RECORDS = [
+    Record(7, 1000, b"a-key", b"a-value", (("a-name", b"a-header"), ("empty", None))),
+    Record(8, 1001, None, None, ()),
+    Record(10, 999, b"", b"a-value" * 100, ()),
+]
+
+
+def opened(data: bytes) -> list[Record]:
+    found = []
+    for batch in batches(data):
+        assert not isinstance(batch, Partial)
+        assert crc_ok(data, batch)
+        result = open_batch(data, batch)
+        assert result.error is None
+        found += result.records
+    return found
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_values_become_asterisks_and_the_batch_stays_whole(codec):
+    data = encode_batch(RECORDS, codec=codec, producer_id=5, base_sequence=3, leader_epoch=2)
+    hidden = redacted_records(data + data)
+    rows = opened(hidden)[:3]
+    assert [row.key for row in rows] == [b"a-key", None, b""]
+    assert [row.value for row in rows] == [b"*" * 7, None, b"*" * 700]
+    assert list(rows[0].headers) == [("a-name", b"*" * 8), ("empty", None)]
+    assert [(row.offset, row.timestamp) for row in rows] == [(7, 1000), (8, 1001), (10, 999)]
+    first = next(iter(batches(hidden)))
+    assert (first.producer_id, first.base_sequence, first.leader_epoch) == (5, 3, 2)
+    (row, *_) = opened(redacted_records(data, keys=True, names=lambda layout, body: body))
+    assert (row.key, row.headers[0][0]) == (b"*" * 5, "*" * 6)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", range(4))
+def test_message_sets_too(magic, codec):
+    rows = [Record(n, 5 if magic else None, b"a-key", b"a-value", ()) for n in range(3)]
+    data = encode_message_set(magic, rows, codec=codec)
+    found = opened(redacted_records(data, keys=True))
+    assert [(row.key, row.value) for row in found] == [(b"*" * 5, b"*" * 7)] * 3
+    assert [row.offset for row in found] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("magic", range(3))
+def test_a_cut_last_batch_keeps_what_clients_look_at_and_nothing_else(magic):
+    whole = encode_batch(RECORDS) if magic == 2 else encode_message_set(magic, RECORDS[:1])
+    cut = whole[:-2]
+    out = redacted_records(whole + cut)
+    assert len(out) == len(whole + cut)
+    assert b"value" not in out
+    assert out[len(whole) :] == cut[:17] + b"*" * (len(cut) - 17)
+    last = [*batches(out)][-1]
+    assert isinstance(last, Partial)
+    garbage = cut[:12] + b"secrets and text"
+    assert redacted_records(garbage) == b"*" * len(garbage)
+
+
+def test_a_batch_that_cannot_be_opened_keeps_nothing():
+    data = bytearray(encode_batch(RECORDS, codec=4))
+    data[70] ^= 0xFF
+    hidden = redacted_records(bytes(data))
+    assert hidden[61:] == b"*" * (len(data) - 61)
+    assert redacted_records(b"a-value") == b"*" * 7
+    assert decompress(1, compress(1, b"x")) == b"x"
+
+
+def test_names_are_the_same_everywhere_and_keep_what_everybody_has():
+    names = Pseudonyms()
+    assert names.name("orders", "topicName") == "topic-1"
+    assert names.name("orders", "resourceName") == "topic-1"
+    assert names.name("__consumer_offsets", "topicName") == "__consumer_offsets"
+    assert names.name("User:alice", "principal") == "User:user-1"
+    topic_id = Uuid(bytes(range(16)))
+    key = names.coordinator_key(f"team:{topic_id}:0", 2)
+    assert key == f"group-1:{names.uuid(topic_id)}:0"
+    assert names.coordinator_key(f"team:{topic_id}:0", 0) == key
+    assert names.coordinator_key("te:am:word:other", 2) == "group-2"
+    assert names.host("/192.0.2.7") == "/10.0.0.1"
+    assert names.host("192.0.2.7") == "10.0.0.1"
+    assert names.host("2001:db8::7") == "fd00::2"
+    assert names.host("127.0.0.1") == "127.0.0.1"
+    assert names.host("93.184.216.34") == "11.0.0.3"
+    assert names.host("100.64.3.4") == "100.64.0.4"
+    assert names.host("broker.corp.example") == "host-1"
+
+
+def test_names_of_the_same_length():
+    names = Pseudonyms(same_length=True)
+    assert names.name("payments", "topicName") == "topic--1"
+    assert names.name("abc", "topicName") == "to2"
+    assert {names.name(text, "topicName") for text in "abcdefghijklm"} >= {"3", "4"}
+
+
+def exchanges(path: Path) -> list[Exchange]:
+    with open_capture([path]) as capture:
+        return list(capture.exchanges())
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_nothing_redacted_is_left_in_a_sample(path):
+    redaction = Redaction("all")
+    payloads = []
+    told = exchanges(path)
+    for exchange in told:
+        if exchange.request is None or exchange.request.decoded is None:
+            continue
+        key, version = exchange.api_key, exchange.api_version
+        whole = redaction.request(exchange.request.frame.payload)
+        if whole is not None:
+            payloads.append((decode_request(whole), whole))
+        if exchange.response is not None and exchange.response.decoded is not None:
+            whole = redaction.response(exchange.response.frame.payload, key, version)
+            if whole is not None:
+                payloads.append((decode_response(whole, key, version), whole))
+    assert payloads
+    for decoded, whole in payloads:
+        assert set(whole[decoded.end :]) <= {ord("*")}, "bytes behind a message are hidden"
+    # Whose client id is the name of its library: the library stays.
+    libraries = {exchange.software.split(" ")[0] for exchange in told}
+    names = set(redaction.names.originals) - libraries
+    originals = [name.encode() for name in names if len(name) > 5]
+    text = b"\0".join(whole for _, whole in payloads)
+    assert [name for name in originals if name in text] == []
+
+
+def test_sizes_stay_with_names_of_the_same_length():
+    redaction = Redaction("all", Pseudonyms(same_length=True))
+    layout = layout_of("DeleteTopicsRequest", 3)
+    body = {"topic_names": ["orders", "payments"], "timeout_ms": 5}
+    assert redaction.body(layout, body) == {"topic_names": ["topic1", "topic--2"], "timeout_ms": 5}
+
+
+def test_formats_inside_of_bytes_stay_readable_with_other_names() -> None:
+    redaction, filler = Redaction("all"), Filler()
+    layout = layout_of("JoinGroupRequest", 9)
+    out = redaction.body(layout, filler.body(layout) | {"protocol_type": "consumer"})
+    found = subscription(out["protocols"][0]["metadata"], "consumer", "stream")
+    assert found is not None
+    assert (found.kind, found.note) == ("ConsumerProtocolSubscription", "")
+    assert found.body["topics"][0].startswith("topic-")
+    assert found.body["rack_id"].startswith("rack-")
+    assert found.body["user_data"]["version"] == 11
+    layout = layout_of("DescribeGroupsResponse", 6)
+    out = redaction.body(layout, filler.body(layout))
+    (member,) = out["groups"][0]["members"]
+    found = subscription(member["member_metadata"], "connect", "")
+    assert found is not None
+    assert found.body["allocation"]["assigned"][0]["connector"].startswith("connector-")
+
+
+def test_user_data_that_is_of_no_known_format_goes() -> None:
+    redaction = Redaction("all")
+    layout = layout_of("ConsumerProtocolSubscription", 3)
+    body = {
+        "topics": [],
+        "user_data": b'{"host": "secret"}',
+        "owned_partitions": [],
+        "generation_id": 1,
+        "rack_id": None,
+    }
+    assert redaction.body(layout, body)["user_data"] == b"*" * 18
+
+
+def test_synonyms_of_a_config_that_the_broker_calls_sensitive_are_hidden_at_every_level() -> None:
+    layout = layout_of("DescribeConfigsResponse", 4)
+    filler = Filler()
+    body = filler.body(layout)
+    config = body["results"][0]["configs"][0]
+    config |= {"name": "plugin.thing", "is_sensitive": True, "documentation": None}
+    config["synonyms"][0] |= {"name": "plugin.thing"}
+    value = config["synonyms"][0]["value"]
+    for level in LEVELS:
+        (result,) = Redaction(level).body(layout, body)["results"]
+        assert result["configs"][0]["synonyms"][0]["value"] == "*" * len(value)
+
+
+@pytest.mark.parametrize("attributes", [0, 0x20])
+def test_a_batch_that_says_to_be_control_hides_no_values(attributes: int) -> None:
+    data = encode_batch([RECORDS[0]], attributes=attributes)
+    assert b"a-value" not in redacted_records(data)
+
+
+def test_what_kafka_writes_into_control_batches_stays() -> None:
+    marker = Record(0, 1000, b"\0\0\0\1", b"\0\0\0\0\0\7", ())
+    data = encode_batch([marker], attributes=0x20)
+    for names in (None, Redaction("all").body):
+        (row,) = opened(redacted_records(data, keys=True, names=names))
+        assert (row.key, row.value) == (marker.key, marker.value)
+
+
+def test_surplus_goes_also_where_nothing_else_does() -> None:
+    payload = request("ApiVersions", 0, 1, client_id=None)[4:]
+    for level in ("values", "all"):
+        changed = Redaction(level, Pseudonyms()).request(payload + b"secret")
+        assert changed == payload + b"******"
+    assert Redaction("none", Pseudonyms()).request(payload + b"secret") == payload + b"secret"
