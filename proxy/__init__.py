@@ -12,17 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.recorder import Recorder
-    from kafkascope.proxy.server import KafkaProxy
-    from kafkascope.proxy.tls import ClientTls, UpstreamTls
+    from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
+    from kafkascope.proxy.recording.recorder import Recorder
 
 __all__ = ["ClientTls", "KafkaProxy", "Recorder", "UpstreamTls"]
 
 _HOMES = {
-    "ClientTls": "kafkascope.proxy.tls",
-    "KafkaProxy": "kafkascope.proxy.server",
-    "Recorder": "kafkascope.proxy.recorder",
-    "UpstreamTls": "kafkascope.proxy.tls",
+    "ClientTls": "kafkascope.proxy.engine.tls",
+    "KafkaProxy": "kafkascope.proxy.engine.server",
+    "Recorder": "kafkascope.proxy.recording.recorder",
+    "UpstreamTls": "kafkascope.proxy.engine.tls",
 }
 
 

@@ -24,11 +24,11 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy.options import Wish, proxy_options
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.control import Control
-    from kafkascope.proxy.directory import Address
-    from kafkascope.proxy.faults import Fault
-    from kafkascope.proxy.recorder import Recorder
-    from kafkascope.proxy.server import KafkaProxy
+    from kafkascope.proxy.control.control import Control
+    from kafkascope.proxy.engine.directory import Address
+    from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.recording.recorder import Recorder
+    from kafkascope.proxy.rules.faults.faults import Fault
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
@@ -61,7 +61,7 @@ def proxy(context: click.Context, wish: Wish) -> int:
         hook = (context.find_root().meta or {}).get(OPEN_HOOK)
         if hook is None:
             raise click.UsageError("--open needs the terminal interface, which is not installed")
-        from kafkascope.proxy.opening import run
+        from kafkascope.proxy.control.opening import run
 
         return run(wish, hook)
     rules = wish.rules()
@@ -100,11 +100,11 @@ class Running:
 
     async def main(self) -> int:
         """Run until a signal comes."""
-        from kafkascope.proxy import descriptors
-        from kafkascope.proxy.control import Control, socket_path
-        from kafkascope.proxy.exposition import Exposition
-        from kafkascope.proxy.recorder import Recorder
-        from kafkascope.proxy.server import KafkaProxy
+        from kafkascope.proxy.control.control import Control, socket_path
+        from kafkascope.proxy.control.exposition import Exposition
+        from kafkascope.proxy.engine import descriptors
+        from kafkascope.proxy.engine.server import KafkaProxy
+        from kafkascope.proxy.recording.recorder import Recorder
 
         wish = self.wish
         descriptors.raise_limit()
@@ -180,7 +180,7 @@ class Running:
             self._wanted.set()
 
     def _watch(self, recorder: Recorder) -> None:
-        from kafkascope.proxy import watch
+        from kafkascope.proxy.recording import watch
 
         wish = self.wish
         arguments = ["--json"] * wish.json
@@ -306,9 +306,9 @@ def _exit(control: Control) -> None:
 @click.command()
 def faults() -> None:
     """Print the grammar of --fault and all actions."""
-    from kafkascope.proxy.actions import BROKER, CLIENT
-    from kafkascope.proxy.faults import FAULTS
-    from kafkascope.proxy.triggers import USAGE
+    from kafkascope.proxy.rules.actions import BROKER, CLIENT
+    from kafkascope.proxy.rules.faults.faults import FAULTS
+    from kafkascope.proxy.rules.triggers import USAGE
 
     document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")
     document("FILTER is a display filter (see `kafkascope fields`); an empty one matches all.\n")

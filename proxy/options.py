@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.filter.values import duration, size
-from kafkascope.proxy.directory import Address, parse_address
+from kafkascope.proxy.engine.directory import Address, parse_address
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.faults import Fault
-    from kafkascope.proxy.route import Mode
-    from kafkascope.proxy.tls import ClientTls, UpstreamTls
+    from kafkascope.proxy.engine.route import Mode
+    from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
+    from kafkascope.proxy.rules.faults.faults import Fault
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
@@ -69,9 +69,9 @@ class Wish:
     def rules(self) -> list[Fault]:
         """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
         from kafkascope.analyzer.filter.language import FilterError
-        from kafkascope.proxy.faults import FaultError, parse_fault
-        from kafkascope.proxy.ruleset import load_rules
-        from kafkascope.proxy.steering import hold_rules
+        from kafkascope.proxy.control.steering import hold_rules
+        from kafkascope.proxy.rules.faults.faults import FaultError, parse_fault
+        from kafkascope.proxy.rules.ruleset import load_rules
 
         found: list[Fault] = []
         try:
@@ -123,7 +123,7 @@ def _networks(
     context: click.Context, option: click.Parameter, told: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Networks; a usage error for anything else."""
-    from kafkascope.proxy.destinations import BadNetwork, parse_network
+    from kafkascope.proxy.engine.destinations import BadNetwork, parse_network
 
     try:
         return tuple(str(parse_network(each)) for each in told)
@@ -299,7 +299,7 @@ def _check_filter(text: str) -> None:
 
 
 def _client_tls(told: dict[str, Any]) -> ClientTls | None:
-    from kafkascope.proxy.tls import ClientTls
+    from kafkascope.proxy.engine.tls import ClientTls
 
     if not (told["tls"] or told["tls_cert"] or told["tls_client_ca"]):
         return None
@@ -307,7 +307,7 @@ def _client_tls(told: dict[str, Any]) -> ClientTls | None:
 
 
 def _upstream_tls(told: dict[str, Any]) -> UpstreamTls | None:
-    from kafkascope.proxy.tls import UpstreamTls
+    from kafkascope.proxy.engine.tls import UpstreamTls
 
     names = ("tls", "ca", "cert", "key", "name", "insecure")
     if not any(told[f"upstream_{name}"] for name in names):

@@ -25,7 +25,7 @@ TTY = "/dev/tty"
 def _attached(which: str) -> int:
     """Instead of an input: the proxy itself."""
     from kafkascope.analyzer.commands.failures import INPUT
-    from kafkascope.proxy.attach import NoProxy, find
+    from kafkascope.proxy.control.attach import NoProxy, find
     from kafkascope.tui.attach import open_proxy
 
     try:

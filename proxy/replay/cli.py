@@ -13,7 +13,7 @@ from kafkascope.analyzer.commands.options import Wish, reading_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
-from kafkascope.proxy.directory import Address, whole_address
+from kafkascope.proxy.engine.directory import Address, whole_address
 
 if TYPE_CHECKING:
     import ssl

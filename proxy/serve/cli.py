@@ -13,7 +13,7 @@ import click
 
 from kafkascope.analyzer.commands.options import Wish, reading_options
 from kafkascope.analyzer.terminal import out, say
-from kafkascope.proxy.directory import whole_address
+from kafkascope.proxy.engine.directory import whole_address
 
 if TYPE_CHECKING:
     import ssl

@@ -26,7 +26,7 @@ def made(host: str, folder: Path) -> tuple[ssl.SSLContext, Path]:
     )
     from cryptography.x509 import DNSName, GeneralName, IPAddress
 
-    from kafkascope.proxy.tls import ClientTls, Tls
+    from kafkascope.proxy.engine.tls import ClientTls, Tls
 
     names: list[GeneralName] = []
     for each in dict.fromkeys([host, "127.0.0.1", "localhost"]):

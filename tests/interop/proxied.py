@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafkascope.proxy import KafkaProxy, Recorder, watch
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.recording import watch
 from tests.authority import Authority
 from tests.interop.brokers import Cluster, KRaftCluster
 from tests.interop.compare import Recording, kafkascope

@@ -19,11 +19,11 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     response_header_version,
 )
-from kafkascope.proxy.actions import Action, Send
-from kafkascope.proxy.addresses import Rewriter
-from kafkascope.proxy.directory import Address, Listener, Nodes
-from kafkascope.proxy.hub import Hub
-from kafkascope.proxy.relay import Relay
+from kafkascope.proxy.engine.directory import Address, Listener, Nodes
+from kafkascope.proxy.engine.hub import Hub
+from kafkascope.proxy.relay.addresses import Rewriter
+from kafkascope.proxy.relay.relay import Relay
+from kafkascope.proxy.rules.actions import Action, Send
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
 TOPIC_ID = bytes(range(16))

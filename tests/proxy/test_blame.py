@@ -18,12 +18,12 @@ from kafkascope.analyzer.findings.model import Finding
 from kafkascope.captures.formats import remarks
 from kafkascope.captures.formats.pcapng import Pcapng
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.proxy.actions import BROKER, CLIENT, End, Send, WakeUp
-from kafkascope.proxy.faults import parse_fault
-from kafkascope.proxy.held import Held
-from kafkascope.proxy.packing import CLOSE, OPEN, Event, Packing, preamble
-from kafkascope.proxy.rules import Chain
-from kafkascope.proxy.verdicts import Drop, Forward
+from kafkascope.proxy.recording.packing import CLOSE, OPEN, Event, Packing, preamble
+from kafkascope.proxy.relay.held import Held
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
+from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.verdicts import Drop, Forward
 from kafkascope.tui.cli import main
 from tests.analyzer.pipeline.kit import Apart, made
 from tests.proxy.kit import HEARTBEAT, Bench, broker, connect, echo, read_frame, request, response

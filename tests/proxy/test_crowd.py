@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from kafkascope.proxy import KafkaProxy, Recorder, descriptors
-from kafkascope.proxy import arena as arena_module
-from kafkascope.proxy.arena import MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
-from kafkascope.proxy.faults import parse_fault
-from kafkascope.proxy.stream import KEEP_ALIVE
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine import arena as arena_module
+from kafkascope.proxy.engine import descriptors
+from kafkascope.proxy.engine.arena import MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
+from kafkascope.proxy.engine.stream import KEEP_ALIVE
+from kafkascope.proxy.rules.faults.faults import parse_fault
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,

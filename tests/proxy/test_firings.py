@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.proxy.actions import BROKER, CLIENT, WakeUp
-from kafkascope.proxy.faults import FAULTS, parse_fault
-from kafkascope.proxy.held import Held
-from kafkascope.proxy.rules import Chain
-from kafkascope.proxy.server import KafkaProxy
+from kafkascope.proxy.engine.server import KafkaProxy
+from kafkascope.proxy.relay.held import Held
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, WakeUp
+from kafkascope.proxy.rules.faults.faults import FAULTS, parse_fault
+from kafkascope.proxy.rules.rules import Chain
 from tests.proxy.kit import HEARTBEAT, METADATA, Bench, produce, request, response
 
 ARGUMENTS = {
@@ -124,7 +124,7 @@ def test_a_request_with_secrets_that_is_replaced_stays_masked() -> None:
     (told,) = held.list()
     assert told["rule"]
     message = held.message(told["number"])
-    from kafkascope.proxy.verdicts import Replace
+    from kafkascope.proxy.rules.verdicts import Replace
 
     stop = bench.relay.ways[CLIENT].stop
     assert stop is not None

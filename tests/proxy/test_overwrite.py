@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy import KafkaProxy, Recorder, watch
+from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.cli import proxy as command
+from kafkascope.proxy.recording import watch
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, read_frame, request
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkascope.proxy.actions import BROKER, CLIENT
-from kafkascope.proxy.arena import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena, Lease
-from kafkascope.proxy.faults import parse_fault
-from kafkascope.proxy.rules import Chain
+from kafkascope.proxy.engine.arena import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena, Lease
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.rules import Chain
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,

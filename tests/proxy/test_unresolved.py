@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from kafkascope.proxy import cli
-from kafkascope.proxy.directory import Address
+from kafkascope.proxy.engine.directory import Address
 
 
 def test_a_name_without_an_address_is_told(

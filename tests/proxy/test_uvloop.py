@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.proxy import test_hostile, test_server, test_tls
+from tests.proxy import test_hostile
+from tests.proxy.engine import test_server, test_tls
 
 uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed here")
 

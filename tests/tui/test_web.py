@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-from kafkascope.proxy.directory import Address, open_socket
+from kafkascope.proxy.engine.directory import Address, open_socket
 from kafkascope.tui.cli import main, to_look_at
 from kafkascope.tui.web.address import NotHere, address_of
 from kafkascope.tui.web.guard import refusal

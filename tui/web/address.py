@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from kafkascope.proxy.directory import Address, whole_address
+from kafkascope.proxy.engine.directory import Address, whole_address
 
 HERE: Final = "127.0.0.1"
 

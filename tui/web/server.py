@@ -23,7 +23,7 @@ from aiohttp import WSCloseCode, web
 from aiohttp.http import HttpProcessingError
 
 from kafkascope.analyzer.terminal import out, say
-from kafkascope.proxy.directory import Address, open_socket
+from kafkascope.proxy.engine.directory import Address, open_socket
 from kafkascope.tui.web.door import Door
 from kafkascope.tui.web.guard import refusal
 from kafkascope.tui.web.session import GRACE, Session, measure

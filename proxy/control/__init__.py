@@ -1,0 +1,1 @@
+"""A running proxy steered from outside: the control socket, its other end, metrics."""

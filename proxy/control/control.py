@@ -1,0 +1,390 @@
+"""Steer a running proxy: JSON lines on a Unix socket (0600), or on stdin and stdout.
+
+docs/control.md is the protocol; what is asked is answered by `steering`. Here are sockets, lines,
+events and streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import select
+import socket
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from math import isnan
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.proxy.control.steering import Steering, text_of
+from kafkascope.proxy.recording.live import Live
+from kafkascope.proxy.relay.held import NotHeld
+from kafkascope.proxy.rules.faults.faults import FaultError
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.server import KafkaProxy
+
+MAX_LINE: Final = 64 * 1024 * 1024
+"""An edited body may be large."""
+EVERY_S: Final = 1.0
+SHORTEST_S, LONGEST_S = 0.1, 3600.0
+GATHER_S: Final = 0.05
+"""Changes that come together are told together."""
+FLUSH_S: Final = 10.0
+HUNG_UP_S: Final = 0.2
+STREAM_S: Final = 3.0
+"""For the last lines of streams when the proxy ends."""
+
+REFUSED: Final = (ValueError, KeyError, TypeError, FaultError, FilterError, DissectError, NotHeld)
+
+
+def runtime_folder() -> Path:
+    """Where the sockets are: ours alone."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base) / "kafkascope" if base else _temporary()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    told = folder.stat()
+    if told.st_uid != os.getuid() or stat.S_IMODE(told.st_mode) & 0o077:
+        raise OSError(f"{folder} is open to others")
+    return folder
+
+
+def _temporary() -> Path:
+    return Path(tempfile.gettempdir()) / f"kafkascope-{os.getuid()}"
+
+
+def socket_path(pid: int | None = None) -> Path:
+    """The socket of the proxy with that pid (ours)."""
+    return runtime_folder() / f"proxy-{pid or os.getpid()}.sock"
+
+
+def _bound(path: Path) -> socket.socket:
+    """A socket for its owner alone, under a name that a dead process, a link or an empty file may
+    have; `OSError` where somebody listens or anything else is."""
+    if path.is_socket() and answers(path):
+        raise OSError(errno.EADDRINUSE, "another process listens there", str(path))
+    with contextlib.suppress(FileNotFoundError):
+        there = path.lstat()
+        free = stat.S_ISSOCK(there.st_mode) or stat.S_ISLNK(there.st_mode)
+        if not (free or (stat.S_ISREG(there.st_mode) and not there.st_size)):
+            raise OSError(errno.EEXIST, "this is there and no socket", str(path))
+    # Nobody can connect before it listens; until then it has got its mode and then its name.
+    temporary = path.with_name(f".{token_hex(4)}")
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.bind(str(temporary))
+        temporary.chmod(0o600)
+        temporary.replace(path)
+    except OSError as error:
+        sock.close()
+        temporary.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    return sock
+
+
+class Control:
+    """Answers requests about one proxy."""
+
+    def __init__(self, proxy: KafkaProxy, stop: Callable[[], None] | None = None) -> None:
+        self.proxy = proxy
+        self.steering = Steering(proxy, stop)
+        self.live = Live(proxy)
+        self.streams = 0
+        self._server: asyncio.Server | None = None
+        self._sessions: set[asyncio.Task[None]] = set()
+        self.streaming: set[asyncio.Task[None]] = set()
+        self.path: Path | None = None
+
+    async def listen(self, path: Path) -> None:
+        """Answer on a socket; `OSError`, also when a living process has it."""
+        sock = _bound(path)
+        self._server = await asyncio.start_unix_server(self._serve, sock=sock, limit=MAX_LINE)
+        self.path = path
+
+    async def close(self) -> None:
+        """Answer no more; streams get what was recorded for them."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        if self.streaming:
+            # Their recorder is over: what it gave them is on its way.
+            await asyncio.wait(tuple(self.streaming), timeout=STREAM_S)
+        for task in tuple(self._sessions):
+            task.cancel()
+        if self._sessions:
+            await asyncio.wait(tuple(self._sessions), timeout=5)
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+            self.path = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._sessions.add(task)
+        try:
+            await Session(self, reader, writer).run()
+        except asyncio.CancelledError:
+            pass  # the proxy ends
+        finally:
+            self._sessions.discard(task)
+            self.streaming.discard(task)
+            writer.close()
+
+    async def serve_pipe(self) -> None:
+        """Answer on stdin and stdout, until stdin ends."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=MAX_LINE)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        transport, protocol = await loop.connect_write_pipe(
+            asyncio.streams.FlowControlMixin, sys.stdout
+        )
+        writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        await Session(self, reader, writer).run()
+
+    def answer(self, line: bytes) -> bytes:
+        """The answer to a line that only asks."""
+        told, refusal = _read(line)
+        if refusal:
+            return refusal
+        return _said(told, lambda: self.steering.do(told))
+
+
+class Session:
+    """One connection of the control channel."""
+
+    def __init__(
+        self, control: Control, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._control = control
+        self._reader = reader
+        self._writer = writer
+        self._watch: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Answer until the other end has no more to ask; events go on until it leaves."""
+        try:
+            while line := await self._reader.readline():
+                if await self._one(line):
+                    return
+            sock = self._writer.get_extra_info("socket")
+            while self._watch is not None and not (sock is None or _hung_up(sock.fileno())):
+                # Whoever sends no more may still read: `echo '{"do":"watch"}' | nc -U PATH`.
+                if (await asyncio.wait((self._watch,), timeout=HUNG_UP_S))[0]:
+                    return
+        except (OSError, ValueError):
+            pass  # it left, or sent a line without end
+        finally:
+            if self._watch is not None:
+                self._watch.cancel()
+
+    async def _one(self, line: bytes) -> bool:
+        """Answer a line. True: the connection was used up by a stream."""
+        told, refusal = _read(line)
+        what = told.get("do")
+        stream = None
+        if refusal:
+            answer = refusal
+        elif what == "flush":
+            answer = await self._flush(told)
+        elif what == "watch":
+            answer = _said(told, lambda: self._start_watch(told))
+        elif what in ("capture", "exchanges"):
+            answer = _said(told, lambda: self._check_stream(told))
+            stream = self._capture if what == "capture" else self._exchanges
+            if not json.loads(answer)["ok"]:
+                stream = None
+        else:
+            answer = _said(told, lambda: self._control.steering.do(told))
+        self._writer.write(answer)
+        await self._writer.drain()
+        if stream is not None:
+            task: Any = asyncio.current_task()
+            self._control.streaming.add(task)
+            await stream(told)
+        return stream is not None
+
+    async def _flush(self, told: dict[str, Any]) -> bytes:
+        recorder = self._control.proxy.recorder
+        end = time.monotonic() + FLUSH_S
+        # What connections have been told of is queued by now; the recorder's thread does the rest.
+        while recorder is not None and not recorder.idle:
+            if time.monotonic() > end:
+                return _said(told, lambda: _refuse("the recording does not keep up"))
+            await asyncio.sleep(0.005)
+        files = recorder.files if recorder is not None else []
+        return _said(told, lambda: {"files": [str(path) for path in files]})
+
+    # --- events
+
+    def _start_watch(self, told: dict[str, Any]) -> dict[str, Any]:
+        every = told.get("every", EVERY_S)
+        if isinstance(every, bool) or not isinstance(every, int | float) or isnan(every):
+            raise ValueError(f"`every` is seconds, not {every!r}")
+        if self._watch is not None:
+            self._watch.cancel()
+        seconds = min(max(float(every), SHORTEST_S), LONGEST_S)
+        self._watch = asyncio.get_running_loop().create_task(self._events(seconds))
+        return {}
+
+    async def _events(self, every: float) -> None:
+        hub = self._control.proxy.hub
+        changed = asyncio.Event()
+        hub.watchers.add(changed.set)
+        said = hub.said
+        try:
+            while True:
+                changed.clear()
+                new = min(hub.said - said, len(hub.notices))
+                for at_ns, text in list(hub.notices)[len(hub.notices) - new :]:
+                    self._tell({"event": "notice", "at_ns": at_ns, "text": text})
+                said = hub.said
+                self._tell(self._control.steering.state())
+                await self._writer.drain()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(every):
+                        await changed.wait()
+                await asyncio.sleep(GATHER_S)
+        except OSError:
+            pass  # it left
+        finally:
+            hub.watchers.discard(changed.set)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        self._writer.write(_line(event))
+
+    # --- streams
+
+    def _check_stream(self, told: dict[str, Any]) -> dict[str, Any]:
+        if self._writer.get_extra_info("socket") is None:
+            raise ValueError("streams need the socket")
+        if self._watch is not None:
+            raise ValueError("this connection watches: use another one for a stream")
+        if told.get("filter") is not None:
+            from kafkascope.analyzer.filter.language import bind
+            from kafkascope.analyzer.filter.saved import spelled
+
+            bind(spelled(text_of(told, "filter")))
+        return {}
+
+    def _name(self) -> str:
+        self._control.streams += 1
+        return f"control-{self._control.streams}"
+
+    async def _capture(self, told: dict[str, Any]) -> None:
+        sock = self._writer.get_extra_info("socket")
+        sink = self._control.live.add(os.dup(sock.fileno()), self._name())
+        try:
+            while not (sink.failed or sink.ended) and not _hung_up(sock.fileno()):
+                await asyncio.sleep(HUNG_UP_S)
+        finally:
+            await asyncio.shield(self._control.live.remove(sink))
+
+    async def _exchanges(self, told: dict[str, Any]) -> None:
+        from kafkascope.proxy.recording.watch import command
+
+        text = told.get("filter")
+        arguments = ("--json", *(("-Y", text) if text else ()))
+        theirs, ours = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(*arguments),
+                stdin=theirs,
+                stdout=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        sink = self._control.live.add(ours, self._name())
+        ended = asyncio.get_running_loop().create_task(self._until_hung_up(process))
+        try:
+            assert process.stdout is not None
+            while data := await process.stdout.read(1 << 16):
+                self._writer.write(data)
+                await self._writer.drain()
+        finally:
+            ended.cancel()
+            await asyncio.shield(self._end(sink, process))
+
+    async def _until_hung_up(self, process: asyncio.subprocess.Process) -> None:
+        sock = self._writer.get_extra_info("socket")
+        while not _hung_up(sock.fileno()):
+            await asyncio.sleep(HUNG_UP_S)
+        _kill(process)
+
+    async def _end(self, sink: Any, process: asyncio.subprocess.Process) -> None:
+        await self._control.live.remove(sink)
+        _kill(process)
+        await process.wait()
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+
+
+def _hung_up(descriptor: int) -> bool:
+    """Whether nobody reads at the other end. One that only sends no more still reads."""
+    if descriptor < 0:
+        return True
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+
+def answers(path: Path) -> bool:
+    """Whether somebody listens on a socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def _read(line: bytes) -> tuple[dict[str, Any], bytes]:
+    """A request; or what to say about a line that is none."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return {}, _line({"ok": False, "error": str(error)})
+    if not isinstance(told, dict):
+        return {}, _line({"ok": False, "error": "an object is wanted"})
+    return told, b""
+
+
+def _said(told: dict[str, Any], do: Callable[[], dict[str, Any]]) -> bytes:
+    try:
+        out = {"ok": True, **do()}
+    except REFUSED as error:
+        reason = f"{error.args[0]!r} is missing" if type(error) is KeyError else str(error)
+        out = {"ok": False, "error": reason}
+    if "id" in told:
+        out["id"] = told["id"]
+    return _line(out)
+
+
+def _refuse(sentence: str) -> dict[str, Any]:
+    raise ValueError(sentence)
+
+
+def _line(told: dict[str, Any]) -> bytes:
+    return json.dumps(told, separators=(",", ":"), default=_plain).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    from kafkascope.dissectors.codec.jsonform import dumps
+
+    return json.loads(dumps(value))

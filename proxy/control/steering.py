@@ -1,0 +1,223 @@
+"""What the control channel can ask of a proxy, and how the answers look (docs/control.md)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.faults.faults import Fault, parse_fault
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.handler import Handler
+    from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.relay.way import Way
+
+PROTOCOL: Final = 1
+"""Goes up when a member changes its meaning or goes away."""
+HOLD: Final = "hold"
+SIDES: Final = ("request", "response")
+
+
+class Steering:
+    """Requests about one proxy, answered at once."""
+
+    def __init__(self, proxy: KafkaProxy, stop: Callable[[], None] | None = None) -> None:
+        self.proxy = proxy
+        self._stop = stop
+        self._started_ns = time.time_ns()
+
+    def do(self, told: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request; `ValueError`, `KeyError` and their like when it cannot be."""
+        proxy = self.proxy
+        held = proxy.held
+        match told.get("do"):
+            case "status":
+                return self.status()
+            case "metrics":
+                return self.metrics()
+            case "connections":
+                return {"connections": [_connection(h) for h in self._handlers()]}
+            case "held":
+                return {"held": held.list()}
+            case "show":
+                return {"body": held.body(_number(told))}
+            case "release":
+                if told["number"] == "all":
+                    return {"released": held.release_all()}
+                held.release(_number(told))
+                return {"released": 1}
+            case "drop":
+                held.drop(_number(told))
+                return {}
+            case "edit":
+                held.edit(_number(told), told["body"])
+                return {}
+            case "rules":
+                return {"rules": self.rules()}
+            case "fault":
+                fault = parse_fault(text_of(told, "rule"), text_of({"name": "", **told}, "name"))
+                proxy.rules.add(fault)
+                return {"rule": fault.to_json()}
+            case "remove":
+                return {"removed": self._remove(text_of(told, "name"))}
+            case "clear":
+                count = len(proxy.rules)
+                proxy.rules.clear()
+                return {"removed": count}
+            case "hold":
+                text = None if told["filter"] is None else text_of(told, "filter")
+                return self._hold(text, told.get("on"))
+            case "stop":
+                if self._stop is None:
+                    raise ValueError("this proxy cannot be stopped from here")
+                self._stop()
+                return {}
+            case other:
+                raise ValueError(f"there is no {other!r} to do")
+
+    def status(self) -> dict[str, Any]:
+        """What the proxy is and how it goes."""
+        proxy = self.proxy
+        recorder = proxy.recorder
+        recording = None
+        if recorder is not None and recorder.path is not None:
+            file = recorder.sinks[0]
+            recording = {
+                "bytes": file.written,
+                "dropped": file.dropped + recorder.dropped,
+                "failed": file.failed,
+            }
+        return {
+            "protocol": PROTOCOL,
+            "pid": os.getpid(),
+            "version": _release(),
+            "started_ns": self._started_ns,
+            **proxy.status(),
+            "upstreams": [str(each) for each in proxy.nodes.upstreams],
+            "recording": recording,
+            "notices": [text for _, text in proxy.hub.notices],
+        }
+
+    def metrics(self) -> dict[str, Any]:
+        """All counters."""
+        self.proxy.count_sinks()
+        metrics = self.proxy.hub.metrics
+        return {
+            "metrics": metrics.snapshot(),
+            "latency": metrics.latencies(),
+            "at_ns": time.time_ns(),
+        }
+
+    def rules(self) -> list[dict[str, Any]]:
+        """All rules."""
+        return [_rule(rule) for rule in self.proxy.rules]
+
+    def state(self) -> dict[str, Any]:
+        """Everything at once."""
+        held = self.proxy.held.list()
+        return {
+            "event": "state",
+            "status": self.status(),
+            **self.metrics(),
+            "rules": self.rules(),
+            "held": held,
+        }
+
+    def _handlers(self) -> list[Handler]:
+        found = [h for h in self.proxy.handlers if h.kafka is not None and h.kafka.relay]
+        return sorted(found, key=lambda h: h.kafka.relay.number)  # type: ignore[union-attr]
+
+    def _remove(self, name: str) -> int:
+        rules = [rule for rule in self.proxy.rules if rule.name == name]
+        for rule in rules:
+            self.proxy.rules.remove(rule)
+        return len(rules)
+
+    def _hold(self, text: str | None, on: str | None) -> dict[str, Any]:
+        if on not in (None, *SIDES):
+            raise ValueError(f"`on` is request or response, not {on!r}")
+        rules = [] if text is None else hold_rules(text, on)
+        for side in SIDES:
+            if on in (None, side):
+                self._remove(f"{HOLD} {side}")
+        for rule in rules:
+            self.proxy.rules.add(rule)
+        names = {f"{HOLD} {side}" for side in SIDES}
+        return {"rules": [rule for rule in self.rules() if rule["name"] in names]}
+
+
+@cache
+def _release() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kafkascope")
+    except PackageNotFoundError:
+        return ""
+
+
+def hold_rules(text: str, on: str | None = None) -> list[Fault]:
+    """Rules that hold what matches: requests, unless the filter or `on` asks for responses."""
+    rule = parse_fault(f"{text} -> {HOLD}" + (f" on {on}" if on else ""))
+    rule.name = f"{HOLD} {SIDES[rule.side]}"
+    return [rule]
+
+
+def text_of(told: dict[str, Any], name: str) -> str:
+    """A member that has to be text; `ValueError`, `KeyError`."""
+    text = told[name]
+    if not isinstance(text, str):
+        raise ValueError(f"`{name}` is text, not {type(text).__name__}")
+    return text
+
+
+def _number(told: dict[str, Any]) -> int:
+    number = told["number"]
+    if type(number) is not int:
+        raise ValueError(f"`number` is a number, not {number!r}")
+    return number
+
+
+def _rule(rule: Any) -> dict[str, Any]:
+    if isinstance(rule, Fault):
+        return rule.to_json()
+    return {
+        "name": rule.name,
+        "rule": None,
+        "side": SIDES[rule.side],
+        "action": None,
+        "matched": 0,
+        "fired": 0,
+    }
+
+
+def _connection(handler: Handler) -> dict[str, Any]:
+    assert handler.kafka is not None
+    relay = handler.kafka.relay
+    assert relay is not None
+    streams = handler.streams
+    return {
+        "number": relay.number,
+        "client": str(relay.client),
+        "broker": str(relay.broker),
+        "node": handler.route.node_id,
+        "client_id": relay.client_id,
+        "opened_ns": int(handler.client.timestamp_start * 1e9),
+        "in_flight": len(relay.waiting),
+        "unsent": [0 if s is None or s.lost else s.unsent for s in streams],
+        "stopped": [_why(relay.ways[side]) for side in (CLIENT, BROKER)],
+        "held": [w.stop.held for w in relay.ways if w.stop is not None and w.stop.held is not None],
+    }
+
+
+def _why(way: Way) -> str | None:
+    stop = way.stop
+    if stop is None:
+        return None
+    if stop.held is not None:
+        return "hold"
+    return "black-hole" if stop.forever else "rule"

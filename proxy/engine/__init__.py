@@ -1,0 +1,4 @@
+"""mitmproxy's side: listeners, connections, TLS, and what all connections share.
+
+The only home of mitmproxy and of an event loop.
+"""

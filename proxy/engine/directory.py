@@ -1,0 +1,235 @@
+"""Brokers that are known and the listeners that stand for them. State and sockets, no traffic."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.relay.state import State
+
+MAX_NODES: Final = 2_000
+"""Listeners that a cluster may make us open; large clusters have some hundreds of brokers."""
+BACKLOG: Final = 512
+GONE_NS: Final = 5 * 60 * 1_000_000_000
+"""A node that the cluster no longer lists keeps its listener for so long: clients refresh their
+metadata every five minutes (metadata.max.age.ms), and a broker that restarts is back by then."""
+
+
+class Address(NamedTuple):
+    """Host and port as people write them."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def is_host(name: str) -> bool:
+    """Whether a name can be looked up at all: `a..b`, labels over 63 letters, spaces cannot."""
+    if not name.isprintable() or " " in name:
+        return False
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
+def whole_address(text: str, *, least: int = 0) -> Address | None:
+    """`host:port` with both of them, the port not below `least`; None for anything else."""
+    host, _, port = text.rpartition(":")
+    if not host or not is_host(host) or not port.isdecimal() or not least <= int(port) < 65_536:
+        return None
+    return Address(host.strip("[]"), int(port))
+
+
+def parse_address(text: str, *, host: str = "127.0.0.1", port: int = 9092) -> Address:
+    """`host:port`, `:port`, `host`, `[::1]:port`; `ValueError` with a sentence."""
+    rest = text.strip()
+    if rest.startswith("["):
+        name, _, rest = rest[1:].partition("]")
+        digits = rest.removeprefix(":")
+    elif rest.count(":") > 1:
+        name, digits = rest, ""
+    else:
+        name, colon, digits = rest.partition(":")
+        if name.isdecimal() and not colon:
+            raise ValueError(f"{text!r} is a port alone; write :{name}")
+    if digits and not (digits.isdecimal() and int(digits) < 65_536):
+        raise ValueError(f"{text!r} has no port between 0 and 65535")
+    if not is_host(name):
+        raise ValueError(f"{text!r} has no name of a host")
+    return Address(name or host, int(digits) if digits else port)
+
+
+@dataclass(slots=True, eq=False)
+class Listener:
+    """A socket that clients connect to."""
+
+    node_id: int | None
+    """None: the address that clients start with."""
+    socket: socket.socket
+    address: Address
+    server: asyncio.Server | None = None
+    """Accepts from the socket, once it does."""
+    connections: int = 0
+    """Open now."""
+    closed: bool = False
+
+    def close(self) -> None:
+        """Accept no more; connections that are open stay."""
+        self.closed = True
+        if self.server is not None:
+            self.server.close()
+        self.socket.close()
+
+
+def open_socket(address: Address) -> socket.socket:
+    """A socket that accepts from now on; `OSError`."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        infos = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(address)) from None
+    for info in infos:
+        family = info[0]
+        where = info[4]
+        break
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(where)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise OSError(error.errno, error.strerror, str(address)) from None
+    sock.setblocking(False)
+    return sock
+
+
+class Nodes:
+    """The cluster as responses told it; a listener for each broker from the moment it is named."""
+
+    def __init__(
+        self,
+        upstreams: list[Address],
+        listen: Callable[[Listener], None],
+        *,
+        host: str,
+        port_base: int | None = None,
+        advertise: str | None = None,
+    ) -> None:
+        self.upstreams = upstreams
+        self.generation = 0
+        self.known: dict[int, Address] = {}
+        self.listeners: dict[int, Listener] = {}
+        self._listen = listen
+        self._host = host
+        self._port_base = port_base
+        self._advertise = advertise
+        self._gone: dict[int, int] = {}
+        """Nodes that the cluster no longer lists -> since when, longest first."""
+        self._ports: dict[int, int] = {}
+        """Of listeners that were taken back: a node that returns gets its port if it is free."""
+
+    def advertise(self, relay: State, node_id: int, host: str, port: int) -> tuple[str, int]:
+        """See `addresses.Directory`."""
+        listener = self.listeners.get(node_id)
+        if listener is None:
+            listener = self._open(node_id)
+        self._gone.pop(node_id, None)
+        if self.known.get(node_id) != (host, port):
+            self.known[node_id] = Address(host, port)
+            self.generation += 1
+        return self._advertise or relay.advertise_host or self._host, listener.address.port
+
+    def brokers(self, relay: State) -> list[tuple[int, str, int]]:
+        """See `addresses.Directory`."""
+        return [
+            (node_id, *self.advertise(relay, node_id, *known))
+            for node_id, known in tuple(self.known.items())
+            if node_id not in self._gone
+        ]
+
+    def listed(self, relay: State, node_ids: Collection[int]) -> None:
+        """See `addresses.Directory`."""
+        if not node_ids:
+            return  # a broker that has just started knows nobody
+        now_ns = relay.now_ns
+        for node_id in self.listeners:
+            if node_id in node_ids:
+                self._gone.pop(node_id, None)
+            else:
+                self._gone.setdefault(node_id, now_ns)
+        for node_id, since_ns in tuple(self._gone.items()):
+            if now_ns - since_ns >= GONE_NS:
+                self._take_back(node_id)
+
+    def close(self) -> None:
+        """Close all listeners; who the brokers are stays known."""
+        for listener in self.listeners.values():
+            listener.close()
+        self.listeners.clear()
+        self._gone.clear()
+
+    def _take_back(self, node_id: int) -> bool:
+        """Close the listener of a node that is gone, unless somebody is connected through it."""
+        listener = self.listeners[node_id]
+        if listener.connections:
+            return False
+        listener.close()
+        for known in (self.listeners, self.known, self._gone):
+            del known[node_id]
+        self._ports[node_id] = listener.address.port
+        if len(self._ports) > MAX_NODES:
+            del self._ports[next(iter(self._ports))]
+        self.generation += 1
+        return True
+
+    def _take_back_one(self) -> bool:
+        """Take back the listener of the node that is gone for longest; False: there is none."""
+        return any(map(self._take_back, tuple(self._gone)))
+
+    def _socket(self, node_id: int) -> socket.socket:
+        if self._port_base is not None:
+            port = self._port_base + node_id
+            if not 0 <= port < 65_536:
+                raise OSError(f"node {node_id} would need port {port} (--port-base)")
+            return open_socket(Address(self._host, port))
+        before = self._ports.pop(node_id, 0)
+        try:
+            return open_socket(Address(self._host, before))
+        except OSError as error:
+            if not before or error.errno != errno.EADDRINUSE:
+                raise
+            return open_socket(Address(self._host, 0))
+
+    def _open(self, node_id: int) -> Listener:
+        if len(self.listeners) >= MAX_NODES and not self._take_back_one():
+            raise OSError(f"the cluster names more than {MAX_NODES} brokers")
+        try:
+            sock = self._socket(node_id)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._take_back_one():
+                raise
+            sock = self._socket(node_id)
+        name = sock.getsockname()
+        listener = Listener(node_id, sock, Address(name[0], name[1]))
+        self.listeners[node_id] = listener
+        self._listen(listener)
+        return listener
+
+    def candidates(self, node_id: int | None) -> list[Address]:
+        """Where to connect to for a listener, in order."""
+        if node_id is not None:
+            known = self.known.get(node_id)
+            return [] if known is None else [known]
+        return list(dict.fromkeys((*self.upstreams, *self.known.values())))

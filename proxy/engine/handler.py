@@ -1,0 +1,437 @@
+"""mitmproxy's connection handler on our streams: obeys the commands of the layers.
+
+Its own reads go through `StreamReader`, drain all writers at once and queue without bound while a
+layer waits (docs/decisions/0010-proxy-engine.md); the rest of its life cycle is mitmproxy's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from time import time_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from mitmproxy.connection import Connection, ConnectionState, Server
+from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.server import ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
+
+from kafkascope.proxy.engine.commands import Acted, Await, Awaited, Reading, Reset, Wake, Woken
+from kafkascope.proxy.engine.stream import LAYER, MEMORY, PEER_FULL, SELF_FULL, Data, Stream
+from kafkascope.proxy.rules.actions import BROKER
+
+if TYPE_CHECKING:
+    from mitmproxy.options import Options
+    from mitmproxy.proxy.mode_specs import ProxyMode
+
+    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.engine.layer import KafkaLayer
+    from kafkascope.proxy.engine.route import Route
+
+CONNECT_SECONDS: Final = 10.0
+"""For one upstream address; clients give up after 10 to 30 seconds themselves."""
+LINGER_SECONDS: Final = 10.0
+"""For the last bytes of a connection that is over, then it is cut."""
+
+_log = logging.getLogger("kafkascope.proxy")
+
+
+class Refused(OSError):
+    """A sentence: where a broker is said to be is not connected to."""
+
+
+class NoWatchdog(TimeoutWatchdog):
+    """Idle connections are the clients' and brokers' business (connections.max.idle.ms)."""
+
+    async def watch(self) -> None:
+        """Do nothing."""
+
+    def register_activity(self) -> None:
+        """Do nothing."""
+
+
+class Handler(LiveConnectionHandler):
+    """One client connection and its way to a broker."""
+
+    def __init__(self, stream: Stream, options: Options, mode: ProxyMode, route: Route) -> None:
+        super().__init__(stream, stream, options, mode)  # type: ignore[arg-type]
+        self.timeout_watchdog = NoWatchdog(1, self.on_timeout)
+        self.route = route
+        self.streams: list[Stream | None] = [stream, None]
+        """Of the client and of the broker."""
+        self._queue: deque[events.Event] = deque()
+        self._busy = False
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._cut = False
+        self.kafka: KafkaLayer | None = None
+        route.prepare(self)
+
+    # --- layers and hooks
+
+    async def handle_hook(self, hook: commands.StartHook) -> None:
+        """Answer the layers' questions; no add-ons are asked."""
+        self.route.hook(self, hook)
+
+    async def server_event(self, event: events.Event) -> None:
+        """Tell the layers."""
+        self.dispatch(event)
+
+    def dispatch(self, event: events.Event) -> None:
+        """Tell the layers of an event and obey them. Never waits, never re-enters."""
+        if self._busy:
+            if isinstance(event, events.DataReceived):
+                event.data = bytes(event.data)
+            self._queue.append(event)
+            return
+        self._busy = True
+        try:
+            while True:
+                for command in self.layer.handle_event(event):
+                    self._obey(command)
+                if not self._queue:
+                    break
+                event = self._queue.popleft()
+        except Exception:
+            self._crash()
+        finally:
+            self._busy = False
+
+    def _crash(self) -> None:
+        """Our bug, or mitmproxy's: this connection ends, the others do not notice."""
+        _log.exception("%s: internal error, the connection is closed", self.peer)
+        self.route.crashed(self)
+        self.kill()
+
+    @property
+    def peer(self) -> str:
+        """The client's address."""
+        name = self.client.peername
+        return f"{name[0]}:{name[1]}" if name else "?"
+
+    def log(self, message: str, level: int = logging.INFO, exc_info: Any = None) -> None:
+        """Keep mitmproxy's remarks for those who debug."""
+        _log.log(min(level, logging.DEBUG), "%s: %s", self.peer, message, exc_info=exc_info)
+
+    # --- commands
+
+    def _obey(self, command: commands.Command) -> None:
+        if isinstance(command, commands.SendData):
+            io = self.transports.get(command.connection)
+            if io is not None and io.writer is not None and not io.writer.is_closing():
+                io.writer.write(command.data)
+        elif isinstance(command, Reading):
+            stream = self.streams[command.side]
+            if stream is not None:
+                (stream.allow if command.on else stream.stop)(LAYER)
+        elif isinstance(command, Wake):
+            self._wake(command)
+        elif isinstance(command, Await):
+            self._await(command)
+        elif isinstance(command, Reset):
+            stream = self.streams[command.side]
+            if stream is not None:
+                stream.reset()
+        elif isinstance(command, commands.OpenConnection):
+            handler = asyncio.get_running_loop().create_task(self.open_connection(command))
+            self.transports[command.connection] = ConnectionIO(handler=handler)
+        elif isinstance(command, commands.CloseConnection):
+            if command.connection in self.transports:
+                half = isinstance(command, commands.CloseTcpConnection) and command.half_close
+                self.close_connection(command.connection, half)
+        elif isinstance(command, commands.StartHook):
+            self.route.hook(self, command)
+            if command.blocking:
+                self._queue.append(events.HookCompleted(command))
+        elif isinstance(command, commands.Log):
+            self.log(command.message, command.level)
+        else:
+            raise RuntimeError(f"unexpected command {command}")
+
+    def _wake(self, command: Wake) -> None:
+        def woken() -> None:
+            self._timers.discard(timer)
+            self.dispatch(Woken(command.token))
+
+        timer = asyncio.get_running_loop().call_later(command.delay_s, woken)
+        self._timers.add(timer)
+
+    def _await(self, command: Await) -> None:
+        async def wait() -> None:
+            result, error = None, None
+            try:
+                result = await command.what
+            except asyncio.CancelledError:
+                raise
+            except Exception as failure:
+                error = failure
+            self.dispatch(Awaited(command.token, result, error))
+
+        task = asyncio.get_running_loop().create_task(wait())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- connections
+
+    async def handle_client(self) -> None:
+        """Serve the client until both sides are over."""
+        try:
+            await super().handle_client()
+        finally:
+            if self.kafka is not None:
+                self.kafka.finish()
+            for timer in self._timers:
+                timer.cancel()
+            for task in tuple(self._tasks):
+                task.cancel()
+            for stream in self.streams:
+                if stream is not None and not stream.lost:
+                    self._finish(stream)
+
+    async def handle_connection(self, connection: Connection) -> None:
+        """Read one side until it ends; then keep it while the other side may still send."""
+        stream = self.streams[0 if connection is self.client else 1]
+        assert stream is not None
+        cancelled = None
+        half = False
+        try:
+            stream.start(self._receiver(connection))
+            half = await asyncio.shield(stream.ended)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        if half and cancelled is None and not stream.left:
+            connection.state &= ~ConnectionState.CAN_READ
+        else:
+            connection.state = ConnectionState.CLOSED
+            if isinstance(stream.error, ConnectionResetError):
+                connection.error = "reset"
+        self.dispatch(events.ConnectionClosed(connection))
+        if connection.state is ConnectionState.CAN_WRITE:
+            try:
+                await asyncio.shield(stream.gone)
+                connection.state = ConnectionState.CLOSED
+            except asyncio.CancelledError as error:
+                cancelled = error
+        stream.close()
+        self.transports.pop(connection, None)
+        if cancelled is not None:
+            raise cancelled
+
+    def _receiver(self, connection: Connection) -> Callable[[Data], None]:
+        """What is done with bytes of a side."""
+        dispatch = self.dispatch
+        if not self.route.plain:
+            return lambda data: dispatch(events.DataReceived(connection, bytes(data)))
+
+        # Nothing stands between the socket and the relay: the layers need not be asked when all
+        # that a read leads to is a write.
+        side = 0 if connection is self.client else 1
+        streams = self.streams
+        kafka = self.kafka
+        assert kafka is not None
+
+        def receive(data: Data) -> None:
+            relay = kafka.relay
+            other = streams[1 - side]
+            if relay is None or other is None or self._busy:
+                dispatch(events.DataReceived(connection, data))  # type: ignore[arg-type]
+                return
+            try:
+                actions = relay.feed(side, data, time_ns())
+            except Exception:
+                self._crash()
+                return
+            if actions is None:
+                if not other.lost:
+                    other.write(data)
+            elif actions:
+                dispatch(Acted(actions))
+
+        return receive
+
+    async def open_connection(self, command: commands.OpenConnection) -> None:
+        """Connect to the first upstream that answers."""
+        server = command.connection
+        assert isinstance(server, Server)
+        stream = None
+        error = ""
+        try:
+            stream, error = await self._connect(server)
+        except asyncio.CancelledError:
+            self.transports.pop(server, None)
+            raise
+        if stream is None:
+            server.error = error
+            self.transports.pop(server, None)
+            self.dispatch(events.OpenConnectionCompleted(command, error))
+            return
+        server.state = ConnectionState.OPEN
+        server.peername = stream.get_extra_info("peername")
+        server.sockname = stream.get_extra_info("sockname")
+        self.streams[1] = stream
+        self.route.connected(server.sockname)
+        self.transports[server] = ConnectionIO(
+            handler=asyncio.current_task(),
+            writer=stream,  # type: ignore[arg-type]
+        )
+        client = self.streams[0]
+        assert client is not None
+        stream.wanted = self._answers_wanted
+        _couple(client, stream, self.route.hub)
+        self.dispatch(events.OpenConnectionCompleted(command, None))
+        await self.handle_connection(server)
+
+    def _answers_wanted(self) -> bool:
+        relay = self.kafka.relay if self.kafka is not None else None
+        return relay is not None and relay.wanted(BROKER)
+
+    async def _connect(self, server: Server) -> tuple[Stream | None, str]:
+        errors = []
+        for host, port in self.route.upstreams(self, server):
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    if self.route.given(host, port):
+                        stream = await self._reach(host, port)
+                        self.route.destinations.trust(stream.get_extra_info("peername")[0])
+                    else:
+                        stream = await self._reach_told(host, port)
+            except Refused as error:
+                errors.append(str(error))
+                continue
+            except (OSError, TimeoutError, ValueError, OverflowError) as error:
+                # The latter two: a name or a port that no broker can have.
+                errors.append(f"{host}:{port}: {error.__class__.__name__}: {error}")
+                self.route.unreachable(host, port)
+                continue
+            server.address = (host, port)
+            return stream, ""
+        return None, "; ".join(errors) or "no upstream is known"
+
+    async def _reach(self, host: str, port: int) -> Stream:
+        loop = asyncio.get_running_loop()
+        _, stream = await loop.create_connection(lambda: Stream(self.route.arena), host, port)
+        return stream
+
+    async def _reach_told(self, host: str, port: int) -> Stream:
+        """Connect to where a response says that a broker is: to the very address that is judged,
+        for a name that is looked up twice may lead to two places."""
+        loop = asyncio.get_running_loop()
+        error: OSError = OSError("no address is known")
+        for info in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            address = str(info[4][0])
+            why = self.route.refusal(host, port, address)
+            if why is not None:
+                error = Refused(why)
+                continue
+            try:
+                return await self._reach(address, port)
+            except OSError as failed:
+                error = failed
+        raise error
+
+    def close_connection(self, connection: Connection, half_close: bool = False) -> None:
+        """End a side: only our direction, or both."""
+        io = self.transports[connection]
+        if half_close:
+            if connection.state & ConnectionState.CAN_WRITE and io.writer is not None:
+                io.writer.write_eof()
+                connection.state &= ~ConnectionState.CAN_WRITE
+        else:
+            connection.state = ConnectionState.CLOSED
+        if connection.state is ConnectionState.CLOSED and io.handler is not None:
+            io.handler.cancel("closed by command")
+
+    @property
+    def busy(self) -> bool:
+        """Whether answers are still on their way."""
+        relay = self.kafka.relay if self.kafka is not None else None
+        if relay is not None and relay.busy and not relay.over:
+            return True
+        return any(s is not None and not s.lost and s.unsent > 0 for s in self.streams)
+
+    # --- memory
+
+    def holds(self) -> int:
+        """See `memory.Holder`."""
+        if self._cut:
+            return 0
+        relay = self.kafka.relay if self.kafka is not None else None
+        kept = relay.kept if relay is not None else 0
+        return kept + sum(s.unsent for s in self.streams if s is not None and not s.lost)
+
+    def wait(self, on: bool) -> None:
+        """See `memory.Holder`."""
+        relay = self.kafka.relay if self.kafka is not None else None
+        if relay is None:
+            return
+        for stream, way in zip(self.streams, relay.ways, strict=True):
+            if stream is not None:
+                (stream.stop if on and way.grows else stream.allow)(MEMORY)
+
+    def grows(self) -> bool:
+        """See `memory.Holder`."""
+        relay = self.kafka.relay if self.kafka is not None else None
+        return relay is not None and (relay.ways[0].grows or relay.ways[1].grows)
+
+    def cut(self, holds: int) -> None:
+        """See `memory.Holder`."""
+        self._cut = True
+        relay = self.kafka.relay if self.kafka is not None else None
+        if relay is not None:
+            relay.cause = "memory"
+        hub = self.route.hub
+        hub.once(
+            f"memory {self.client.peername}",
+            f"too much is kept for all connections together (--buffer): that of {self.peer}, "
+            f"which keeps {holds} bytes, is closed",
+        )
+        # Not at once: its own read may be what was too much.
+        asyncio.get_running_loop().call_soon(self.kill)
+
+    def end(self) -> None:
+        """End both sides when all is sent."""
+        for io in tuple(self.transports.values()):
+            if io.handler is not None:
+                io.handler.cancel("the proxy stops")
+
+    def _finish(self, stream: Stream) -> None:
+        """Give the last bytes a while, then cut."""
+        stream.close()
+        if stream.unsent:
+            closing = self.route.closing
+            closing.add(stream)
+            stream.gone.add_done_callback(lambda _: closing.discard(stream))
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, stream.abort)
+
+    def kill(self) -> None:
+        """End both sides at once."""
+        for stream in self.streams:
+            if stream is not None:
+                stream.abort()
+        for io in tuple(self.transports.values()):
+            if io.handler is not None:
+                io.handler.cancel("killed")
+
+
+def _couple(client: Stream, broker: Stream, hub: Hub) -> None:
+    """What one side does not take is not read from the other. Where rules answer, a client that
+    does not take answers is not asked for more requests either."""
+
+    def client_full(on: bool) -> None:
+        (broker.stop if on else broker.allow)(PEER_FULL)
+        if not on:
+            client.allow(SELF_FULL)
+        elif hub.chain is not None:
+            client.stop(SELF_FULL)
+        if on and hub.memory is not None:
+            hub.memory.grew(client.unsent)
+
+    def broker_full(on: bool) -> None:
+        (client.stop if on else client.allow)(PEER_FULL)
+        if on and hub.memory is not None:
+            hub.memory.grew(broker.unsent)
+
+    client.on_full = client_full
+    broker.on_full = broker_full

@@ -1,0 +1,95 @@
+"""What all connections of a proxy share: policies, counters, and the doors to the outside.
+
+A relay asks its hub and never looks further. No I/O here; the server fills the doors in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.proxy.engine.metrics import Metrics
+
+if TYPE_CHECKING:
+    from kafkascope.captures.model import Endpoint
+    from kafkascope.proxy.engine.arena import Arena
+    from kafkascope.proxy.engine.memory import Memory
+    from kafkascope.proxy.relay.addresses import Rewriter
+    from kafkascope.proxy.relay.held import Held
+    from kafkascope.proxy.rules.rules import Chain
+
+_log = logging.getLogger("kafkascope.proxy")
+
+MAX_NOTICES: Final = 10_000
+"""That are not said again; the oldest ones may be."""
+KEPT_NOTICES: Final = 100
+
+
+class Tap(Protocol):
+    """Where a connection's bytes are recorded. Data must be copied by whoever keeps it."""
+
+    def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
+        """Bytes of the client's leg, from that side."""
+
+    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
+        """A frame of the broker's leg, from that side, where it differs from the client's."""
+
+    def end(self, side: int | None, how: str, now_ns: int) -> None:
+        """A side of the client's leg ended; None: all is over."""
+
+
+class Recording(Protocol):
+    """Where taps come from."""
+
+    def tap(self, number: int, client: Endpoint, broker: Endpoint, now_ns: int) -> Tap | None:
+        """The tap of a new connection."""
+
+
+class Hub:
+    """Shared by all connections."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.names = TopicNames()
+        self.chain: Chain | None = None
+        self.rewriter: Rewriter | None = None
+        """None where clients come to us whatever address they know (transparent, SOCKS)."""
+        self.recording: Recording | None = None
+        self.arena: Arena | None = None
+        """The memory that sockets are read into."""
+        self.held: Held | None = None
+        self.memory: Memory | None = None
+        self.clamp = True
+        self.with_secrets = False
+        """Recordings keep secrets."""
+        self.numbers = itertools.count(1)
+        self.notices: deque[tuple[int, str]] = deque(maxlen=KEPT_NOTICES)
+        """What was said last, with times."""
+        self.said = 0
+        """How many notices there were."""
+        self.watchers: set[Callable[[], None]] = set()
+        """Called when rules, held frames or notices change."""
+        self._said: dict[str, None] = {}
+
+    def changed(self) -> None:
+        """Tell those who watch."""
+        for watcher in self.watchers:
+            watcher()
+
+    def once(self, key: str, sentence: str) -> None:
+        """Say something the first time that it is true."""
+        if key not in self._said:
+            if len(self._said) >= MAX_NOTICES:
+                self._said.pop(next(iter(self._said)))
+            self._said[key] = None
+            if not sentence.isprintable():  # names that brokers and clients say
+                sentence = "".join(c if c.isprintable() else "·" for c in sentence)
+            self.notices.append((time.time_ns(), sentence))
+            self.said += 1
+            _log.warning("%s", sentence)
+            self.changed()

@@ -1,0 +1,192 @@
+"""The relay as a mitmproxy layer: events down, commands up. No decisions here.
+
+It overrides `handle_event` as a whole: mitmproxy's own would run a generator per read, and queue
+without bound while a command is pending. Here the socket is not read meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from mitmproxy.connection import ConnectionState
+from mitmproxy.proxy import commands, events, layer
+
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.engine.commands import (
+    Acted,
+    Await,
+    Awaited,
+    Reading,
+    Reset,
+    Steer,
+    Wake,
+    Woken,
+)
+from kafkascope.proxy.relay.relay import Relay
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Ask, End, Read, Send
+
+if TYPE_CHECKING:
+    from mitmproxy.connection import Connection
+    from mitmproxy.proxy.context import Context
+
+    from kafkascope.proxy.engine.hub import Hub
+
+NONE: Final[tuple[commands.Command, ...]] = ()
+
+
+class KafkaLayer(layer.Layer):
+    """One client connection, and the connection to a broker that it opens."""
+
+    def __init__(self, context: Context, hub: Hub, *, tls: bool = False) -> None:
+        super().__init__(context)
+        self.hub = hub
+        self.relay: Relay | None = None
+        self._tls = tls
+        self._open: commands.OpenConnection | None = None
+        self._early: list[bytes] = []
+        """What the client sent before the broker's connection is there: a read at most."""
+
+    def _handle_event(self, event: events.Event) -> Any:
+        yield from self.handle_event(event)
+
+    def handle_event(self, event: events.Event) -> Any:
+        """All that follows from an event."""
+        if type(event) is events.DataReceived:
+            relay = self.relay
+            if relay is None:
+                # Behind TLS the first request may come with the end of the handshake.
+                self._early.append(bytes(event.data))
+                return NONE
+            side = CLIENT if event.connection is self.context.client else BROKER
+            actions = relay.feed(side, event.data, time.time_ns())
+            if actions is None:
+                return (commands.SendData(self._of(1 - side), event.data),)
+            return self._commands(actions) if actions else NONE
+        if type(event) is Acted:
+            return self._commands(event.actions)
+        return self._other(event)
+
+    def _other(self, event: events.Event) -> Iterable[commands.Command]:
+        relay = self.relay
+        now_ns = time.time_ns()
+        if isinstance(event, events.Start):
+            command = commands.OpenConnection(self.context.server)
+            command.blocking = self  # type: ignore[assignment]  # we do not wait: reading is stopped instead
+            self._open = command
+            return Reading(CLIENT, False), command
+        if isinstance(event, events.OpenConnectionCompleted):
+            return self._opened(event, now_ns)
+        if relay is None:
+            if isinstance(event, events.ConnectionClosed):
+                if event.connection.state is ConnectionState.CAN_WRITE:
+                    return NONE  # it has asked and waits for answers: see `_opened`
+                return (commands.CloseConnection(event.connection),)
+            return NONE
+        if isinstance(event, events.ConnectionClosed):
+            return self._closed_by(event.connection, now_ns)
+        if isinstance(event, Woken):
+            return self._commands(relay.woken(event.token, now_ns))
+        if isinstance(event, Awaited):
+            if event.error is not None:
+                self.hub.metrics.add("errors_total")
+                self.hub.once(f"rule {event.error!r}", f"a rule failed: {event.error!r}")
+            return self._commands(relay.awaited(event.token, event.result, now_ns))
+        if isinstance(event, Steer):
+            return self._commands(event.what(relay, now_ns))
+        return NONE
+
+    def _opened(
+        self, event: events.OpenConnectionCompleted, now_ns: int
+    ) -> Iterable[commands.Command]:
+        client, server = self.context.client, self.context.server
+        if event.reply:
+            self.hub.once(
+                f"upstream {server.address} {event.reply}", f"no upstream answers: {event.reply}"
+            )
+            return (commands.CloseConnection(client),)
+        self.relay = relay = Relay(
+            self.hub, next(self.hub.numbers), _endpoint(client.peername), _endpoint(server.peername)
+        )
+        relay.advertise_host = client.sockname[0] if client.sockname else ""
+        if self.hub.recording is not None:
+            relay.tap = self.hub.recording.tap(relay.number, relay.client, relay.broker, now_ns)
+        out: list[commands.Command] = [Reading(CLIENT, True)]
+        early, self._early = self._early, []
+        for data in early:
+            actions = relay.feed(CLIENT, data, now_ns)
+            if actions is None:
+                out.append(commands.SendData(server, data))
+            else:
+                out += self._commands(actions)
+        if not client.state & ConnectionState.CAN_READ:
+            out += self._commands(relay.eof(CLIENT, now_ns))
+        return out
+
+    def _closed_by(self, connection: Connection, now_ns: int) -> Iterable[commands.Command]:
+        relay = self.relay
+        assert relay is not None
+        side = CLIENT if connection is self.context.client else BROKER
+        other = self._of(1 - side)
+        if connection.state is ConnectionState.CLOSED:
+            if relay.tap is not None and not relay.over:
+                relay.tap.end(side, "rst" if connection.error == "reset" else "fin", now_ns)
+            relay.cause = relay.cause or ("client", "broker")[side]
+            relay.closed()
+            out: list[commands.Command] = []
+            if connection.error == "reset" and other.state is not ConnectionState.CLOSED:
+                out.append(Reset(1 - side))
+            return [*out, commands.CloseConnection(other)]
+        actions = relay.eof(side, now_ns)
+        return self._commands(actions)
+
+    def finish(self) -> None:
+        """The connection is over, whoever ended it."""
+        relay = self.relay
+        if relay is None:
+            return
+        relay.closed()
+        self.hub.metrics.add("connections_closed_total", relay.cause or "proxy")
+        if relay.tap is not None:
+            relay.tap.end(None, "fin", time.time_ns())
+
+    def _of(self, side: int) -> Connection:
+        return self.context.client if side == CLIENT else self.context.server
+
+    def _commands(self, actions: list[Action]) -> Iterable[commands.Command]:
+        out: list[commands.Command] = []
+        for action in actions:
+            if type(action) is Send:
+                data = action.data
+                if self._tls and type(data) is memoryview:
+                    data = bytes(data)
+                out.append(commands.SendData(self._of(action.side), data))  # type: ignore[arg-type]
+            elif type(action) is Read:
+                out.append(Reading(action.side, action.on))
+            elif type(action) is End:
+                out += self._end(action)
+            elif type(action) is Ask:
+                out.append(Await(action.what, action.token))
+            else:
+                out.append(Wake(action.delay_ns / 1e9, action.token))  # type: ignore[union-attr]
+        return out
+
+    def _end(self, action: End) -> Iterable[commands.Command]:
+        relay = self.relay
+        assert relay is not None
+        connection = self._of(action.side)
+        if relay.tap is not None and action.side == CLIENT:
+            relay.tap.end(BROKER, "rst" if action.how == "reset" else "fin", time.time_ns())
+        if action.how == "half":
+            if relay.tap is not None and action.side == BROKER:
+                relay.tap.end(CLIENT, "fin", time.time_ns())
+            yield commands.CloseTcpConnection(connection, half_close=True)
+            return
+        if action.how == "reset":
+            yield Reset(action.side)
+        yield commands.CloseConnection(connection)
+
+
+def _endpoint(name: Any) -> Endpoint:
+    return Endpoint(name[0], name[1]) if name else Endpoint("0.0.0.0", 0)

@@ -1,0 +1,160 @@
+"""What a listener's connections have in common: mode, layers, upstreams, TLS."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from mitmproxy.options import Options
+from mitmproxy.proxy import commands, layer, layers, tunnel
+from mitmproxy.proxy.layers import modes
+from mitmproxy.proxy.mode_specs import ProxyMode
+
+from kafkascope.proxy.engine.layer import KafkaLayer
+
+if TYPE_CHECKING:
+    from mitmproxy.connection import Server
+    from mitmproxy.proxy.context import Context
+
+    from kafkascope.proxy.engine.arena import Arena
+    from kafkascope.proxy.engine.destinations import Destinations
+    from kafkascope.proxy.engine.directory import Nodes
+    from kafkascope.proxy.engine.handler import Handler
+    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.engine.stream import Stream
+    from kafkascope.proxy.engine.tls import Tls
+
+Mode = Literal["reverse", "transparent", "socks5"]
+
+_log = logging.getLogger("kafkascope.proxy")
+
+
+def options() -> Options:
+    """mitmproxy's options as its layers want them; its add-ons are not there."""
+    made = Options()
+    made.add_option("connection_strategy", str, "lazy", "")
+    made.add_option("tcp_timeout", int, 600, "")
+    return made
+
+
+class Top(layer.Layer):
+    """The first layer, under which the others stand."""
+
+    child_layer: layer.Layer
+
+    def _handle_event(self, event: Any) -> Any:
+        yield from self.child_layer.handle_event(event)
+
+    def handle_event(self, event: Any) -> Any:
+        """Hand it down."""
+        return self.child_layer.handle_event(event)
+
+
+class Route:
+    """Serves the connections of one listener."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        arena: Arena,
+        mode: Mode,
+        nodes: Nodes,
+        tls: Tls,
+        destinations: Destinations,
+        node_id: int | None = None,
+    ) -> None:
+        self.hub = hub
+        self.arena = arena
+        self.mode = mode
+        self.nodes = nodes
+        self.tls = tls
+        self.destinations = destinations
+        self.node_id = node_id
+        self.ports: deque[int] = deque(maxlen=1000)
+        self.closing: set[Stream] = set()
+        """Of connections that are over: their last bytes are on their way."""
+        self.spec = ProxyMode.parse("reverse:tcp://127.0.0.1:9092" if mode == "reverse" else mode)
+
+    @property
+    def plain(self) -> bool:
+        """Whether reads may be handed on as views: no TLS, no preamble to keep."""
+        return self.mode != "socks5" and not self.tls.client and not self.tls.upstream
+
+    def prepare(self, handler: Handler) -> None:
+        """Give a new connection its layers."""
+        context = handler.layer.context
+        context.layers.clear()
+        if self.mode == "socks5":
+            handler.layer = modes.Socks5Proxy(context)
+            return
+        if self.mode == "transparent":
+            context.server.address = self._original(handler)
+            context.client.sockname = context.server.address
+        handler.layer = self._layers(context, handler)
+
+    def _original(self, handler: Handler) -> tuple[str, int]:
+        from mitmproxy import platform
+
+        stream = handler.streams[0]
+        assert stream is not None
+        if platform.original_addr is None:
+            raise OSError("transparent mode is not supported on this system")
+        address = platform.original_addr(stream.get_extra_info("socket"))
+        return address[0], address[1]
+
+    def _layers(self, context: Context, handler: Handler) -> layer.Layer:
+        stack = tunnel.LayerStack()
+        top = Top(context)
+        stack /= top
+        if self.tls.upstream:
+            stack /= layers.ServerTLSLayer(context)
+        if self.tls.client:
+            stack /= layers.ClientTLSLayer(context)
+        kafka = KafkaLayer(context, self.hub, tls=not self.plain)
+        stack /= kafka
+        handler.kafka = kafka
+        return stack[0]
+
+    def hook(self, handler: Handler, hook: commands.StartHook) -> None:
+        """Answer a question of mitmproxy's layers."""
+        if isinstance(hook, layer.NextLayerHook):
+            hook.data.layer = self._layers(hook.data.context, handler)
+        else:
+            self.tls.hook(handler, hook)
+
+    def upstreams(self, handler: Handler, server: Server) -> Iterable[tuple[str, int]]:
+        """Where this connection may go, in order."""
+        if self.mode != "reverse":
+            return [(server.address[0], server.address[1])] if server.address else []
+        return self.nodes.candidates(self.node_id)
+
+    def given(self, host: str, port: int) -> bool:
+        """Whether the user, or the client by its mode, named that address: it is not judged."""
+        return self.mode != "reverse" or (host, port) in self.nodes.upstreams
+
+    def refusal(self, host: str, port: int, address: str) -> str | None:
+        """Why a broker's address, as a response told it and as it was looked up, is not connected
+        to; None when it is."""
+        why = self.destinations.refusal(address)
+        if why is None:
+            return None
+        self.hub.metrics.add("upstreams_refused_total")
+        broker = "a broker" if self.node_id is None else f"node {self.node_id}"
+        return (
+            f"{broker} is said to be at {host}:{port}, which is not connected to: {why} "
+            f"(--allow-broker {address.partition('%')[0]} allows it)"
+        )
+
+    def unreachable(self, host: str, port: int) -> None:
+        """An upstream did not answer."""
+        self.hub.metrics.add("upstream_failures_total", f"{host}:{port}")
+
+    def connected(self, sockname: tuple[str, int]) -> None:
+        """A connection to a broker is there."""
+        self.ports.append(sockname[1])
+
+    def crashed(self, handler: Handler) -> None:
+        """Our own code failed."""
+        self.hub.metrics.add("errors_total")

@@ -1,0 +1,316 @@
+"""Start and stop a proxy. The only module that owns an event loop's things.
+
+async with KafkaProxy("broker:9092") as proxy:
+    client.connect(proxy.bootstrap)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from kafkascope.proxy.engine import descriptors
+from kafkascope.proxy.engine.arena import Arena
+from kafkascope.proxy.engine.destinations import Destinations, parse_network
+from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_socket, parse_address
+from kafkascope.proxy.engine.hub import Hub
+from kafkascope.proxy.engine.memory import LIMIT, Memory
+from kafkascope.proxy.engine.stream import DRAINING, Stream
+from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
+from kafkascope.proxy.relay.addresses import Rewriter
+from kafkascope.proxy.relay.held import Held
+from kafkascope.proxy.rules.rules import Chain
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.handler import Handler
+    from kafkascope.proxy.engine.route import Mode, Route
+    from kafkascope.proxy.recording.recorder import Recorder
+    from kafkascope.proxy.rules.rules import Rule
+
+LOOK_S: Final = 0.1
+"""Between two looks at memory while much of it is in use."""
+STOP_SECONDS: Final = 5.0
+"""For answers that are still to come when the proxy stops."""
+
+_log = logging.getLogger("kafkascope.proxy")
+
+
+class KafkaProxy:
+    """A proxy before a Kafka cluster; an async context manager, startable and stoppable at will."""
+
+    def __init__(
+        self,
+        upstream: str | Iterable[str] = (),
+        *,
+        listen: str = "127.0.0.1:0",
+        mode: Mode = "reverse",
+        port_base: int | None = None,
+        advertise: str | None = None,
+        clamp: bool = True,
+        rules: Iterable[Rule] = (),
+        recorder: Recorder | None = None,
+        tls: ClientTls | None = None,
+        upstream_tls: UpstreamTls | None = None,
+        folder: Path | None = None,
+        buffer_bytes: int = LIMIT,
+        allow_brokers: Iterable[str] = (),
+    ) -> None:
+        """`upstream`: addresses that are tried in order, `host:port[,host:port]`. `listen` with
+        port 0 takes any free one. `folder` keeps the CA of generated certificates. `buffer_bytes`:
+        what all connections together may keep. `allow_brokers`: networks in which brokers may be
+        though the upstream is of another kind (see `destinations`)."""
+        parts = upstream.split(",") if isinstance(upstream, str) else upstream
+        upstreams = [parse_address(part) for part in parts if part.strip()]
+        if mode == "reverse" and not upstreams:
+            raise ValueError("an upstream broker is needed")
+        self._listen_at = parse_address(listen, port=0)
+        self.mode: Mode = mode
+        self.hub = Hub()
+        self.hub.clamp = clamp
+        self.held = Held(self)
+        self.hub.held = self.held
+        self.chain = Chain(rules, self.hub.metrics)
+        self.chain.attach(self.hub)
+        self.nodes = Nodes(
+            upstreams,
+            self._serve_soon,
+            host=self._listen_at.host,
+            port_base=port_base,
+            advertise=advertise,
+        )
+        self.destinations = Destinations(map(parse_network, allow_brokers))
+        for each in upstreams:
+            self.destinations.trust(each.host)  # names: when they are resolved
+        if mode == "reverse":
+            self.hub.rewriter = Rewriter(self.nodes)
+        names = (advertise,) if advertise else ()
+        if tls is not None and names:
+            tls = ClientTls(tls.certificate, tls.key, tls.ca, (*tls.names, *names))
+        self.tls = Tls(tls, upstream_tls, folder=folder)
+        self.tls.on_failure = self.hub.once
+        self.recorder = recorder
+        self.hub.recording = recorder
+        if recorder is not None:
+            recorder.hub = self.hub
+            self.hub.with_secrets = recorder.secrets
+        self.handlers: set[Handler] = set()
+        self.upstream_ports: deque[int] = deque(maxlen=100_000)
+        """Local ports of the connections to brokers, oldest first: what the brokers see of us."""
+        self.memory = self.hub.memory = Memory(
+            lambda: self.handlers, self._look_again, buffer_bytes
+        )
+        self._looking: asyncio.TimerHandle | None = None
+        self._arena = self.hub.arena = Arena()
+        self._closing: set[Stream] = set()
+        """See `Route.closing`."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listeners: list[Listener] = []
+        self._stopping = False
+        self._most = 0
+        self.address = Address("", 0)
+
+    # --- life
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen; clients may connect when this returns. `OSError` when the address is taken."""
+        # The engine takes half a second to load: not before it is needed.
+        from kafkascope.proxy.engine import handler, route  # noqa: F401
+
+        self.tls.load()
+        if self.mode == "transparent":
+            from mitmproxy import platform
+
+            if platform.init_transparent_mode is not None:
+                platform.init_transparent_mode()
+        self._stopping = False
+        self._most = descriptors.connections()
+        if self.recorder is not None:
+            self.recorder.start()
+        try:
+            sock = open_socket(self._listen_at)
+        except OSError:
+            if self.recorder is not None:
+                self.recorder.stop()
+            raise
+        name = sock.getsockname()
+        self.address = Address(name[0], name[1])
+        await self._serve(Listener(None, sock, self.address))
+
+    async def stop(self, deadline_s: float = STOP_SECONDS) -> None:
+        """Take no new connections, let answers on their way come, then close everything."""
+        self._stopping = True
+        self._listen_no_more()
+        for handler in tuple(self.handlers):
+            stream = handler.streams[0]
+            if stream is not None and not stream.lost:
+                stream.stop(DRAINING)
+        end = asyncio.get_running_loop().time() + deadline_s
+        while any(h.busy for h in self.handlers) and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.01)
+        for handler in tuple(self.handlers):
+            handler.end()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=max(0.2, deadline_s / 5))
+        self.kill()
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=5)
+        if self._closing:
+            await asyncio.wait([stream.gone for stream in self._closing], timeout=5)
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self.memory.look()  # at nothing: it remembers nobody
+        self._listeners.clear()
+        self.nodes.close()
+        if self.recorder is not None:
+            await asyncio.to_thread(self.recorder.stop)
+
+    def kill(self) -> None:
+        """Cut all connections at once."""
+        self._listen_no_more()
+        for handler in tuple(self.handlers):
+            handler.kill()
+        for stream in tuple(self._closing):
+            stream.abort()
+
+    def _listen_no_more(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients use in place of the brokers' addresses."""
+        return str(self.address)
+
+    def status(self) -> dict[str, Any]:
+        """How it goes, for people and programs."""
+        self.count_sinks()
+        recorder = self.recorder
+        return {
+            "bootstrap": self.bootstrap,
+            "mode": self.mode,
+            "nodes": {
+                str(node_id): {
+                    "broker": str(self.nodes.known[node_id]),
+                    "listener": str(listener.address),
+                }
+                for node_id, listener in self.nodes.listeners.items()
+            },
+            "connections": len(self.handlers),
+            "held": len(self.held),
+            "files": [str(path) for path in recorder.files] if recorder is not None else [],
+        }
+
+    def count_sinks(self) -> None:
+        """Take the recorder's losses into the counters."""
+        if self.recorder is not None:
+            dropped = self.hub.metrics.counters["recorder_dropped_total"]
+            dropped["queue"] = self.recorder.dropped
+            for sink in self.recorder.sinks:
+                dropped[sink.name] = sink.dropped
+
+    def _look_again(self) -> None:
+        def look() -> None:
+            self._looking = None
+            self.memory.look()
+
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, look)
+
+    # --- rules
+
+    @property
+    def rules(self) -> Chain:
+        """The rules, which may change while traffic flows."""
+        return self.chain
+
+    # --- listening
+
+    def _serve_soon(self, listener: Listener) -> None:
+        """The socket accepts already; whoever comes waits a moment in its queue."""
+        task = asyncio.get_running_loop().create_task(self._serve(listener))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, listener: Listener) -> None:
+        from kafkascope.proxy.engine.route import Route, options
+
+        route = Route(
+            self.hub,
+            self._arena,
+            self.mode,
+            self.nodes,
+            self.tls,
+            self.destinations,
+            listener.node_id,
+        )
+        route.ports, route.closing = self.upstream_ports, self._closing
+        made = options()
+        loop = asyncio.get_running_loop()
+        if listener.closed:
+            return
+        self._listeners = [each for each in self._listeners if not each.closed]
+        self._listeners.append(listener)
+
+        def accepted(stream: Stream) -> None:
+            self._accepted(stream, route, made, listener)
+
+        listener.server = await loop.create_server(
+            lambda: Stream(self._arena, accepted), sock=listener.socket
+        )
+        if self._stopping or listener.closed:
+            listener.close()
+
+    def _accepted(self, stream: Stream, route: Route, made: object, listener: Listener) -> None:
+        from kafkascope.proxy.engine.handler import Handler
+
+        if self._stopping:
+            stream.abort()
+            return
+        if self._most and len(self.handlers) >= self._most:
+            self.hub.metrics.add("connections_refused_total")
+            self.hub.once(
+                "refused",
+                f"{len(self.handlers)} connections are open, more are refused until some end: "
+                f"this process may have {descriptors.limit()} files open (ulimit -n)",
+            )
+            stream.abort()
+            return
+        try:
+            handler = Handler(stream, made, route.spec, route)  # type: ignore[arg-type]
+        except OSError as error:
+            self.hub.once(f"accept {error}", f"a connection cannot be served: {error}")
+            stream.abort()
+            return
+        self.handlers.add(handler)
+        self.hub.metrics.add("connections_total")
+        self.hub.metrics.add("connections")
+        task = asyncio.get_running_loop().create_task(self._run(handler, listener))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, handler: Handler, listener: Listener) -> None:
+        listener.connections += 1
+        try:
+            await handler.handle_client()
+        finally:
+            listener.connections -= 1
+            self.handlers.discard(handler)
+            self.hub.metrics.add("connections", count=-1)

@@ -1,0 +1,258 @@
+"""One TCP connection of the proxy: a buffered protocol that also looks like the writer that
+mitmproxy's core expects.
+
+Reading stops while anybody has a reason for it; the kernel's window then holds the sender back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+from kafkascope.proxy.engine.arena import Arena, Lease
+
+Data: TypeAlias = bytes | memoryview
+
+WRITE_HIGH: Final = 0
+"""Unsent bytes above which the other side is no longer read: none, for the next write shall go
+straight to the kernel, whose buffers are large enough, instead of being copied behind the rest."""
+
+STARTING: Final = 1
+"""Reason not to read: nobody listens yet."""
+PEER_FULL: Final = 2
+"""Reason not to read: the other side does not take what was read."""
+LAYER: Final = 4
+"""Reason not to read: the layer said so (a rule, a connection that is being opened)."""
+SELF_FULL: Final = 16
+"""Reason not to read: it does not take the answers that we gave in the broker's place."""
+DRAINING: Final = 8
+"""Reason not to read: the proxy stops and takes no new requests."""
+MEMORY: Final = 32
+"""Reason not to read: all connections together keep too much."""
+
+GONE_CHECK_S: Final = 1.0
+
+_LINGER_RESET: Final = struct.pack("ii", 1, 0)
+
+
+KEEPS_VIEWS: Final = sys.version_info >= (3, 12)
+
+
+KEEP_ALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
+"""A peer that is gone without a word (a cable, a firewall) is noticed after two minutes of silence;
+the system would take two hours."""
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE:
+        option = getattr(socket, name, None)
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+class Stream(asyncio.BufferedProtocol):
+    """A connection. `on_data` gets views that are valid during the call only."""
+
+    def __init__(self, arena: Arena, made: Callable[[Stream], None] | None = None) -> None:
+        self._arena = arena
+        self._made = made
+        self._why = STARTING
+        self._early: list[bytes] = []
+        self._reading = True
+        self._asks = False
+        self._full = False
+        self._views = True
+        self._leases: list[Lease] = []
+        """On memory that the transport has to send from."""
+        self.transport: asyncio.Transport = None  # type: ignore[assignment]
+        self.on_data: Callable[[Data], None] | None = None
+        self.on_full: Callable[[bool], None] | None = None
+        """Told True when unsent bytes pile up, False when they are gone."""
+        self.ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """True: the other end sends no more; False: the connection is lost."""
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when nothing can be read or written any more."""
+        self.lost = False
+        self.error: Exception | None = None
+        self.left = False
+        """The other end closed while we did not read: what it had sent before is not wanted."""
+        self.wanted: Callable[[], bool] | None = None
+        """Asked then: whether it is."""
+
+    # --- protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport; reading starts later."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self._views = KEEPS_VIEWS or not type(transport).__module__.startswith("asyncio")
+        self.transport.set_write_buffer_limits(high=WRITE_HIGH)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _keep_alive(sock)
+        self._update()
+        if self._made is not None:
+            self._made(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """The buffer of all streams."""
+        return self._arena.room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hand over what came."""
+        arena = self._arena
+        data = arena.view[:nbytes]
+        if self.on_data is None or self._why & STARTING:
+            self._early.append(bytes(data))  # uvloop reads on when told to pause too early
+        else:
+            self.on_data(data)
+            if arena.held:
+                arena.advance(nbytes)
+
+    def eof_received(self) -> bool:
+        """The other end sends no more; ours may."""
+        if not self.ended.done():
+            self.ended.set_result(True)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self.lost = True
+        self._empty()
+        self.error = exc
+        self._leases.clear()
+        if not self.gone.done():
+            self.gone.set_result(None)
+        if not self.ended.done():
+            self.ended.set_result(False)
+        if self.on_full is not None:
+            self.on_full(False)
+
+    def pause_writing(self) -> None:
+        """Unsent bytes pile up."""
+        if not self._full:
+            self._full = True
+            self._arena.piles += 1
+        if self.on_full is not None:
+            self.on_full(True)
+
+    def resume_writing(self) -> None:
+        """They were sent."""
+        self._empty()
+        self._leases.clear()
+        if self.on_full is not None:
+            self.on_full(False)
+
+    def _empty(self) -> None:
+        if self._full:
+            self._full = False
+            self._arena.piles -= 1
+
+    # --- reading
+
+    def start(self, on_data: Callable[[Data], None]) -> None:
+        """Read from now on."""
+        self.on_data = on_data
+        early, self._early = self._early, []
+        self.allow(STARTING)
+        for data in early:
+            on_data(data)
+
+    def stop(self, reason: int) -> None:
+        """Do not read for that reason."""
+        self._why |= reason
+        self._update()
+        if reason in (LAYER, MEMORY) and not self._asks:
+            self._asks = True
+            asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
+
+    def _check_gone(self) -> None:
+        """A socket that is not read does not tell that the other end has left: ask."""
+        self._asks = False
+        if self.lost or not self._why & (LAYER | MEMORY) or self.transport.is_closing():
+            return
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None and hasattr(select, "POLLRDHUP") and not self.ended.done():
+            poll = select.poll()
+            poll.register(sock.fileno(), select.POLLRDHUP)
+            if poll.poll(0) and not (self.wanted is not None and self.wanted()):
+                self.left = True
+                self.ended.set_result(True)
+                return
+        self._asks = True
+        asyncio.get_running_loop().call_later(GONE_CHECK_S, self._check_gone)
+
+    def allow(self, reason: int) -> None:
+        """That reason is over."""
+        self._why &= ~reason
+        self._update()
+
+    def _update(self) -> None:
+        wanted = not self._why
+        if wanted != self._reading and not self.lost and not self.transport.is_closing():
+            self._reading = wanted
+            if wanted:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
+
+    # --- the writer that mitmproxy knows
+
+    def write(self, data: Data) -> None:
+        """Send, or keep what the kernel does not take."""
+        if self._views and type(data) is memoryview and self._arena.scarce:
+            data = bytes(data)  # what is not sent at once stays with the transport
+        self.transport.write(data)
+        # In a pile even a full send is kept: the transport sends in order. Since Python 3.12, and
+        # in uvloop, it keeps the view.
+        if self._views and type(data) is memoryview and self.transport.get_write_buffer_size():
+            lease = self._arena.keep(data)
+            if lease is not None:
+                self._leases.append(lease)
+            elif type(data.obj) is not bytes:
+                self._arena.renew()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the kernel did not take yet."""
+        return self.transport.get_write_buffer_size()
+
+    def write_eof(self) -> None:
+        """Say that we send no more."""
+        if not self.transport.is_closing():
+            self.transport.write_eof()
+
+    def is_closing(self) -> bool:
+        """Whether writing is pointless."""
+        return self.transport.is_closing()
+
+    def close(self) -> None:
+        """Close when all is sent."""
+        self.transport.close()
+
+    def reset(self) -> None:
+        """Close at once, with RST."""
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
+            except OSError:
+                pass
+        self.transport.abort()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self.transport.abort()
+
+    async def drain(self) -> None:
+        """Return at once: back pressure works by `on_full`."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """As the transport says."""
+        return self.transport.get_extra_info(name, default)

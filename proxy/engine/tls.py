@@ -1,0 +1,258 @@
+"""TLS on both legs: our certificates towards clients, verification towards brokers.
+
+Contexts are OpenSSL's; which certificate a generated one is made from is mitmproxy's store.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mitmproxy.certs import CertStore
+    from mitmproxy.proxy.commands import StartHook
+    from OpenSSL import SSL
+
+    from kafkascope.proxy.engine.handler import Handler
+
+_log = logging.getLogger("kafkascope.proxy")
+
+
+@dataclass(frozen=True)
+class ClientTls:
+    """The leg towards clients."""
+
+    certificate: Path | None = None
+    """PEM with the chain; None: made for the name that the client asks for, by our own CA."""
+    key: Path | None = None
+    """PEM; None: it is in the certificate's file."""
+    ca: Path | None = None
+    """PEM with the CAs of clients: they must show a certificate of these."""
+    names: tuple[str, ...] = ()
+    """Names and addresses that a generated certificate is for, besides what is asked for."""
+
+
+@dataclass(frozen=True)
+class UpstreamTls:
+    """The leg towards brokers."""
+
+    ca: Path | None = None
+    """PEM with the CAs to trust; None: the system's (certifi's)."""
+    certificate: Path | None = None
+    """PEM with our certificate and key for brokers that ask for one."""
+    key: Path | None = None
+    insecure: bool = False
+    """Believe any certificate."""
+    server_name: str | None = None
+    """Name to verify and to ask for; None: the host that we connect to."""
+
+
+class Tls:
+    """Answers the questions of mitmproxy's TLS layers."""
+
+    def __init__(
+        self,
+        client: ClientTls | None = None,
+        upstream: UpstreamTls | None = None,
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        self.client = client
+        self.upstream = upstream
+        self._folder = folder
+        self._store: CertStore | None = None
+        self._contexts: dict[Any, SSL.Context] = {}
+        self.on_failure: Callable[[str, str], None] | None = None
+        """Called when a handshake fails: with what is the same each time, and with a sentence."""
+
+    def load(self) -> None:
+        """Read or make what is needed; `OSError` or `ValueError` with a sentence when it is bad."""
+        if self.client is not None:
+            if self.client.certificate is None:
+                self.store()
+            else:
+                self._client_context()
+        if self.upstream is not None:
+            self._upstream_context()
+
+    def store(self) -> CertStore:
+        """The CA for generated certificates; its key is readable by its owner only."""
+        if self._store is None:
+            from mitmproxy.certs import CertStore
+
+            if self._folder is None:
+                raise ValueError("a folder for the certificate authority is needed")
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._store = CertStore.from_store(self._folder, "kafkascope", 2048)
+        return self._store
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The certificate that clients have to trust, when ours is generated."""
+        if self.client is None or self.client.certificate is not None or self._folder is None:
+            return None
+        return self._folder / "kafkascope-ca-cert.pem"
+
+    def hook(self, handler: Handler, hook: StartHook) -> None:
+        """Answer a question, or take note."""
+        from mitmproxy.proxy.layers import tls
+
+        if isinstance(hook, tls.TlsStartClientHook):
+            hook.data.ssl_conn = self._towards_client(hook.data)
+        elif isinstance(hook, tls.TlsStartServerHook):
+            hook.data.ssl_conn = self._towards_broker(hook.data)
+        elif isinstance(hook, tls.TlsFailedClientHook | tls.TlsFailedServerHook):
+            error = hook.data.conn.error or "the handshake failed"
+            if isinstance(hook, tls.TlsFailedClientHook):
+                if error.startswith("Cannot parse ClientHello"):
+                    error = "the client does not speak TLS; this listener does"
+                name = handler.client.peername
+                key = f"client {name[0] if name else ''} {error}"  # its port is another each time
+                text = f"client {handler.peer}: TLS: {error}"
+            else:
+                address = handler.layer.context.server.address
+                key = text = (
+                    f"upstream {address[0]}:{address[1]}: TLS: {error}" if address else error
+                )
+            if self.on_failure is not None:
+                self.on_failure(key, text)
+
+    def _towards_client(self, data: Any) -> SSL.Connection:
+        from OpenSSL import SSL
+
+        assert self.client is not None
+        if self.client.certificate is not None:
+            connection = SSL.Connection(self._client_context())
+        else:
+            connection = SSL.Connection(self._made_context(data.conn.sni, data.conn.sockname))
+        connection.set_accept_state()
+        return connection
+
+    def _made_context(self, sni: str | None, sockname: Any) -> SSL.Context:
+        """A context with a certificate for the name that was asked for, made once."""
+        from cryptography.x509 import DNSName, GeneralName, IPAddress
+
+        assert self.client is not None
+        address = sockname[0] if sockname else None
+        key = ("made", sni, address)
+        if key in self._contexts:
+            return self._contexts[key]
+        wanted = [sni, address, *self.client.names, "localhost"]
+        names: list[GeneralName] = []
+        for each in dict.fromkeys(name for name in wanted if name):
+            try:
+                names.append(IPAddress(ipaddress.ip_address(each)))
+            except ValueError:
+                names.append(DNSName(each))
+        entry = self.store().get_cert(sni or address, names, None)
+        context = self._context(server=True)
+        _use(context, entry)
+        if len(self._contexts) < 1000:
+            self._contexts[key] = context
+        return context
+
+    def _client_context(self) -> SSL.Context:
+        client = self.client
+        assert client is not None
+        assert client.certificate is not None
+        if "client" not in self._contexts:
+            context = self._context(server=True)
+            _load(context, client.certificate, client.key)
+            self._contexts["client"] = context
+        return self._contexts["client"]
+
+    def _context(self, *, server: bool) -> SSL.Context:
+        from OpenSSL import SSL
+
+        context = SSL.Context(SSL.TLS_SERVER_METHOD if server else SSL.TLS_CLIENT_METHOD)
+        context.set_min_proto_version(SSL.TLS1_2_VERSION)
+        if server and self.client is not None and self.client.ca is not None:
+            context.load_verify_locations(str(self.client.ca))
+            context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _as_openssl)
+        if server:
+            # Without one, resumption fails where client certificates are asked for.
+            context.set_session_id(b"kafkascope")
+        return context
+
+    def _upstream_context(self) -> SSL.Context:
+        import certifi
+        from OpenSSL import SSL
+
+        upstream = self.upstream
+        assert upstream is not None
+        if "upstream" not in self._contexts:
+            context = self._context(server=False)
+            if upstream.insecure:
+                context.set_verify(SSL.VERIFY_NONE)
+            else:
+                context.set_verify(SSL.VERIFY_PEER, _as_openssl)
+                context.load_verify_locations(str(upstream.ca or certifi.where()))
+            if upstream.certificate is not None:
+                _load(context, upstream.certificate, upstream.key)
+            self._contexts["upstream"] = context
+        return self._contexts["upstream"]
+
+    def _towards_broker(self, data: Any) -> SSL.Connection:
+        from OpenSSL import SSL
+
+        upstream = self.upstream
+        assert upstream is not None
+        connection = SSL.Connection(self._upstream_context())
+        name = upstream.server_name or data.conn.address[0]
+        data.conn.sni = name
+        lib: Any = SSL._lib  # type: ignore[attr-defined]
+        parameters = lib.SSL_get0_param(connection._ssl)
+        try:
+            packed = ipaddress.ip_address(name).packed
+        except ValueError:
+            host = name.encode("idna")
+            connection.set_tlsext_host_name(host)
+            done = lib.X509_VERIFY_PARAM_set1_host(parameters, host, len(host))
+        else:
+            done = lib.X509_VERIFY_PARAM_set1_ip(parameters, packed, len(packed))
+        if done != 1:
+            raise ValueError(f"{name!r} cannot be verified by OpenSSL")
+        connection.set_connect_state()
+        return connection
+
+
+def _as_openssl(connection: Any, certificate: Any, error: int, depth: int, good: int) -> bool:
+    return bool(good)
+
+
+def _load(context: SSL.Context, certificate: Path, key: Path | None) -> None:
+    from OpenSSL import SSL
+
+    for path in (certificate, key):
+        if path is not None and not path.is_file():
+            raise OSError(f"there is no file {path}")
+    keys = key or certificate
+    wrong = f"{certificate} holds no PEM certificate"
+    try:
+        context.use_certificate_chain_file(str(certificate))
+        wrong = f"{keys} holds no PEM key without a password"
+        context.use_privatekey_file(str(keys))
+        context.check_privatekey()
+    except SSL.Error as error:
+        if "mismatch" in str(error):
+            wrong = f"the key in {keys} is not that of the certificate in {certificate}"
+        raise ValueError(wrong) from error
+
+
+def _use(context: SSL.Context, entry: Any) -> None:
+    """A generated certificate and its key, by whatever of pyOpenSSL's types its release takes."""
+    from cryptography.x509 import load_pem_x509_certificate
+    from OpenSSL import crypto
+
+    certificate: Any = load_pem_x509_certificate(entry.cert.to_pem())
+    key: Any = entry.privatekey
+    try:
+        context.use_certificate(certificate)
+        context.use_privatekey(key)
+    except TypeError:  # before 24.3
+        context.use_certificate(crypto.X509.from_cryptography(certificate))
+        context.use_privatekey(crypto.PKey.from_cryptography_key(key))

@@ -1,0 +1,85 @@
+"""Recordings that begin while the proxy runs: streams of packets for whoever asks for one.
+
+A proxy that records nothing has no recorder; one is made for the first stream and ends with the
+last. Connections that are open already are tapped between two frames, so that nothing of a frame
+with secrets that nobody was to mask gets out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.recording.recorder import Recorder
+    from kafkascope.proxy.recording.sinks import PipeSink
+    from kafkascope.proxy.relay.state import State
+
+AGAIN_S: Final = 0.05
+"""Until connections that stood in the middle of a frame are looked at again."""
+
+
+class Live:
+    """The streams of a proxy."""
+
+    def __init__(self, proxy: KafkaProxy) -> None:
+        self._proxy = proxy
+        self._own: Recorder | None = None
+        self._streams: set[PipeSink] = set()
+
+    def add(self, fd: int, name: str) -> PipeSink:
+        """Write packets into a pipe or socket (it is closed at the end), from now on."""
+        from kafkascope.proxy.recording.recorder import Recorder
+
+        proxy = self._proxy
+        recorder = proxy.recorder
+        if recorder is None:
+            recorder = self._own = Recorder(secrets=proxy.hub.with_secrets)
+            recorder.hub = proxy.hub
+            sink = recorder.add_pipe(fd, name)
+            recorder.start()
+            proxy.recorder = proxy.hub.recording = recorder
+            self._tap()
+        else:
+            sink = recorder.add_pipe(fd, name)
+        self._streams.add(sink)
+        return sink
+
+    async def remove(self, sink: PipeSink) -> None:
+        """End that stream."""
+        self._streams.discard(sink)
+        recorder = self._proxy.recorder
+        if recorder is None:
+            return
+        recorder.remove(sink)
+        self._proxy.hub.metrics.counters["recorder_dropped_total"][sink.name] = sink.dropped
+        if recorder is self._own and not self._streams:
+            self._untap()
+            self._own = self._proxy.recorder = self._proxy.hub.recording = None
+            await asyncio.to_thread(recorder.stop)
+        await asyncio.to_thread(sink.stop, 1.0)
+
+    def _relays(self) -> list[State]:
+        handlers = self._proxy.handlers
+        return [h.kafka.relay for h in handlers if h.kafka is not None and h.kafka.relay]
+
+    def _tap(self) -> None:
+        recorder = self._own
+        if recorder is None:
+            return
+        later = False
+        for relay in self._relays():
+            if relay.tap is not None or relay.over:
+                continue
+            if all(w.left == 0 and not w.head and w.stop is None for w in relay.ways):
+                relay.tap = recorder.tap(relay.number, relay.client, relay.broker, time.time_ns())
+            else:
+                later = True
+        if later:
+            asyncio.get_running_loop().call_later(AGAIN_S, self._tap)
+
+    def _untap(self) -> None:
+        for relay in self._relays():
+            relay.tap = None

@@ -1,0 +1,256 @@
+"""Live traffic -> capture files: pcapng with TCP around what the clients sent and got.
+
+The event loop only appends to a queue. A thread composes packets and hands them to sinks; each sink
+has a bounded queue of its own, so a slow disk or a slow reader loses packets (counted, and seen as
+a gap by whoever reads the file), never time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.captures.model import Endpoint
+from kafkascope.proxy.recording.packing import CLOSE, LARGE, OPEN, Event, Packing, Part, preamble
+from kafkascope.proxy.recording.sinks import FileSink, PipeSink, Sink
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.hub import Hub
+
+_log = logging.getLogger("kafkascope.proxy")
+
+MAX_QUEUED: Final = 16 * 1024 * 1024
+"""Copied bytes between the event loop and the thread; more is dropped. What waits where it was read
+is bounded by the arena."""
+HURRY: Final = 2 * 1024 * 1024
+"""With so much in the queue the thread does not wait for more."""
+BATCH: Final = 1024 * 1024
+REST_S: Final = 0.02
+"""How long the thread waits for more before it writes what it has."""
+BREATH: Final = 16
+"""Small events after which the thread lets the event loop have the interpreter."""
+BREATH_S: Final = 5e-5
+
+
+class ConnectionTap:
+    """One connection's way into the recording; called in the event loop."""
+
+    __slots__ = ("_recorder", "number")
+
+    def __init__(self, recorder: Recorder, number: int) -> None:
+        self._recorder = recorder
+        self.number = number
+
+    def client(self, side: int, data: Part, now_ns: int, comment: str = "") -> None:
+        """See `hub.Tap`."""
+        size = len(data)
+        recorder = self._recorder
+        arena = recorder.hub.arena if recorder.hub is not None else None
+        lease = None
+        if size >= LARGE and arena is not None and type(data) is memoryview:
+            # Large reads are not copied, but kept where they are.
+            lease = arena.keep(data)
+        if lease is None:
+            if recorder.copies > MAX_QUEUED:
+                recorder.drop(Event(self.number, 0, side, size, now_ns))
+                return
+            data = bytes(data)  # a frame that was kept is: it stays as it is
+        recorder.put(Event(self.number, 0, side, data, now_ns, comment, lease), size)
+
+    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
+        """See `hub.Tap`."""
+        size = len(data)
+        if self._recorder.copies > MAX_QUEUED:
+            self._recorder.drop(Event(self.number, 1, side, size, now_ns))
+        else:
+            self._recorder.put(Event(self.number, 1, side, data, now_ns, comment), size)
+
+    def end(self, side: int | None, how: str, now_ns: int) -> None:
+        """See `hub.Tap`."""
+        self._recorder.put(Event(self.number, CLOSE, side, how, now_ns), 0)
+
+
+class Recorder:
+    """Records all connections of a proxy into a file (rotated, limited) and, if wanted, a pipe."""
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        rotate_bytes: int = 0,
+        rotate_s: float = 0,
+        keep_bytes: int = 0,
+        overwrite: bool = False,
+        secrets: bool = False,
+    ) -> None:
+        """`rotate_*`: begin a new file then; 0: never. `keep_bytes`: of all files together, the
+        oldest are deleted; 0: all. A file that is there is not replaced unless `overwrite` (an
+        empty one is); a row of files goes on behind an earlier one. Without a path only sinks that
+        are added get anything."""
+        self.path = path
+        self.secrets = secrets
+        self.hub: Hub | None = None
+        self._sinks: list[Sink] = []
+        if path is not None:
+            self._sinks.append(
+                FileSink(
+                    path,
+                    rotate_bytes=rotate_bytes,
+                    rotate_s=rotate_s,
+                    keep_bytes=keep_bytes,
+                    overwrite=overwrite,
+                )
+            )
+        self._queue: deque[Event] = deque()
+        self._put = self._taken = 0
+        """Bytes that went into the queue and out of it: one is the loop's, one the thread's."""
+        self._copies_put = self._copies_taken = 0
+        """Of these, copies."""
+        self.dropped = 0
+        """Reads that did not get into the queue."""
+        self._wanted = threading.Event()
+        self._hurry = threading.Event()
+        self._over = False
+        self._composing = False
+        self._broken = False
+        """The thread has failed: nobody takes anything out of the queue."""
+        self._thread: threading.Thread | None = None
+        self._packing = Packing()
+
+    # --- in the event loop
+
+    def tap(
+        self, number: int, client: Endpoint, broker: Endpoint, now_ns: int
+    ) -> ConnectionTap | None:
+        """See `hub.Recording`."""
+        self.put(Event(number, OPEN, client, broker, now_ns), 0)
+        return ConnectionTap(self, number)
+
+    def put(self, event: Event, size: int) -> None:
+        """Queue something."""
+        if self._broken:
+            return
+        self._queue.append(event)
+        if size:
+            self._put += size
+            if event.lease is None:
+                self._copies_put += size
+            if self._put - self._taken > HURRY and not self._hurry.is_set():
+                self._hurry.set()
+        if not self._wanted.is_set():
+            self._wanted.set()
+
+    @property
+    def copies(self) -> int:
+        """Bytes in the queue that are copies of what was read."""
+        return self._copies_put - self._copies_taken
+
+    def drop(self, event: Event) -> None:
+        """Queue in place of bytes how many they were."""
+        self.dropped += 1
+        self.put(event, 0)
+
+    def add_pipe(self, fd: int, name: str = "pipe") -> PipeSink:
+        """Also write everything into a pipe; whoever reads it may be as slow as it likes."""
+        sink = PipeSink(fd, name)
+        self._sinks = [*self._sinks, sink]
+        if self._thread is not None:
+            sink.start(preamble())
+        return sink
+
+    def remove(self, sink: Sink) -> None:
+        """Write into that sink no more; it is stopped by who added it."""
+        self._sinks = [each for each in self._sinks if each is not sink]
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was queued is in the file, or was dropped."""
+        files = (sink for sink in self._sinks if isinstance(sink, FileSink))
+        return not (self._queue or self._composing) and all(file.idle for file in files)
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Where packets go."""
+        return tuple(self._sinks)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that there are, oldest first."""
+        return [path for sink in self._sinks if isinstance(sink, FileSink) for path in sink.files]
+
+    def start(self) -> None:
+        """Open the file; `OSError` when that is not possible."""
+        # Checksums need it. Loaded at the first large read it would cost the reads after that.
+        import numpy  # noqa: F401
+
+        head = preamble()
+        self._packing = Packing()
+        for sink in self._sinks:
+            sink.start(head)
+        self._over = self._broken = False
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Write what is queued and close the files; not longer than that."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._over = True
+        self._wanted.set()
+        self._hurry.set()
+        thread.join(timeout_s)
+        for sink in self._sinks:
+            sink.stop(timeout_s)
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception:  # the outermost guard of the thread: it tells
+            _log.exception("internal error, nothing more is recorded")
+            self._broken, self._composing = True, False
+            self._queue.clear()
+            for sink in self._sinks:
+                sink.failed = sink.failed or "internal error"
+
+    def _work(self) -> None:
+        while True:
+            self._wanted.wait()
+            over = self._over
+            self._wanted.clear()
+            self._composing = True
+            self._compose()
+            self._composing = False
+            if over and not self._queue:
+                return
+            # Gather a little: a write per read would cost more than the composing.
+            if not self._over and self._hurry.wait(REST_S):
+                self._hurry.clear()
+
+    def _compose(self) -> None:
+        queue, packing = self._queue, self._packing
+        while queue:
+            small = 0
+            while queue and packing.size < BATCH:
+                event = queue.popleft()
+                size = len(event.data) if isinstance(event.data, bytes | memoryview) else 0
+                self._taken += size
+                if event.lease is None:
+                    self._copies_taken += size
+                packing.add(event)
+                if size < LARGE:
+                    small += 1
+                    if small % BREATH == 0:
+                        time.sleep(BREATH_S)
+            batch = packing.take()
+            if batch.packets:
+                for sink in self._sinks:
+                    sink.put(batch)
+                if self.hub is not None:
+                    self.hub.metrics.add("recorder_bytes_total", "", batch.size)

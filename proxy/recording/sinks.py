@@ -1,0 +1,372 @@
+"""Where recorded packets go: files and pipes, each with a bounded queue and a thread of its own.
+
+A sink that cannot keep up loses whole packets and counts them; nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import re
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from kafkascope.captures.inputs.private import PrivateFile, is_special
+from kafkascope.proxy.recording.direct import Direct
+from kafkascope.proxy.recording.packing import Batch, Part
+
+_log = logging.getLogger("kafkascope.proxy")
+
+MAX_QUEUED: Final = 16 * 1024 * 1024
+PIPE_QUEUED: Final = 4 * 1024 * 1024
+WAIT_MS: Final = 500
+"""Until a pipe that is full is tried again: then it may be over."""
+LAST_MS: Final = 5000
+"""For a reader that takes nothing when it is over; what is left then is for nobody."""
+VECTOR: Final = 512
+"""Parts in one write; the system allows 1024."""
+CACHED: Final = 64 * 1024 * 1024
+"""Of a file's end stays in the page cache. Fresh pages for all of it cost more time than all else
+that recording does, and take them from those who need them."""
+RELEASE: Final = 8 * 1024 * 1024
+"""Written between two releases of pages."""
+BULK: Final = 256 * 1024
+"""Batches from this size on go past the page cache, while the disk keeps up."""
+SETTLE_S: Final = 0.02
+"""Until the last bytes of such batches, which fill no block, are written, too."""
+
+
+class Sink:
+    """Takes blocks of packets; writes them in a thread."""
+
+    name = "sink"
+    limit = MAX_QUEUED
+    patience_s = 0.0
+    """How long the composing thread may wait for this sink."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        """Packets that were lost because this sink was too slow."""
+        self.failed = ""
+        """Why nothing more is written; empty while all is well."""
+        self.written = 0
+        self._queue: deque[Batch] = deque()
+        self._queued = 0
+        self._more = threading.Event()
+        self._less = threading.Event()
+        self._hangs = False
+        self._over = False
+        self._writing = False
+        self._thread: threading.Thread | None = None
+
+    def start(self, head: bytes) -> None:
+        """Begin with the preamble."""
+        self._over = False
+        self._open(head)
+        self._thread = threading.Thread(target=self._run, name=f"{self.name}", daemon=True)
+        self._thread.start()
+
+    def put(self, batch: Batch) -> None:
+        """Take packets, or drop them."""
+        if self.patience_s:
+            self._wait_for_room(batch.size)
+        if self.failed or self._queued + batch.size > self.limit:
+            self.dropped += batch.packets
+            return
+        self._queued += batch.size
+        self._queue.append(batch)
+        self._more.set()
+
+    def _wait_for_room(self, size: int) -> None:
+        # What comes waits in the queue before us; but not for a disk that hangs.
+        while not (self.failed or self._hangs):
+            self._less.clear()  # first: what is written after the look must wake us
+            if self._queued + size <= self.limit:
+                return
+            self._hangs = not self._less.wait(self.patience_s)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was stopped."""
+        return self._thread is None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to write."""
+        return not (self._queue or self._writing)
+
+    def stop(self, timeout_s: float) -> None:
+        """Write what is queued, then close; not longer than that."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._over = True
+        self._more.set()
+        thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                if not self._more.wait(SETTLE_S if self._writing else None):
+                    self._settle()
+                    self._writing = False
+                    continue
+                over = self._over
+                self._more.clear()
+                self._writing = True
+                while self._queue:
+                    batch = self._queue.popleft()
+                    if not self._take(batch):
+                        self.dropped += batch.packets
+                    self._queued -= batch.size
+                    self._hangs = False
+                    self._less.set()
+                    del batch
+                self._writing = self._unsettled
+                if over and not self._queue:
+                    return
+        except Exception:  # the outermost guard of the thread: it tells
+            _log.exception("internal error, nothing more is written")
+            self.failed = self.failed or "internal error"
+            self._writing = False
+            self._queue.clear()
+        finally:
+            self._settle()
+            self._close()
+
+    def _settle(self) -> None:
+        try:
+            self._finish()
+        except OSError as error:
+            self.failed = self.failed or f"{error.strerror or error}"
+
+    def _take(self, batch: Batch) -> bool:
+        if self.failed:
+            return False  # behind a packet that was cut nothing can be read
+        try:
+            self._write(batch)
+        except OSError as error:
+            self.failed = f"{error.strerror or error}"
+            return False
+        self.written += batch.size
+        return True
+
+    def _open(self, head: bytes) -> None:
+        raise NotImplementedError
+
+    def _write(self, batch: Batch) -> None:
+        raise NotImplementedError
+
+    @property
+    def _unsettled(self) -> bool:
+        """Whether something is kept back to be written together with what follows soon."""
+        return False
+
+    def _finish(self) -> None:
+        """Write what was kept back."""
+
+    def _close(self) -> None:
+        raise NotImplementedError
+
+
+class FileSink(Sink):
+    """A pcapng file, or a row of them: name-0001.pcapng, name-0002.pcapng..."""
+
+    name = "file"
+    patience_s = 0.2
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        rotate_bytes: int = 0,
+        rotate_s: float = 0,
+        keep_bytes: int = 0,
+        overwrite: bool = False,
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self._overwrite = overwrite
+        self._rotate_bytes = rotate_bytes
+        self._rotate_s = rotate_s
+        self._keep_bytes = keep_bytes
+        self._file: PrivateFile | None = None
+        self._number = 0
+        self._size = 0
+        self._since = 0.0
+        self._head = b""
+        self._released = 0
+        self._direct: Direct | None = None
+        """Made when there is bulk."""
+        self._behind = False
+        """The disk does not keep up: the page cache takes what it can."""
+        self.files: list[Path] = []
+        self._sizes: dict[Path, int] = {}
+
+    @property
+    def _rotates(self) -> bool:
+        return bool(self._rotate_bytes or self._rotate_s)
+
+    def _open(self, head: bytes) -> None:
+        self._head = head
+        if self._rotates and not self._number and not self._overwrite:
+            self._number = self._last()
+        try:
+            self._next()
+        except OSError:
+            self._close()
+            raise
+
+    @property
+    def _stem(self) -> str:
+        return re.sub(r"\.pcapng$", "", self.path.name)
+
+    def _last(self) -> int:
+        """The highest number of an earlier row of files; ours goes on behind it."""
+        name = re.compile(re.escape(self._stem) + r"-(\d{4,})\.pcapng")
+        found = (name.fullmatch(path.name) for path in self.path.absolute().parent.iterdir())
+        return max((int(match[1]) for match in found if match is not None), default=0)
+
+    def _next(self) -> None:
+        self._finish()
+        self._close()
+        self._number += 1
+        path = self.path
+        if self._rotates:
+            path = path.with_name(f"{self._stem}-{self._number:04}.pcapng")
+        elif not (self._overwrite or is_special(path)) and path.is_file() and path.stat().st_size:
+            raise FileExistsError(
+                errno.EEXIST, "there is a recording already (--overwrite replaces it)", str(path)
+            )
+        # Recordings hold what users send: for their owner only. Readers may follow from now on.
+        self._file = PrivateFile(path, buffering=0).published()
+        descriptor = self._file.file.fileno()
+        self._file.file.write(self._head)
+        self._size = len(self._head)
+        self._released = 0
+        self._since = time.monotonic()
+        self.files.append(path)
+        if self._direct is not None:
+            self._direct.open(descriptor)
+
+    def _write(self, batch: Batch) -> None:
+        if self._rotates and (
+            (self._rotate_bytes and self._size + batch.size > self._rotate_bytes)
+            or (self._rotate_s and time.monotonic() - self._since >= self._rotate_s)
+        ):
+            self._next()
+            self._prune()
+        assert self._file is not None
+        descriptor = self._file.file.fileno()
+        if not (self._past_cache(batch) and self._directly(descriptor, batch)):
+            if self._direct is not None and self._direct.leave():
+                os.lseek(descriptor, self._size, os.SEEK_SET)
+            write_all(descriptor, batch.parts)
+        self._size += batch.size
+        self._sizes[self.files[-1]] = self._size
+        if self._size - self._released > CACHED + RELEASE:
+            self._released = self._size - CACHED
+            # Begins to write what is not on the disk yet and lets go what is; does not wait.
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(descriptor, 0, self._released, os.POSIX_FADV_DONTNEED)
+
+    def _past_cache(self, batch: Batch) -> bool:
+        """Whether these should go past the page cache: not what is little, or a burst."""
+        if self._queued > self.limit // 2:
+            self._behind = True
+        elif self._queued <= batch.size:
+            self._behind = False
+        # An open file that we were given may be in use by others, at an offset of its own.
+        ours = self._file is not None and self._file.is_new
+        return ours and batch.size >= BULK and not self._behind
+
+    def _directly(self, descriptor: int, batch: Batch) -> bool:
+        if self._direct is None:
+            self._direct = Direct()
+            self._direct.open(descriptor)
+        return self._direct.usable and self._direct.write(batch.parts, self._size)
+
+    @property
+    def _unsettled(self) -> bool:
+        return self._direct is not None and not self._direct.settled
+
+    def _finish(self) -> None:
+        if self._direct is not None:
+            self._direct.settle()
+
+    def _prune(self) -> None:
+        """Delete the oldest files while there is too much of them."""
+        while (
+            self._keep_bytes
+            and len(self.files) > 1
+            and sum(self._sizes.values()) + self._rotate_bytes > self._keep_bytes
+        ):
+            oldest = self.files.pop(0)
+            self._sizes.pop(oldest, None)
+            oldest.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class PipeSink(Sink):
+    """A pipe to a process that looks at the packets while they come."""
+
+    name = "pipe"
+    limit = PIPE_QUEUED
+
+    def __init__(self, fd: int, name: str = "pipe") -> None:
+        super().__init__()
+        self.name = name
+        self._fd = fd
+
+    def _open(self, head: bytes) -> None:
+        os.set_blocking(self._fd, False)
+        self._queue.append(Batch((head,), len(head), 0, ()))
+        self._queued += len(head)
+
+    def _write(self, batch: Batch) -> None:
+        write_all(self._fd, batch.parts, self._wait)
+
+    def _wait(self) -> None:
+        poll = select.poll()  # select() knows the first 1024 descriptors only
+        poll.register(self._fd, select.POLLOUT)
+        if self._over and not poll.poll(LAST_MS):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        poll.poll(WAIT_MS)
+
+    def _close(self) -> None:
+        os.close(self._fd)
+
+
+def write_all(
+    descriptor: int, parts: tuple[Part, ...], wait: Callable[[], None] | None = None
+) -> None:
+    """Write all parts; `wait` when a descriptor that does not block takes no more."""
+    at, rest = 0, list(parts)
+    while at < len(rest):
+        group = rest[at : at + VECTOR]
+        try:
+            written = os.writev(descriptor, group)
+        except BlockingIOError:
+            if wait is None:
+                raise
+            wait()
+            continue
+        for part in group:
+            if written < len(part):
+                rest[at] = memoryview(part)[written:]
+                break
+            written -= len(part)
+            at += 1

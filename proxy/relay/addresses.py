@@ -1,0 +1,346 @@
+"""Broker addresses in responses: which they are, and putting ours in their place (reverse mode).
+
+One table says where clients read addresses that they connect to; another says which host and port
+fields are none of ours. A test holds both against every declaration, so a new field is noticed.
+Node ids never change.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.layout import Layout
+from kafkascope.dissectors.registry import (
+    API_VERSIONS,
+    APIS,
+    UNSUPPORTED_VERSION,
+    Decoded,
+    decode_response,
+    encode_body,
+    example,
+    layout_of,
+    read_layout,
+    response_header_version,
+    write_layout,
+)
+from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, program
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.relay.entries import Entry
+    from kafkascope.proxy.relay.state import State
+
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
+DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 60, 78, 79
+
+ENDPOINTS: Final[dict[int, tuple[str, ...]]] = {
+    PRODUCE: ("node_endpoints",),  # KIP-951, tag 0 from version 10
+    FETCH: ("node_endpoints",),  # KIP-951, tag 0 from version 16
+    METADATA: ("brokers",),
+    FIND_COORDINATOR: ("", "coordinators"),  # KIP-699: one until version 3, then several
+    DESCRIBE_CLUSTER: ("brokers",),
+    SHARE_FETCH: ("node_endpoints",),
+    SHARE_ACKNOWLEDGE: ("node_endpoints",),
+}
+"""API -> structs of its response with a node id, a host and a port that clients connect to. ""
+is the response itself."""
+
+LEFT_ALONE: Final[dict[str, str]] = {
+    "DescribeGroupsResponse.groups.members.client_host": "where a member is, not a broker",
+    "ConsumerGroupDescribeResponse.groups.members.client_host": "where a member is",
+    "ShareGroupDescribeResponse.groups.members.client_host": "where a member is",
+    "StreamsGroupDescribeResponse.groups.members.client_host": "where a member is",
+    "StreamsGroupDescribeResponse.groups.members.user_endpoint": "the application's own endpoint",
+    "StreamsGroupHeartbeatResponse.partitions_by_user_endpoint": "the application's own endpoint",
+    "DescribeAclsResponse.resources.acls.host": "from where a principal may come",
+    "DeleteAclsResponse.filter_results.matching_acls.host": "from where a principal may come",
+    "DescribeQuorumResponse.nodes.listeners": "controllers talk to each other",
+    "VoteResponse.node_endpoints": "controllers talk to each other",
+    "BeginQuorumEpochResponse.node_endpoints": "controllers talk to each other",
+    "EndQuorumEpochResponse.node_endpoints": "controllers talk to each other",
+    "FetchSnapshotResponse.node_endpoints": "controllers talk to each other",
+    "UpdateRaftVoterResponse.current_leader": "controllers talk to each other",
+}
+"""Fields of responses that hold addresses and are never touched: message.path -> why."""
+
+WHOLE: Final = frozenset({METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_ACKNOWLEDGE})
+"""Small and rare: kept until they are whole. The others carry records and may be huge."""
+
+CENSUS: Final = frozenset({METADATA, DESCRIBE_CLUSTER})
+"""Their `brokers` are all that the cluster has."""
+CONTROLLERS: Final = 2
+"""DescribeCluster's endpoint_type for controllers, which are no brokers of ours."""
+CACHED: Final = 256
+CACHED_BYTES: Final = 64 * 1024
+"""Changed responses that are kept, and their largest size."""
+PADDING_TAG: Final = 100
+"""A tag that no release uses; readers skip what they do not know (KIP-482)."""
+
+_SIZE = struct.Struct(">i")
+
+
+class Directory(Protocol):
+    """Who has a listener for each broker."""
+
+    generation: int
+    """Changes whenever an answer of `advertise` may."""
+
+    def advertise(self, relay: State, node_id: int, host: str, port: int) -> tuple[str, int]:
+        """The address under which that broker is reached through us; `OSError` if there is none.
+        The listener accepts connections when this returns."""
+
+    def listed(self, relay: State, node_ids: frozenset[int]) -> None:
+        """These are all brokers of the cluster now; others are gone."""
+
+    def brokers(self, relay: State) -> list[tuple[int, str, int]]:
+        """All brokers that are known: node id and our address for it."""
+
+
+class Rewriter:
+    """Puts our addresses in place of the brokers'."""
+
+    def __init__(self, directory: Directory) -> None:
+        self.directory = directory
+        self._known: dict[Any, tuple[bytes | None, str, frozenset[int]]] = {}
+        """Response -> what became of it (None: nothing), what was changed, the brokers listed."""
+
+    def rewrites(self, key: int) -> bool:
+        """Whether the responses of an API may hold addresses."""
+        return key in ENDPOINTS
+
+    def whole(self, key: int) -> bool:
+        """Whether the responses of an API have to be whole to be changed."""
+        return key in WHOLE
+
+    def walk(self, key: int, version: int) -> Program | None:
+        """How to get to the addresses at the end of a response that may be huge."""
+        if key not in ENDPOINTS or key in WHOLE or version not in APIS[key].versions:
+            return None
+        return _walk(key, version)
+
+    def filled(self, key: int, first: int) -> bool:
+        """Whether there are addresses, by the first byte of that end."""
+        return first > 1 if key == SHARE_FETCH else first > 0
+
+    def empty(self, key: int, steps: Program, payload: memoryview | bytes) -> bool:
+        """Whether a whole response is sound and has no addresses at its end."""
+        try:
+            tail = Walk(steps).feed(payload)
+        except Unwalkable:
+            return False
+        return tail is not None and tail < len(payload) and not self.filled(key, payload[tail])
+
+    # --- whole responses
+
+    def response(
+        self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
+    ) -> tuple[bytes, str]:
+        """The frame with our addresses (and versions that we know), and what was changed; the
+        very same frame when nothing is."""
+        key = entry.key
+        if key not in ENDPOINTS and not (clamp and key == API_VERSIONS):
+            return frame, ""
+        # Brokers say the same again and again; the answer to it is the same while no broker moves.
+        what = (entry.version, relay.advertise_host, self.directory.generation, frame[8:], key)
+        known = self._known.get(what)
+        if known is None:
+            changed, comment, listed = self._response(relay, entry, frame, clamp=clamp)
+            if len(frame) <= CACHED_BYTES:
+                # The directory may have learned something from this very frame.
+                what = (what[0], what[1], self.directory.generation, what[3], key)
+                if len(self._known) >= CACHED:
+                    self._known.clear()
+                self._known[what] = (None if changed is frame else changed, comment, listed)
+            return changed, comment
+        changed_before, comment, listed = known
+        self.directory.listed(relay, listed)
+        if changed_before is None:
+            return frame, comment
+        if key != API_VERSIONS:
+            relay.hub.metrics.add("rewrites_total", APIS[key].name)
+        return changed_before[:4] + frame[4:8] + changed_before[8:], comment
+
+    def _response(
+        self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
+    ) -> tuple[bytes, str, frozenset[int]]:
+        key, version = entry.key, entry.version
+        hub = relay.hub
+        nobody: frozenset[int] = frozenset()
+        if key == API_VERSIONS:
+            return (*(self._versions(relay, entry, frame) if clamp else (frame, "")), nobody)
+        if key not in ENDPOINTS:
+            return frame, "", nobody
+        decoded = decode_response(frame[4:], key, version)
+        if key == METADATA:
+            from kafkascope.analyzer.bodies.facts import learn
+
+            learn(decoded.layout, decoded.body, hub.names)
+        listed = _brokers(key, decoded.body)
+        self.directory.listed(relay, listed)  # first: whoever is gone makes room
+        changes = self._change(relay, key, decoded.body)
+        if not changes:
+            return frame, "", listed
+        hub.metrics.add("rewrites_total", APIS[key].name)
+        return _encoded(frame, decoded), "addresses: " + "; ".join(changes), listed
+
+    def _change(self, relay: State, key: int, body: Body) -> list[str]:
+        """Change the addresses in a body, in place."""
+        if key == DESCRIBE_CLUSTER and body.get("endpoint_type") == CONTROLLERS:
+            return []
+        changes = []
+        for name in ENDPOINTS[key]:
+            if name and name not in body:
+                continue
+            for struct_ in body[name] if name else (body,):
+                if not struct_.get("host"):
+                    continue  # "none", or not in this version
+                node_id = _node_id(struct_)
+                host, port = struct_["host"], struct_["port"]
+                ours = self.directory.advertise(relay, node_id, host, port)
+                if ours != (host, port):
+                    struct_["host"], struct_["port"] = ours
+                    changes.append(f"node {node_id} {host}:{port} -> {ours[0]}:{ours[1]}")
+        return changes
+
+    # --- ends of responses whose start is gone
+
+    def tail(self, relay: State, entry: Entry, tail: bytes) -> tuple[bytes, str]:
+        """The end of a response with our addresses, of the very same length, and what changed.
+
+        Spare bytes go into an unknown tag. What does not fit is left out: the client asks for
+        metadata then, and learns our addresses from it.
+        """
+        key, version = entry.key, entry.version
+        if not self.filled(key, tail[0]):
+            return tail, ""
+        layout = _tail_layout(key, version)
+        body, end = read_layout(layout, tail)
+        if end != len(tail):
+            raise DissectError("bytes are left over behind the node endpoints")
+        changes = self._change(relay, key, body)
+        if not changes:
+            return tail, ""
+        relay.hub.metrics.add("rewrites_total", APIS[key].name)
+        try:
+            return _padded(layout, body, len(tail)), "addresses: " + "; ".join(changes)
+        except DissectError:
+            body["node_endpoints"] = []
+            return _padded(layout, body, len(tail)), "addresses left out: " + "; ".join(changes)
+
+    # --- versions
+
+    def newer(self, version: int) -> bool:
+        """Whether that version of ApiVersions is one that we do not know."""
+        return version > APIS[API_VERSIONS].versions.high
+
+    def too_new(self, version: int, correlation_id: int) -> bytes | None:
+        """Our answer to an ApiVersions request of a version that we do not know: ask again, lower
+        (KIP-511). Else the broker's answer could not be capped."""
+        known = APIS[API_VERSIONS].versions
+        if version <= known.high:
+            return None
+        body = example("ApiVersionsResponse", 0)
+        body["error_code"] = UNSUPPORTED_VERSION
+        body["api_keys"] = [
+            {"api_key": API_VERSIONS, "min_version": known.low, "max_version": known.high}
+        ]
+        return _SIZE.pack(correlation_id) + encode_body("ApiVersionsResponse", 0, body)
+
+    def _versions(self, relay: State, entry: Entry, frame: bytes) -> tuple[bytes, str]:
+        """Cap the versions of those APIs whose addresses have to be replaced to what we know."""
+        decoded = decode_response(frame[4:], entry.key, entry.version)
+        capped = []
+        offered = decoded.body["api_keys"]
+        for api in tuple(offered):
+            key = api["api_key"]
+            if key not in ENDPOINTS or api["max_version"] <= APIS[key].versions.high:
+                continue
+            known = APIS[key].versions.high
+            capped.append(f"{APIS[key].name} {api['max_version']} -> {known}")
+            api["max_version"] = known
+            if api["min_version"] > known:
+                offered.remove(api)  # an empty range would be a lie (min above max)
+        if not capped:
+            return frame, ""
+        text = ", ".join(capped)
+        relay.hub.once(
+            f"capped {text}",
+            f"{relay.broker} offers versions that kafkascope does not know and whose addresses "
+            f"it has to replace; clients are offered less: {text} (--no-clamp passes them all)",
+        )
+        return _encoded(frame, decoded), f"versions capped: {text}"
+
+
+def _node_id(struct_: Body) -> int:
+    node_id: int = struct_["broker_id"] if "broker_id" in struct_ else struct_["node_id"]
+    return node_id
+
+
+def _brokers(key: int, body: Body) -> frozenset[int]:
+    """The ids of all brokers of the cluster, where a response lists them."""
+    if key not in CENSUS or body.get("endpoint_type") == CONTROLLERS:
+        return frozenset()
+    return frozenset(map(_node_id, body["brokers"]))
+
+
+def _encoded(frame: bytes, decoded: Decoded) -> bytes:
+    """A frame with a changed body."""
+    payload = (
+        frame[4 : 4 + decoded.body_at]
+        + write_layout(decoded.layout, decoded.body)
+        + frame[4 + decoded.end :]
+    )
+    return _SIZE.pack(len(payload)) + payload
+
+
+@cache
+def _walk(key: int, version: int) -> Program | None:
+    layout = layout_of(f"{APIS[key].name}Response", version)
+    slots = (*layout.body.slots, *layout.body.tags)
+    if not any(slot.name == "node_endpoints" for slot in slots):
+        return None
+    return program(
+        f"{APIS[key].name}Response",
+        version,
+        response_header_version(key, version),
+        "node_endpoints",
+    )
+
+
+@cache
+def _tail_layout(key: int, version: int) -> Layout:
+    """What stands from the node endpoints to the end."""
+    layout = layout_of(f"{APIS[key].name}Response", version)
+    names = [slot.name for slot in layout.body.slots]
+    at = names.index("node_endpoints") if "node_endpoints" in names else len(names)
+    return replace(layout, body=replace(layout.body, slots=layout.body.slots[at:]))
+
+
+def _padded(layout: Layout, body: Body, size: int) -> bytes:
+    """Exactly `size` bytes of a tail; `DissectError` when it needs more."""
+    plain = write_layout(layout, body)
+    spare = size - len(plain)
+    if spare == 0:
+        return plain
+    if spare == 1:
+        # Too little for a tag: a varint with an empty last byte is as valid.
+        at = 0 if layout.body.slots else 2
+        while plain[at] & 0x80:
+            at += 1
+        return plain[:at] + bytes((plain[at] | 0x80, 0)) + plain[at + 1 :]
+    known = body.get("_tagged_fields", [])
+    for filler in range(max(spare - 2, 0), max(spare - 8, -1), -1):
+        tags = [*known, {"tag": PADDING_TAG, "data": bytes(filler)}]
+        padded = write_layout(layout, {**body, "_tagged_fields": tags})
+        if len(padded) == size:
+            return padded
+        if len(padded) == size - 1:
+            at = 0 if layout.body.slots else 2
+            while padded[at] & 0x80:
+                at += 1
+            return padded[:at] + bytes((padded[at] | 0x80, 0)) + padded[at + 1 :]
+    raise DissectError(f"{len(plain)} bytes do not fit into {size}")

@@ -1,0 +1,57 @@
+"""A frame as people edit it; and the frame with their body: header kept, sizes made right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kafkascope.dissectors.codec.jsonform import body_from_json, dumps, loads
+from kafkascope.dissectors.embedded.masking import masked
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import write_layout
+from kafkascope.proxy.relay.edit_records import change_records, spelled, unspelled
+
+if TYPE_CHECKING:
+    from kafkascope.dissectors.registry import Decoded
+    from kafkascope.proxy.rules.message import Message
+
+
+def shown(decoded: Decoded) -> dict[str, Any]:
+    """The body as JSON, secrets hidden, records spelled out."""
+    layout, body = decoded.layout, decoded.body
+    told: dict[str, Any] = loads(dumps(masked(layout, body)))
+    out: dict[str, Any] = change_records(layout.body, told, body, lambda _, data: spelled(data))
+    return out
+
+
+def edited(message: Message, body: dict[str, Any]) -> bytes:
+    """The payload of a frame with that body (JSON as `shown` gave it); `DissectError` when it does
+    not fit."""
+    decoded = message.decoded
+    if decoded is None or message.payload is None:
+        raise DissectError("the frame cannot be decoded, so it cannot be edited")
+    layout = decoded.layout
+    plain = change_records(layout.body, body, decoded.body, unspelled)
+    new = _restored(body_from_json(layout, plain), masked(layout, decoded.body), decoded.body)
+    return (
+        message.payload[: decoded.body_at]
+        + write_layout(layout, new)
+        + message.payload[decoded.end :]
+    )
+
+
+def _restored(new: Any, shown: Any, real: Any) -> Any:
+    """Whoever edits saw asterisks in place of secrets: what they did not change stays."""
+    if new == shown:
+        return real
+    if isinstance(new, dict) and isinstance(shown, dict):
+        return {
+            name: _restored(value, shown[name], real[name]) if name in shown else value
+            for name, value in new.items()
+        }
+    if isinstance(new, list) and isinstance(shown, list):
+        if len(new) == len(shown):
+            return [_restored(*each) for each in zip(new, shown, real, strict=True)]
+        # Some were taken away or added: those that are left are known by how they look.
+        known = list(zip(shown, real, strict=True))
+        return [next((r for s, r in known if s == each), each) for each in new]
+    return new

@@ -1,0 +1,138 @@
+"""Frames that are held until somebody decides: release, drop, edit."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from kafkascope.analyzer.conversation.tampering import BY_HAND
+from kafkascope.proxy.rules.actions import CLIENT
+from kafkascope.proxy.rules.verdicts import Drop, Forward, Replace, Verdict
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.relay.state import State
+    from kafkascope.proxy.relay.way import Stop
+    from kafkascope.proxy.rules.message import Message
+
+
+class NotHeld(KeyError):
+    """There is no held frame of that number."""
+
+    def __str__(self) -> str:
+        return f"no frame {self.args[0]} is held"
+
+
+class Held:
+    """The frames that wait, by number."""
+
+    def __init__(self, proxy: KafkaProxy) -> None:
+        self._proxy = proxy
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, tuple[State, int, Stop, Message]] = {}
+
+    def add(self, relay: State, side: int, stop: Stop, message: Message) -> int:
+        """A frame waits; its number."""
+        number = next(self._numbers)
+        self._waiting[number] = (relay, side, stop, message)
+        relay.hub.metrics.add("held")
+        relay.hub.changed()
+        return number
+
+    def forget(self, number: int) -> None:
+        """Its connection is over."""
+        if self._waiting.pop(number, None) is not None:
+            self._proxy.hub.metrics.add("held", count=-1)
+            self._proxy.hub.changed()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Any:
+        return iter(sorted(self._waiting))
+
+    def message(self, number: int) -> Message:
+        """The frame of that number; `NotHeld`."""
+        try:
+            return self._waiting[number][3]
+        except KeyError:
+            raise NotHeld(number) from None
+
+    def list(self) -> list[dict[str, Any]]:
+        """What waits, for people and programs."""
+        out = []
+        for number in self:
+            relay, side, _, message = self._waiting[number]
+            out.append(
+                {
+                    "number": number,
+                    "kind": "request" if side == CLIENT else "response",
+                    "connection": relay.number,
+                    "api": message.exchange.api,
+                    "version": message.version,
+                    "correlation_id": message.entry.correlation_id,
+                    "client_id": message.client_id,
+                    "client": str(relay.client),
+                    "broker": str(relay.broker),
+                    "bytes": message.size + 4,
+                    "since_ns": message.now_ns,
+                    "rule": message.rule,
+                    "summary": _summary(message),
+                    "editable": message.decoded is not None,
+                }
+            )
+        return out
+
+    def body(self, number: int) -> dict[str, Any] | None:
+        """The frame as JSON, secrets hidden; None when it cannot be decoded."""
+        from kafkascope.proxy.relay.edits import shown
+
+        decoded = self.message(number).decoded
+        return None if decoded is None else shown(decoded)
+
+    def release(self, number: int) -> None:
+        """Let it go on as it is."""
+        self._decide(number, Forward())
+
+    def drop(self, number: int) -> None:
+        """Swallow it."""
+        self._decide(number, Drop())
+
+    def edit(self, number: int, body: dict[str, Any]) -> None:
+        """Let it go on with another body (JSON as `body` gives it); `DissectError` when it does not
+        fit."""
+        from kafkascope.proxy.relay.edits import edited
+
+        message = self.message(number)
+        self._decide(number, Replace(edited(message, body)))
+
+    def release_all(self) -> int:
+        """Let everything go on; how many there were."""
+        numbers = list(self)
+        for number in numbers:
+            self.release(number)
+        return len(numbers)
+
+    def _decide(self, number: int, verdict: Verdict) -> None:
+        from kafkascope.proxy.engine.commands import Steer
+
+        message = self.message(number)
+        relay, side, stop, _ = self._waiting.pop(number)
+        relay.hub.metrics.add("held", count=-1)
+        relay.hub.changed()
+        if isinstance(verdict, Replace | Drop):
+            how = "edited" if isinstance(verdict, Replace) else "dropped"
+            message.comment = f"{how}{BY_HAND}"
+        for handler in self._proxy.handlers:
+            if handler.kafka is not None and handler.kafka.relay is relay:
+                handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
+                return
+
+
+def _summary(message: Message) -> str:
+    """What it is about: topics, groups, and how a response ends."""
+    row = message.row
+    about = [*row.topics, *row.groups, *row.transactional_ids]
+    parts = [", ".join(about[:4]) + (", ..." if len(about) > 4 else "")]
+    parts += [error.name for error in row.errors[:1]]
+    return " ".join(part for part in parts if part)

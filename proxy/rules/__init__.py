@@ -1,0 +1,4 @@
+"""Who decides about frames: filters, triggers, verdicts, faults.
+
+Knows no connections.
+"""

@@ -1,0 +1,80 @@
+"""Faults: what each is, and reading them from a line of text.
+
+FILTER -> ACTION ARGUMENTS [on request|response] [once | nth N | first N | every N | p=0.1 seed=7]
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkascope.analyzer.filter.language import FilterError
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.faults.faults.corrupt import CorruptAction
+from kafkascope.proxy.rules.faults.faults.drop import BlackHoleAction, DropAction, HoldAction
+from kafkascope.proxy.rules.faults.faults.error_code import ErrorAction, StampAction
+from kafkascope.proxy.rules.faults.faults.fault import SIDES, Action, Fault, FaultError
+from kafkascope.proxy.rules.faults.faults.latency import DelayAction
+from kafkascope.proxy.rules.faults.faults.stale import StaleAction
+from kafkascope.proxy.rules.faults.faults.throttle import ThrottleAction
+from kafkascope.proxy.rules.faults.faults.truncate import (
+    CloseAction,
+    HalfCloseAction,
+    ResetAction,
+    TruncateAction,
+)
+from kafkascope.proxy.rules.matching import Matcher
+from kafkascope.proxy.rules.triggers import take_trigger
+
+FAULTS: Final[dict[str, type[Action]]] = {
+    action.word: action
+    for action in (
+        DelayAction,
+        ThrottleAction,
+        DropAction,
+        ErrorAction,
+        StampAction,
+        ResetAction,
+        CloseAction,
+        HalfCloseAction,
+        TruncateAction,
+        CorruptAction,
+        StaleAction,
+        BlackHoleAction,
+        HoldAction,
+    )
+}
+
+
+def parse_fault(text: str, name: str = "") -> Fault:
+    """The fault that a line of text describes; `FaultError` with a sentence."""
+    filter_text, arrow, rest = text.rpartition("->")
+    if not arrow:
+        raise FaultError(f"FILTER -> ACTION is wanted; there is no -> in {text!r}")
+    words = rest.split()
+    if not words:
+        raise FaultError(f"an action is wanted behind the ->: {', '.join(FAULTS)}")
+    word = words.pop(0)
+    action = FAULTS.get(word)
+    if action is None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(word, FAULTS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f": {', '.join(FAULTS)}"
+        raise FaultError(f"there is no action {word!r}{hint}")
+    try:
+        trigger = take_trigger(words)
+        side = None
+        if len(words) >= 2 and words[-2] == "on" and words[-1] in SIDES:
+            side = SIDES[words.pop()]
+            words.pop()
+        matcher = Matcher(filter_text)
+        return Fault(matcher, action.parse(words), trigger, side, name)
+    except FilterError as error:
+        raise FaultError(f"the filter {filter_text.strip()!r}: {error}") from error
+    except FaultError:
+        raise
+    except ValueError as error:
+        raise FaultError(str(error)) from error
+
+
+__all__ = ["BROKER", "CLIENT", "FAULTS", "Action", "Fault", "FaultError", "parse_fault"]

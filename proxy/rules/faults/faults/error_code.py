@@ -1,0 +1,153 @@
+"""Errors: in place of the broker's answer, or stamped into it."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from kafkascope.analyzer.conversation.tampering import FAULT
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.reference.codes import ERRORS, error_name
+from kafkascope.dissectors.registry import (
+    APIS,
+    encode_body,
+    example,
+    layout_of,
+    response_header_version,
+    write_layout,
+)
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.answers import LEVELS, TOP_ERRORS, answer, levels, stamp
+from kafkascope.proxy.rules.faults.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.verdicts import Answer, Replace, Verdict
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.rules.message import Message
+
+FETCH, METADATA = 1, 3
+FETCH_SESSION_ID_NOT_FOUND = 70
+
+
+class _ErrorAction(Action):
+    picky: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    def __init__(self, code: int, level: str | None) -> None:
+        self.code = code
+        self.level = level
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """Responses that have a place for the error."""
+        found = levels(layout_of(f"{APIS[key].name}Response", version))
+        return self.level in found if self.level else bool(found)
+
+    @classmethod
+    def parse(cls, words: list[str]) -> Self:
+        """`NOT_LEADER_OR_FOLLOWER`, `6`, `COORDINATOR_NOT_AVAILABLE at top`."""
+        level = None
+        rest = list(words)
+        if len(rest) >= 2 and rest[-2] == "at":
+            level = rest.pop()
+            rest.pop()
+            if level not in LEVELS:
+                raise FaultError(f"an error is at {', '.join(LEVELS)}, not at {level!r}")
+        if len(rest) != 1:
+            raise FaultError(f"{cls.usage}, not {' '.join(words)!r}")
+        return cls(_code(rest[0]), level)
+
+    def __str__(self) -> str:
+        level = f" at {self.level}" if self.level else ""
+        return f"{self.word} {error_name(self.code)}{level}"
+
+
+def _code(text: str) -> int:
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    for code, error in ERRORS.items():
+        if error.name.lower() == text.lower():
+            return code
+    from difflib import get_close_matches
+
+    near = get_close_matches(text.upper(), [e.name for e in ERRORS.values()], n=1)
+    raise FaultError(f"there is no error {text!r}" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+class ErrorAction(_ErrorAction):
+    """Answer with an error; the broker hears nothing."""
+
+    word = "error"
+    usage = "error CODE [at top|group|topic|partition]"
+    doc = "answer with that error in the broker's place; the broker is not asked"
+    sides = (CLIENT,)
+
+    def act(self, message: Message) -> Verdict | None:
+        """Answer."""
+        request = message.request
+        if request is None:
+            return None
+        try:
+            partly = self.level is None and self.code not in TOP_ERRORS
+            if message.key == FETCH and partly and not request.body["topics"]:
+                return _full_fetch(message)
+            payload = answer(request, self.code, self.level)
+            if payload is not None and message.key == METADATA:
+                payload = _with_brokers(message, payload)
+        except DissectError:
+            return None
+        if payload is None:
+            return None
+        message.comment = f"{FAULT}{self}, the broker was not asked"
+        return Answer(payload)
+
+
+def _full_fetch(message: Message) -> Verdict | None:
+    """An incremental fetch names no partition that could fail: let the client name them all. The
+    next request is the one that gets the error."""
+    version = message.version
+    if version < 7:
+        return None
+    body = example("FetchResponse", version) | {"error_code": FETCH_SESSION_ID_NOT_FOUND}
+    head = struct.pack(">i", message.entry.correlation_id)
+    head += bytes(response_header_version(FETCH, version))
+    message.uncounted = True
+    message.comment = f"{FAULT}the client shall name its partitions"
+    return Answer(head + encode_body("FetchResponse", version, body))
+
+
+def _with_brokers(message: Message, payload: bytes) -> bytes:
+    """Metadata without brokers would be a fault of its own."""
+    from kafkascope.dissectors.registry import decode_response
+
+    rewriter = message.relay.hub.rewriter
+    if rewriter is None:
+        return payload
+    decoded = decode_response(payload, METADATA, message.version)
+    brokers = decoded.body["brokers"]
+    for node_id, host, port in rewriter.directory.brokers(message.relay):
+        made = {"node_id": node_id, "host": host, "port": port}
+        if message.version >= 1:
+            made["rack"] = None
+        brokers.append(made)
+    return payload[: decoded.body_at] + write_layout(decoded.layout, decoded.body)
+
+
+class StampAction(_ErrorAction):
+    """Put an error into the broker's answer."""
+
+    word = "stamp"
+    usage = "stamp CODE [at top|group|topic|partition]"
+    doc = "put that error into the broker's answer; the broker did what was asked"
+    sides = (BROKER,)
+
+    def act(self, message: Message) -> Verdict | None:
+        """Change the answer."""
+        decoded = message.decoded
+        if decoded is None or message.payload is None:
+            return None
+        if not stamp(decoded.layout, decoded.body, self.code, self.level):
+            return None
+        try:
+            body = write_layout(decoded.layout, decoded.body)
+        except DissectError:
+            return None
+        return Replace(message.payload[: decoded.body_at] + body + message.payload[decoded.end :])

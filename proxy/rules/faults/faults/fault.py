@@ -1,0 +1,136 @@
+"""A fault: a filter, what to do, and when. One class for all; the actions are the other modules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from kafkascope.analyzer.conversation.tampering import BETWEEN, FAULT
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.matching import Matcher
+from kafkascope.proxy.rules.triggers import Trigger
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.metrics import Metrics
+    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.rules import Look
+    from kafkascope.proxy.rules.verdicts import Verdict
+
+SIDES: Final = {"request": CLIENT, "response": BROKER}
+
+
+class FaultError(ValueError):
+    """A fault that cannot be, in a sentence."""
+
+
+class Action:
+    """What a fault does. Subclasses are in the modules beside this one and in `FAULTS`."""
+
+    word: ClassVar[str]
+    usage: ClassVar[str]
+    doc: ClassVar[str]
+    sides: ClassVar[tuple[int, ...]] = (CLIENT, BROKER)
+    """On which frames it can act; the first is the default."""
+    picky: ClassVar[bool] = False
+    """There are APIs whose frames it cannot harm: `can_harm` says which it can."""
+    whole: ClassVar[bool] = False
+    """It needs the whole frame."""
+
+    @classmethod
+    def parse(cls, words: list[str]) -> Self:
+        """From the words behind its name; `FaultError` or `ValueError` with a sentence."""
+        if words:
+            raise FaultError(f"{cls.word!r} takes nothing more, not {' '.join(words)!r}")
+        return cls()
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """Whether it can do something to frames of that version of an API."""
+        return True
+
+    def act(self, message: Message) -> Verdict | None:
+        """What happens to a frame that matches; None: this frame cannot be harmed this way."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.word
+
+
+class Fault:
+    """A rule that does harm on purpose."""
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        action: Action,
+        trigger: Trigger | None = None,
+        side: int | None = None,
+        name: str = "",
+    ) -> None:
+        """`FaultError` when the action cannot act on that side, or no frame of it can match.
+        Without a side it is the first of the action's on which frames can match."""
+        self.matcher = matcher
+        self.action = action
+        self.trigger = trigger or Trigger()
+        sides = action.sides if side is None else (side,)
+        if side is not None and side not in action.sides:
+            kind = "responses" if side == BROKER else "requests"
+            raise FaultError(f"{action.word!r} cannot act on {kind}")
+        can_harm = action.can_harm if action.picky else None
+        refused = {each: matcher.refusal(each, can_harm) for each in sides}
+        able = [each for each in sides if refused[each] is None]
+        if not able:
+            raise FaultError(f"{action.word!r} would never act: {refused[sides[0]]}")
+        self.side = able[0]
+        self.name = name or str(self)
+        self.metrics: Metrics | None = None
+
+    def __str__(self) -> str:
+        side = ""
+        if self.side != self.action.sides[0]:
+            side = " on " + ("response" if self.side == BROKER else "request")
+        trigger = f" {self.trigger}" if str(self.trigger) else ""
+        return f"{self.matcher.text.strip()} -> {self.action}{side}{trigger}".strip()
+
+    def look(self, message: Message) -> Look:
+        """See `rules.Rule`."""
+        if self.trigger.over:
+            return "no"
+        settled = self.matcher.by_head(message)
+        if settled is False:
+            return "no"
+        return "whole" if settled is None or self.action.whole else "head"
+
+    def indifferent(self, message: Message) -> bool:
+        """Whether it never cares for frames with such a head: see `rules.Chain.quiet`."""
+        return self.matcher.by_head(message) is False
+
+    def judge(self, message: Message) -> Verdict | None:
+        """See `rules.Rule`."""
+        settled = self.matcher.by_head(message)
+        if settled is False or (settled is None and not self.matcher(message)):
+            return None
+        if not self.trigger.fire():
+            return None
+        verdict = self.action.act(message)
+        if verdict is None:
+            self.trigger.take_back()
+            return None
+        if message.uncounted:
+            self.trigger.take_back()
+            return verdict
+        message.relay.hub.metrics.add("faults_total", self.name)
+        message.relay.hub.changed()
+        told = f"{FAULT}{self.action}"
+        if told not in message.comment:  # an action may have said more
+            message.comment = f"{message.comment}{BETWEEN}{told}" if message.comment else told
+        return verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "name": self.name,
+            "rule": str(self),
+            "side": "request" if self.side == CLIENT else "response",
+            "action": self.action.word,
+            "matched": self.trigger.matched,
+            "fired": self.trigger.fired,
+        }

@@ -1,0 +1,47 @@
+"""Metadata that does not know of leaders that moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkascope.proxy.rules.actions import BROKER
+from kafkascope.proxy.rules.faults.faults.fault import Action
+from kafkascope.proxy.rules.verdicts import Replace, Verdict
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.rules.message import Message
+
+METADATA = 3
+
+
+class StaleAction(Action):
+    """Give the first answer again."""
+
+    word = "stale-metadata"
+    usage = "stale-metadata"
+    doc = "a Metadata request gets the answer that the same request got the first time"
+    sides = (BROKER,)
+    whole = True
+
+    picky = True
+
+    def can_harm(self, key: int, version: int, side: int) -> bool:
+        """Metadata."""
+        return key == METADATA
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[object, ...], bytes] = {}
+
+    def act(self, message: Message) -> Verdict | None:
+        """Repeat, or remember."""
+        if message.key != METADATA or message.payload is None:
+            return None
+        request = message.request
+        asked = repr(request.body) if request is not None else ""
+        key = (message.version, message.relay.advertise_host, asked)
+        known = self._first.get(key)
+        if known is None:
+            if len(self._first) < 1000:
+                self._first[key] = message.payload
+            return None
+        return Replace(message.payload[:4] + known[4:])

@@ -1,0 +1,77 @@
+"""Connections that end: with RST, half, in the middle of a frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from kafkascope.analyzer.filter.values import size
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from kafkascope.proxy.rules.faults.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.verdicts import Close
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.rules.message import Message
+
+
+class ResetAction(Action):
+    """RST to both sides."""
+
+    word = "reset"
+    usage = "reset"
+    doc = "both sides get a RST in place of the frame"
+
+    def act(self, message: Message) -> Close:
+        """Abort."""
+        return Close("reset")
+
+
+class CloseAction(Action):
+    """FIN to both sides."""
+
+    word = "close"
+    usage = "close"
+    doc = "the connection is closed in place of the frame"
+
+    def act(self, message: Message) -> Close:
+        """Close."""
+        return Close("fin")
+
+
+class HalfCloseAction(Action):
+    """FIN to one side."""
+
+    word = "half-close"
+    usage = "half-close"
+    doc = "the receiver of the frame gets a FIN in its place; its own bytes still go through"
+    sides = (BROKER, CLIENT)
+
+    def act(self, message: Message) -> Close:
+        """Close one direction."""
+        return Close("half")
+
+
+class TruncateAction(Action):
+    """Cut a frame short, then close."""
+
+    word = "truncate"
+    usage = "truncate BYTES"
+    doc = "only so many bytes of the frame arrive (its size field counts), then the connection ends"
+    sides = (BROKER, CLIENT)
+    whole = True
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+
+    @classmethod
+    def parse(cls, words: list[str]) -> Self:
+        """`100`, `4KB`."""
+        if len(words) != 1:
+            raise FaultError(f"{cls.usage}, not {' '.join(words)!r}")
+        return cls(size(words[0]))
+
+    def act(self, message: Message) -> Close:
+        """Send the start, then close."""
+        return Close("fin", max(0, self._first))
+
+    def __str__(self) -> str:
+        return f"{self.word} {self._first}"

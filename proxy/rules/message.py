@@ -1,0 +1,186 @@
+"""A frame as a rule sees it: what its head says, and its body when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from kafkascope.analyzer.bodies.dissection import api_name
+from kafkascope.analyzer.bodies.waits import Waits
+from kafkascope.analyzer.exchanges.rows import Row, row_of
+from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Response
+from kafkascope.captures.model import Connection
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.registry import (
+    Decoded,
+    RequestHeader,
+    decode_request,
+    decode_response,
+    read_request_header,
+)
+from kafkascope.proxy.rules.actions import CLIENT
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.relay.entries import Entry
+    from kafkascope.proxy.relay.state import State
+
+
+class Message:
+    """A request, or a response with the request that it answers."""
+
+    __slots__ = (
+        "__dict__",
+        "comment",
+        "entry",
+        "now_ns",
+        "original",
+        "payload",
+        "pending",
+        "rate",
+        "relay",
+        "rule",
+        "side",
+        "size",
+        "uncounted",
+        "whole",
+    )
+
+    def __init__(
+        self,
+        relay: State,
+        side: int,
+        entry: Entry,
+        size: int,
+        now_ns: int,
+        payload: bytes | None = None,
+    ) -> None:
+        self.relay = relay
+        self.side = side
+        """0: a request; 1: a response."""
+        self.entry = entry
+        self.size = size
+        self.now_ns = now_ns
+        self.payload = payload
+        """What follows the size field; None: only the head is here."""
+        self.rate = 0.0
+        """Bytes per second at which it goes on; 0: at once."""
+        self.comment = ""
+        """What the recording says about it."""
+        self.original: bytes | None = None
+        """The frame as the broker sent it."""
+        self.whole: bytes | None = None
+        self.pending: bytes | None = None
+        """The request's frame, while the recording waits for what rules say about it."""
+        self.rule = ""
+        """Name of the rule that holds it, or that takes its time."""
+        self.uncounted = False
+        """A fault did something to it, but not yet what it is for."""
+
+    @property
+    def key(self) -> int:
+        """API key."""
+        return self.entry.key
+
+    @property
+    def version(self) -> int:
+        """API version."""
+        return self.entry.version
+
+    @property
+    def client_id(self) -> str | None:
+        """Of the request."""
+        return self.entry.client_id
+
+    @cached_property
+    def decoded(self) -> Decoded | None:
+        """Header and body of this frame; None when it cannot be read (or is not here)."""
+        if self.payload is None:
+            return None
+        try:
+            if self.side == CLIENT:
+                return decode_request(self.payload)
+            return decode_response(self.payload, self.key, self.version)
+        except DissectError:
+            return None
+
+    @cached_property
+    def request(self) -> Decoded | None:
+        """The request, also of a response; None when it was not kept."""
+        if self.side == CLIENT:
+            return self.decoded
+        entry = self.entry
+        if entry.decoded is None and entry.payload is not None:
+            try:
+                entry.decoded = decode_request(entry.payload)
+            except DissectError:
+                entry.payload = None
+        return entry.decoded
+
+    def learn(self) -> None:
+        """Teach the names of topics that this response tells."""
+        from kafkascope.analyzer.bodies.facts import learn
+
+        decoded = self.decoded
+        if decoded is not None:
+            learn(decoded.layout, decoded.body, self.relay.hub.names)
+
+    @cached_property
+    def exchange(self) -> Exchange:
+        """This frame as analysis sees it: a response with its request, a request without answer."""
+        entry, relay = self.entry, self.relay
+        connection = Connection(relay.number, relay.client, relay.broker, entry.time_ns)
+        header = None
+        payload = entry.payload if self.side != CLIENT else self.payload
+        if payload is not None:
+            try:
+                header = read_request_header(payload)
+            except DissectError:
+                pass
+        if header is None:
+            header = RequestHeader(
+                entry.key, entry.version, entry.correlation_id, entry.client_id, [], 0
+            )
+        size = entry.size - 4 if entry.size else self.size
+        request = Request(_frame(payload, size, entry.time_ns), header, self.request)
+        response, wait_ns = None, 0
+        if self.side != CLIENT:
+            frame = _frame(self.payload, self.size, self.now_ns)
+            response = Response(frame, entry.correlation_id, self.decoded)
+            # What the connection told before is not kept here: a long poll may have waited.
+            wait_ns = Waits().answer(entry.key, request.frame, request.body, frame, response.body)
+        return Exchange(
+            number=relay.number,
+            id="",
+            state="open" if response is None else "answered",
+            connection=connection,
+            client=relay.client,
+            broker=relay.broker,
+            api_key=entry.key,
+            api=api_name(entry.key),
+            api_version=entry.version,
+            correlation_id=entry.correlation_id,
+            client_id=entry.client_id,
+            request=request,
+            response=response,
+            software=relay.software,
+            wait_ns=wait_ns,
+        )
+
+    @cached_property
+    def row(self) -> Row:
+        """The row of that exchange, on which filters are judged."""
+        return row_of(self.exchange, self.relay.hub.names)
+
+    @property
+    def head_row(self) -> Row:
+        """A row that knows no more than the head; never kept."""
+        head = Message(self.relay, CLIENT, self.entry, self.size, self.now_ns)
+        return row_of(head.exchange, self.relay.hub.names)
+
+    def body(self) -> dict[str, Any] | None:
+        """The decoded body of this frame."""
+        return None if self.decoded is None else self.decoded.body
+
+
+def _frame(payload: bytes | None, size: int, time_ns: int) -> Frame:
+    return Frame(payload or b"", 0, size, time_ns, time_ns, (Part(-1, 0, 0, 0),))

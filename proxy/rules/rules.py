@@ -1,0 +1,103 @@
+"""Rules: who decides about frames, and the chain that asks them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Iterator
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.engine.metrics import Metrics
+    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.verdicts import Verdict
+
+Look = Literal["no", "head", "whole"]
+
+
+class Rule(Protocol):
+    """Something that decides about frames of one kind."""
+
+    name: str
+    side: int
+    """0: it decides about requests; 1: about responses."""
+
+    def look(self, message: Message) -> Look:
+        """By the head alone: is the frame of interest, and does the rule need all of it?"""
+
+    def judge(self, message: Message) -> Verdict | Awaitable[Verdict | None] | None:
+        """What to do; None: nothing. An awaitable stops only this direction of this connection."""
+
+
+class Chain:
+    """The rules of a proxy, asked in order. Changes apply to frames that begin afterwards."""
+
+    def __init__(self, rules: Iterable[Rule], metrics: Metrics) -> None:
+        self._rules: tuple[Rule, ...] = tuple(rules)
+        self._metrics = metrics
+        self._hub: Hub | None = None
+        self.edition = 1
+        """Another number after each change."""
+
+    def attach(self, hub: Hub) -> None:
+        """Be asked by a hub's connections; only while there is a rule to ask."""
+        self._hub = hub
+        hub.chain = self if self._rules else None
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def _set(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self.edition += 1
+        if self._hub is not None:
+            self._hub.chain = self if rules else None
+            self._hub.changed()
+
+    def add(self, rule: Rule) -> None:
+        """Ask this rule after the others."""
+        self._set((*self._rules, rule))
+
+    def remove(self, rule: Rule) -> None:
+        """Ask it no more."""
+        self._set(tuple(each for each in self._rules if each is not rule))
+
+    def clear(self) -> None:
+        """Ask nobody."""
+        self._set(())
+
+    def quiet(self, message: Message) -> bool:
+        """Whether no rule cares for frames, requests or responses, with a head like this one's.
+
+        Rules that can tell have `indifferent(message)`; others are asked about each frame.
+        """
+        for rule in self._rules:
+            indifferent = getattr(rule, "indifferent", None)
+            if indifferent is None or not indifferent(message):
+                return False
+        return True
+
+    def look(self, message: Message) -> tuple[list[Rule], bool]:
+        """The rules that a frame is of interest to, and whether one needs all of it."""
+        rules = []
+        whole = False
+        for rule in self._rules:
+            if rule.side == message.side:
+                look = rule.look(message)
+                if look != "no":
+                    rules.append(rule)
+                    whole = whole or look == "whole"
+        return rules, whole
+
+    def responses(self, message: Message, recorded: bool = False) -> bool:
+        """Whether a rule wants to see this request again with its response; or, in a recording,
+        whether one may keep the response from the client."""
+        wanted = ("whole", "head") if recorded else ("whole",)
+        return any(rule.side == BROKER and rule.look(message) in wanted for rule in self._rules)
+
+
+__all__ = ["BROKER", "CLIENT", "Chain", "Look", "Rule"]

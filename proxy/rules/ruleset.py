@@ -1,0 +1,45 @@
+"""Faults from a TOML file.
+
+[[fault]]
+name = "lost leader"                               # optional
+when = "api == Produce and topic == orders"        # a filter; without it: everything
+do = "error NOT_LEADER_OR_FOLLOWER"
+trigger = "first 3"                                # optional
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from kafkascope.proxy.rules.faults.faults import Fault, FaultError, parse_fault
+
+KEYS: Final = {"name", "when", "do", "trigger"}
+
+
+def load_rules(path: Path) -> list[Fault]:
+    """The faults of a file; `FaultError` with file and place, `OSError`."""
+    try:
+        told = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FaultError(f"{path}: {error}") from error
+    if not isinstance(told.get("fault"), list) or told.keys() - {"fault"}:
+        raise FaultError(f"{path}: it holds [[fault]] tables and nothing else")
+    return [_fault(path, number, each) for number, each in enumerate(told["fault"], 1)]
+
+
+def _fault(path: Path, number: int, table: object) -> Fault:
+    where = f"{path}: fault {number}"
+    if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
+        raise FaultError(f"{where}: {', '.join(sorted(KEYS))} are texts")
+    unknown = table.keys() - KEYS
+    if unknown:
+        raise FaultError(f"{where}: there is no {', '.join(sorted(unknown))}")
+    if "do" not in table:
+        raise FaultError(f"{where}: `do` is missing")
+    text = f"{table.get('when', '')} -> {table['do']} {table.get('trigger', '')}".strip()
+    try:
+        return parse_fault(text, table.get("name", ""))
+    except FaultError as error:
+        raise FaultError(f"{where}: {error}") from error

@@ -1,0 +1,229 @@
+"""What a rule can know of a frame, and so whether its filter can ever match. Stateless.
+
+A rule sees one frame while it passes: a request, or a response with its request. What only a
+whole capture tells (numbers, findings, marks) it never knows, and of bodies it knows what the
+declarations have. A filter that can match no frame is refused when the rule is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final, TypeAlias
+
+from kafkascope.analyzer.bodies.facts import attributes
+from kafkascope.analyzer.exchanges.rows import is_flexible
+from kafkascope.analyzer.filter.backends.exchange import scoped
+from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, fields_of
+from kafkascope.analyzer.filter.fields import STATES
+from kafkascope.analyzer.filter.getters import removals
+from kafkascope.analyzer.filter.known import FOUND, MARKS
+from kafkascope.analyzer.filter.message import OFFSETS
+from kafkascope.analyzer.filter.paths import of_message
+from kafkascope.dissectors.registry import APIS, layout_of
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+
+CanHarm: TypeAlias = Callable[[int, int, int], bool]
+"""Of an API's key, a version and a side: whether something can be done to such frames."""
+Outcomes: TypeAlias = frozenset[bool]
+"""What a test may give: one of the two, or either."""
+
+API_FIELDS: Final = frozenset({"api", "version", "flexible", "removed_in", "deprecated"})
+HEAD_FIELDS: Final = API_FIELDS | {
+    *("client", "conn", "ip", "port", "client.ip", "client.port"),
+    *("broker", "broker.ip", "broker.port"),
+}
+"""What the head of a request and its connection tell."""
+
+RESPONSE_FIELDS: Final = frozenset(
+    {
+        *("response.bytes", "bytes", "latency", "wait", "excess", "throttle"),
+        *("error", "error.top", "failed", "retriable", "lag", "high_watermark", "record.offset"),
+    }
+)
+"""What nobody knows before the response is there."""
+
+ALWAYS: Final = HEAD_FIELDS | {
+    *("time", "correlation_id", "request.bytes", "wire", "raw", "summary"),
+    *("response.bytes", "bytes", "latency", "wait", "excess"),
+}
+"""What every frame tells, responses some more."""
+
+NEVER: Final[dict[str, str]] = {
+    **dict.fromkeys(MARKS, "marks are what somebody notes about a capture"),
+    **dict.fromkeys(FOUND, "findings are known when a capture ends"),
+    **dict.fromkeys(("state", *STATES), "how an exchange ends is known when it is over"),
+    **dict.fromkeys(("number", "frame", "time.delta"), "only a capture has an order and packets"),
+    **dict.fromkeys(("software", "software.version", "user"), "a proxy keeps none of a connection"),
+    "undecoded": "a frame that cannot be decoded passes as it is",
+}
+"""Fields that no frame tells while it passes -> why."""
+
+RECORDS: Final = frozenset({"blobs"})
+FACTS: Final[dict[str, frozenset[str]]] = {
+    "topic": frozenset({"topics", "topic_ids"}),
+    "topic.id": frozenset({"topic_ids"}),
+    "partition": frozenset({"partitions"}),
+    "group": frozenset({"groups"}),
+    "member": frozenset({"members"}),
+    "generation": frozenset({"generations"}),
+    "producer.id": frozenset({"producer_ids"}) | RECORDS,
+    "producer.epoch": frozenset({"producer_epochs"}) | RECORDS,
+    "txn": frozenset({"transactional_ids"}),
+    "acks": frozenset({"acks"}),
+    "throttle": frozenset({"throttle_ms"}),
+    **dict.fromkeys(("error", "error.top", "failed", "retriable"), frozenset({"errors"})),
+    **dict.fromkeys(("codec", "records", "batches", "sequence"), RECORDS),
+    **dict.fromkeys(("record.key", "record.value", "record.offset", "record.time"), RECORDS),
+    **dict.fromkeys(("record.header", "record.header.key", "record.header.value"), RECORDS),
+    **dict.fromkeys(("record.sequence", "record.size"), RECORDS),
+}
+"""Fields that bodies tell -> what of `analyzer.facts.Facts` they are read from, any of it."""
+
+NAMED: Final[dict[str, frozenset[str]]] = {
+    "offset": OFFSETS,
+    "high_watermark": frozenset({"high_watermark"}),
+    "lag": frozenset({"high_watermark"}),
+}
+"""Fields that bodies tell -> the names of the fields of messages, any of them."""
+
+_EITHER: Final = frozenset({True, False})
+
+
+def refusal(bound: Bound | None, side: int, can_harm: CanHarm | None = None) -> str | None:
+    """Why a filter can match no request (or no response); None when it can match some. `can_harm`:
+    only frames of such APIs count."""
+    named = fields_of(bound)
+    kind = "requests" if side == CLIENT else "responses"
+    for name in sorted(named & NEVER.keys()):
+        return f"no rule about {kind} can know {name}: {NEVER[name]}"
+    early = sorted(named & RESPONSE_FIELDS | {name for name in named if name == "response."})
+    if side == CLIENT and early:
+        return (
+            f"it acts on requests, and nobody knows {', '.join(early)} before the response is there"
+        )
+    able = [each for each in _versions() if can_harm is None or can_harm(*each, side)]
+    if can_harm is None and bound is not None and not named - ALWAYS:
+        able += _unknown(bound)  # such frames pass, and have a head
+    if any(bound is None or True in _outcomes(bound, *each, side) for each in able):
+        return None
+    if bound is None or any(True in _outcomes(bound, *each, side) for each in _versions()):
+        return f"it can do nothing to the {kind} that match"
+    apis = ", ".join(dict.fromkeys(APIS[key].name for key, _ in _versions() if _about(bound, key)))
+    what = ", ".join(sorted(name.rstrip(".") for name in named - HEAD_FIELDS))
+    whose = apis if apis and apis.count(",") < 4 else "API"
+    return f"it can match no {kind[:-1]}: no {whose} {kind[:-1]} has what it asks of {what}"
+
+
+@cache
+def _versions() -> tuple[tuple[int, int], ...]:
+    """All APIs with all versions that are known, the newest first."""
+    return tuple(
+        (key, version)
+        for key, api in APIS.items()
+        for version in range(api.versions.high, api.versions.low - 1, -1)
+    )
+
+
+def _unknown(bound: Bound) -> list[tuple[int, int]]:
+    """APIs and versions that a filter names, and those beside, that only a newer Kafka has."""
+    keys, versions = (sorted(_numbers(bound, name)) for name in ("api", "version"))
+    return [
+        (key, version)
+        for key in (*keys, *APIS)
+        for version in (*versions, *([APIS[key].versions.high] if key in APIS else [0]))
+        if key not in APIS or version not in APIS[key].versions
+    ]
+
+
+def _numbers(bound: Bound, name: str) -> set[int]:
+    match bound:
+        case Every(terms) | Some(terms):
+            return set().union(*(_numbers(term, name) for term in terms))
+        case Unless(term):
+            return _numbers(term, name)
+        case Test() if bound.field.name == name:
+            pairs = bound.value if isinstance(bound.value, tuple) else ((bound.value, None),)
+            ends = {end for pair in pairs for end in pair if isinstance(end, int)}
+            return {number for end in ends for number in (end - 1, end, end + 1) if number >= 0}
+        case _:
+            return set()
+
+
+def _about(bound: Bound, key: int) -> bool:
+    """Whether a filter may be about an API, bodies left aside."""
+    version = APIS[key].versions.high
+    return "api" in fields_of(bound) and True in _outcomes(bound, key, version, None)
+
+
+def _outcomes(bound: Bound, key: int, version: int, side: int | None) -> Outcomes:
+    """What a filter may give for frames of a version of an API. `side` None: bodies may have
+    anything. Tests are taken as if they had nothing to do with each other."""
+    match bound:
+        case Every(terms) | Some(terms):
+            each = [_outcomes(term, key, version, side) for term in terms]
+            decides = isinstance(bound, Some)  # one such term is enough
+            found = {decides} if any(decides in one for one in each) else set()
+            if all((not decides) in one for one in each):
+                found.add(not decides)
+            return frozenset(found)
+        case Unless(term):
+            return frozenset(not one for one in _outcomes(term, key, version, side))
+        case Find():
+            return _EITHER
+        case Test():
+            return _of_test(bound, key, version, side)
+
+
+def _of_test(test: Test, key: int, version: int, side: int | None) -> Outcomes:
+    name = test.field.name
+    if name in API_FIELDS and not test.path:
+        values = {
+            "api": (key,),
+            "version": (version,),
+            "flexible": (is_flexible(key, version),),
+            "removed_in": removals(key, version),
+            "deprecated": (bool(removals(key, version)),),
+        }[name]
+        return frozenset({scoped(test)(values)})
+    if side is None or _tells(test, key, version, side):
+        return _EITHER
+    return frozenset({scoped(test)(())})
+
+
+def _tells(test: Test, key: int, version: int, side: int) -> bool:
+    """Whether the bodies that are seen can have a value for a test."""
+    name, path = test.field.name, test.path
+    if path:
+        return any(_has(api, kind, path) for api, kind in _seen(key, side))
+    if name in ALWAYS:
+        return True
+    if name in NAMED:
+        paths = (("body", each) for each in NAMED[name])
+        return any(_has(api, kind, each) for each in paths for api, kind in _seen(key, side))
+    return any(
+        FACTS[name] & attributes(layout_of(f"{api}{kind.capitalize()}", version))
+        for api, kind in _seen(key, side)
+    )
+
+
+def _seen(key: int, side: int) -> Iterator[tuple[str, str]]:
+    yield APIS[key].name, "request"
+    if side == BROKER:
+        yield APIS[key].name, "response"
+
+
+def _has(api: str, kind: str, path: tuple[str | int, ...]) -> bool:
+    names = _paths(api, kind)
+    if path[0] == "body":
+        return any(each.rpartition(".")[2] == path[1] for each in names)
+    return path[0] == kind and ".".join(s for s in path[1:] if isinstance(s, str)) in names
+
+
+@cache
+def _paths(api: str, kind: str) -> frozenset[str]:
+    found = of_message("request" if kind == "request" else "response", api)
+    return frozenset(found or ())
+
+
+__all__ = ["HEAD_FIELDS", "NEVER", "RESPONSE_FIELDS", "refusal"]

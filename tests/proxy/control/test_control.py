@@ -1,0 +1,403 @@
+"""Steering a proxy from outside, its counters over HTTP, and the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy.cli import faults, proxy
+from kafkascope.proxy.control.control import Control, runtime_folder
+from kafkascope.proxy.control.exposition import Exposition
+from kafkascope.proxy.engine.directory import Address, parse_address
+from kafkascope.proxy.rules.faults.faults import FAULTS
+from kafkascope.tui.cli import main
+from tests.hosts import BENT, LOOPBACK
+from tests.proxy.kit import (
+    HEARTBEAT,
+    broker,
+    connect,
+    echo,
+    read_frame,
+    request,
+    response,
+    until,
+)
+
+SAMPLE = str(Path(__file__).parents[3] / "captures" / "samples" / "sasl-old.pcap")
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 300))
+
+
+class Caller:
+    def __init__(self, control: Control) -> None:
+        self.control = control
+
+    def __call__(self, **told: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.control.answer(json.dumps(told).encode()))
+        return answer
+
+
+def test_frames_are_held_shown_edited_dropped_and_released() -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            do = Caller(Control(made))
+            assert do(do="hold", filter="api == Heartbeat")["ok"]
+            reader, writer = await connect(made.bootstrap)
+            for number in (1, 2, 3):
+                writer.write(request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number))
+            await until(lambda: len(made.held))
+            (first,) = do(do="held")["held"]
+            assert do(do="show", number=first["number"])["body"]["group_id"] == "g"
+            assert do(do="drop", number=first["number"])["ok"]
+            await until(lambda: len(made.held))
+            (second,) = do(do="held")["held"]
+            body = do(do="show", number=second["number"])["body"] | {"group_id": "h"}
+            wrong = do(do="edit", number=second["number"], body=body | {"generation_id": "x"})
+            assert not wrong["ok"]
+            assert do(do="edit", number=second["number"], body=body)["ok"]
+            await until(lambda: len(made.held))
+            assert do(do="release", number="all") == {"ok": True, "released": 1}
+            assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=2)
+            assert await read_frame(reader) == response(HEARTBEAT, 4, correlation_id=3)
+            assert do(do="hold", filter=None)["rules"] == []
+            assert len(made.rules) == 0
+            writer.close()
+
+    run(main())
+
+
+def test_a_held_response_can_be_edited() -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            do = Caller(Control(made))
+            do(do="hold", filter="api == Heartbeat", on="response")
+            reader, writer = await connect(made.bootstrap)
+            writer.write(request(HEARTBEAT, 4))
+            await until(lambda: len(made.held))
+            (held,) = do(do="held")["held"]
+            assert held["kind"] == "response"
+            body = do(do="show", number=held["number"])["body"] | {"error_code": 27}
+            assert do(do="edit", number=held["number"], body=body)["ok"]
+            assert await read_frame(reader) == response(HEARTBEAT, 4, {"error_code": 27})
+            writer.close()
+
+    run(main())
+
+
+def test_rules_are_added_listed_and_removed() -> None:
+    made = KafkaProxy("127.0.0.1:1")
+    do = Caller(Control(made))
+    assert do(do="fault", rule="api == Fetch -> drop once", name="one")["ok"]
+    assert [rule["name"] for rule in do(do="rules")["rules"]] == ["one"]
+    assert do(do="remove", name="one") == {"ok": True, "removed": 1}
+    assert do(do="rules")["rules"] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ({"do": "dance"}, "'dance'"),
+        ({"do": "release"}, "'number' is missing"),
+        ({"do": "drop", "number": 5}, "no frame 5 is held"),
+        ({"do": "fault", "rule": "nonsense"}, "there is no ->"),
+        ({"do": "stop"}, "cannot be stopped"),
+        ({"do": "fault", "rule": 5}, "`rule` is text"),
+        ({"do": "remove", "name": ["one"]}, "`name` is text"),
+        ({"do": "hold", "filter": {}}, "`filter` is text"),
+        ([], "an object is wanted"),
+    ],
+)
+def test_what_cannot_be_done_is_said(told: Any, sentence: str) -> None:
+    control = Control(KafkaProxy("127.0.0.1:1"))
+    answer = json.loads(control.answer(json.dumps(told).encode()))
+    assert answer["ok"] is False
+    assert sentence in answer["error"]
+    for line in (b"\xff{", b"[" * 100_000):
+        assert json.loads(control.answer(line))["ok"] is False
+
+
+def test_the_socket_is_for_its_owner_only(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            control = Control(made)
+            path = tmp_path / "control.sock"
+            await control.listen(path)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(b'{"do":"status","id":7}\n')
+            told = json.loads(await reader.readline())
+            assert (told["id"], told["bootstrap"]) == (7, made.bootstrap)
+            writer.close()
+            await control.close()
+            assert not path.exists()
+
+    run(main())
+
+
+@pytest.mark.parametrize("before", ["dead socket", "empty file", "link", "file", "fifo", "folder"])
+def test_the_socket_takes_no_mode_and_no_link_of_what_was_there(
+    tmp_path: Path, before: str
+) -> None:
+    path, victim = tmp_path / "control.sock", tmp_path / "victim"
+    victim.write_bytes(b"theirs")
+    if before == "dead socket":
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+    elif before == "link":
+        path.symlink_to(victim)
+    elif before == "fifo":
+        os.mkfifo(path)
+    elif before == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"" if before == "empty file" else b"of the user")
+    if before != "link":
+        path.chmod(0o777)
+
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            control = Control(made)
+            if before in ("file", "fifo", "folder"):
+                with pytest.raises(OSError, match="no socket"):
+                    await control.listen(path)
+                return
+            await control.listen(path)
+            assert stat.S_ISSOCK(path.lstat().st_mode)
+            assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(b'{"do":"status"}\n')
+            assert json.loads(await reader.readline())["ok"]
+            writer.close()
+            with pytest.raises(OSError, match="another process listens"):
+                await Control(made).listen(path)
+            await control.close()
+
+    run(main())
+    assert victim.read_bytes() == b"theirs"
+    left = {victim} | ({path} if before in ("file", "fifo", "folder") else set())
+    assert set(tmp_path.iterdir()) == left
+
+
+def test_a_folder_open_to_others_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kafkascope").mkdir(mode=0o777)
+    (tmp_path / "kafkascope").chmod(0o777)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with pytest.raises(OSError, match="open to others"):
+        runtime_folder()
+
+
+def test_prometheus_gets_its_text() -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            exposition = Exposition(made)
+            await exposition.listen(Address("127.0.0.1", 0))
+            for path, status in (("/metrics", b"200"), ("/", b"404")):
+                reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                told = await reader.read()
+                assert told.split()[1] == status
+                assert (b"kafkascope_connections " in told) == (path == "/metrics")
+                writer.close()
+            await exposition.close()
+
+    run(main())
+
+
+NAMED = [b"Accept: */*\r\nHost: metrics.internal:80", b"Host: Metrics.Internal"]
+SERVED = [*LOOPBACK, *NAMED]
+
+
+@pytest.mark.parametrize("headers", [*SERVED, *BENT])
+@pytest.mark.parametrize("protocol", [b"HTTP/1.1", b"HTTP/1.0"])
+def test_only_hosts_of_ours_get_the_metrics(headers: bytes, protocol: bytes) -> None:
+    async def main() -> None:
+        async with broker(echo) as up, KafkaProxy(str(up)) as made:
+            exposition = Exposition(made, ["Metrics.internal"])
+            await exposition.listen(Address("127.0.0.1", 0))
+            reader, writer = await asyncio.open_connection("127.0.0.1", exposition.port)
+            writer.write(b"GET /metrics " + protocol + b"\r\n" + headers + b"\r\n\r\n")
+            told = await reader.read()
+            assert (b"kafkascope_connections " in told) == (headers in SERVED)
+            assert told.split()[1] in ((b"200",) if headers in SERVED else (b"400", b"403"))
+            writer.close()
+            await exposition.close()
+
+    run(main())
+
+
+def test_a_url_that_names_another_host_gets_no_metrics() -> None:
+    exposition = Exposition(KafkaProxy("127.0.0.1:1"))
+    for url in (b"http://evil.example/metrics", b"http://localhost/metrics"):
+        told = exposition.answer(b"GET " + url + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", "::1")
+        assert told.split()[1] == b"404"
+
+
+@pytest.mark.parametrize(
+    ("came_to", "host", "served"),
+    [
+        ("10.0.0.7", "10.0.0.7:9400", True),
+        ("10.0.0.7", "10.0.0.8", False),
+        ("::ffff:10.0.0.7", "10.0.0.7", True),
+        ("fe80::1%eth0", "[fe80::1]:9400", True),
+        ("2001:db8::1", "[2001:DB8:0::1]", True),
+        ("2001:db8::1", "[2001:db8::2]", False),
+        ("10.0.0.7", "10.0.0.7.evil.example", False),
+    ],
+)
+def test_the_address_that_a_request_came_to_is_ours(came_to: str, host: str, served: bool) -> None:
+    exposition = Exposition(KafkaProxy("127.0.0.1:1"))
+    request = f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+    assert (b" 200 " in exposition.answer(request, came_to)) == served
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "--upstream"),
+        (["--upstream", "b", "--metrics-host", "x"], "--metrics-host needs --metrics"),
+        (["--upstream", "b", "--metrics", ":1", "--metrics-host", "a\tb"], "no name of a host"),
+        (["--upstream", "b", "--listen", "0.0.0.0:1"], "--expose"),
+        (["--upstream", "b", "--listen", "x:y"], "no port"),
+        (["--upstream", "b", "--fault", "api == Fetch -> dorp"], "did you mean 'drop'"),
+        (["--upstream", "b", "--hold", "api = = 5"], "filter"),
+        (["--upstream", "b", "--control", "-"], "--quiet"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(arguments: list[str], sentence: str) -> None:
+    done = CliRunner().invoke(proxy, arguments)
+    assert done.exit_code == 2
+    assert sentence in done.output
+
+
+def test_the_grammar_of_faults_names_every_action() -> None:
+    told = CliRunner().invoke(faults).output
+    assert all(action.usage in told for action in FAULTS.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("b:1", ("b", 1)),
+        (":1", ("127.0.0.1", 1)),
+        ("b", ("b", 9092)),
+        ("[::1]:5", ("::1", 5)),
+        ("::1", ("::1", 9092)),
+    ],
+)
+def test_addresses_as_people_write_them(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+def test_a_port_alone_is_no_address() -> None:
+    with pytest.raises(ValueError, match="write :19092"):
+        parse_address("19092")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("proxy", "--upstream", "a..b:1"),
+        ("serve", SAMPLE, "--listen", "a..b:1"),
+        ("replay", SAMPLE, "--to", "a..b:1"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_no_name_of_a_host_is_wrong_usage(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, list(words))
+    assert done.exit_code == 2
+    assert "a..b:1" in done.output
+
+
+def test_help_loads_no_engine() -> None:
+    code = (
+        "import sys; from kafkascope.tui.cli import main\n"
+        "try: main(['proxy', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('mitmproxy', 'scapy', 'OpenSSL')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["[]"], done.stderr
+
+
+TRANSPARENT = """
+import asyncio, sys
+from kafkascope.proxy import KafkaProxy
+async def main():
+    async with KafkaProxy(mode="transparent", listen="127.0.0.1:19092") as p:
+        print("ready", flush=True)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+AS_PROXY = 'import os; os.setgid(12345); exec(open("/dev/fd/3").read())'
+BROKER = """
+import asyncio
+from tests.proxy.kit import *
+async def main():
+    async def serve(r, w):
+        while True:
+            asked = await read_frame(r)
+            w.write(response(3, 12, {"brokers": [endpoint(1)]}, correlation_id=1))
+    async with await asyncio.start_server(serve, "10.77.0.1", 9092) as server:
+        print("ready", flush=True)
+        await server.serve_forever()
+asyncio.run(main())
+"""
+CLIENT = """
+import asyncio
+from tests.proxy.kit import *
+async def main():
+    r, w = await connect("10.77.0.1:9092")
+    w.write(request(3, 12))
+    print((await read_frame(r)).hex())
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("iptables") is None or shutil.which("unshare") is None, reason="needs iptables"
+)
+def test_transparent_mode_in_a_network_namespace() -> None:
+    """Clients connect to the broker's address; the kernel sends them to us; nothing is replaced."""
+    script = f"""
+set -e
+ready() {{
+    for _ in $(seq 600); do (echo > /dev/tcp/$1/$2) 2>/dev/null && return; sleep 0.1; done
+    exit 1
+}}
+trap 'kill $(jobs -p)' EXIT
+ip link set lo up
+ip addr add 10.77.0.1/32 dev lo
+{sys.executable} -c '{BROKER}' >&2 &
+ready 10.77.0.1 9092
+iptables -t nat -A OUTPUT -p tcp --dport 9092 -m owner ! --gid-owner 12345 \\
+    -j REDIRECT --to-ports 19092
+{sys.executable} -c '{AS_PROXY}' 3<<'END' >&2 &
+{TRANSPARENT}
+END
+ready 127.0.0.1 19092
+{sys.executable} -c '{CLIENT}'
+"""
+    done = subprocess.run(
+        ["unshare", "-n", "bash", "-c", script], capture_output=True, text=True, timeout=300
+    )
+    if "Operation not permitted" in done.stderr or "Permission denied" in done.stderr:
+        pytest.skip("needs the right to make network namespaces")
+    if "iptables" in done.stderr and done.returncode:
+        pytest.skip(f"iptables does not work here: {done.stderr[-200:]}")
+    assert b"10.9.8.7" in bytes.fromhex(done.stdout.split()[-1]), done.stderr

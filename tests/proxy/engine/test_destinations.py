@@ -1,0 +1,385 @@
+"""Where a hostile broker's responses can make the proxy connect to, and how many listeners open."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.dissectors.registry import decode_response
+from kafkascope.proxy import KafkaProxy
+from kafkascope.proxy.cli import proxy as command
+from kafkascope.proxy.engine import directory
+from kafkascope.proxy.engine.destinations import Destinations, kind_of, parse_network, reached
+from kafkascope.proxy.engine.directory import GONE_NS, Address
+from kafkascope.proxy.rules.actions import BROKER, CLIENT
+from tests.proxy.kit import (
+    HEARTBEAT,
+    METADATA,
+    PATIENCE_S,
+    Bench,
+    broker,
+    connect,
+    echo,
+    endpoint,
+    read_frame,
+    request,
+    response,
+)
+
+DESCRIBE_CLUSTER = 60
+
+KINDS = {
+    "127.0.0.1": "loopback",
+    "127.255.255.254": "loopback",
+    "::1": "loopback",
+    "::ffff:127.0.0.1": "loopback",
+    "64:ff9b::7f00:1": "loopback",
+    "2002:7f00:1::": "loopback",
+    "::127.0.0.1": "loopback",
+    "10.0.0.1": "private",
+    "172.31.0.1": "private",
+    "192.168.1.1": "private",
+    "fc00::1": "private",
+    "fd12::1": "private",
+    "fec0::1": "private",
+    "::ffff:10.0.0.1": "private",
+    "64:ff9b::a00:1": "private",
+    "198.18.0.1": "private",
+    "100.64.0.1": "shared",
+    "100.127.255.255": "shared",
+    "169.254.1.1": "link-local",
+    "fe80::1": "link-local",
+    "fe80::1%eth0": "link-local",
+    "::ffff:169.254.1.1": "link-local",
+    "169.254.169.254": "metadata service",
+    "::ffff:169.254.169.254": "metadata service",
+    "64:ff9b::a9fe:a9fe": "metadata service",
+    "2002:a9fe:a9fe::1": "metadata service",
+    "fd00:ec2::254": "metadata service",
+    "100.100.100.200": "metadata service",
+    "168.63.129.16": "metadata service",
+    "224.0.0.1": "multicast",
+    "239.255.255.250": "multicast",
+    "ff02::1": "multicast",
+    "0.0.0.0": "unspecified",
+    "0.1.2.3": "unspecified",
+    "::": "unspecified",
+    "::ffff:0.0.0.0": "unspecified",
+    "255.255.255.255": "reserved",
+    "240.0.0.1": "reserved",
+    "8.8.8.8": "public",
+    "172.32.0.1": "public",
+    "2606:4700::1111": "public",
+    "::ffff:8.8.8.8": "public",
+    "64:ff9b::808:808": "public",
+}
+
+
+@pytest.mark.parametrize("address", KINDS)
+def test_an_address_is_of_the_kind_of_where_it_leads(address: str) -> None:
+    kinds = {kind_of(each) for each in reached(ip_address(address.partition("%")[0]))}
+    assert kinds == {KINDS[address]}
+    refusal = Destinations().refusal(address)
+    assert (refusal is None) == (KINDS[address] == "public")
+
+
+def test_teredo_is_judged_by_both_of_its_addresses() -> None:
+    # Of the server 65.54.227.120 and, inverted, the client 127.0.0.1.
+    assert Destinations().refusal("2001:0:4136:e378:8000:63bf:80ff:fffe") is not None
+
+
+@pytest.mark.parametrize("upstream", ["127.0.0.1", "10.0.0.1", "169.254.1.1", "8.8.8.8", "::1"])
+def test_the_kind_of_the_upstream_is_fine_and_no_other(upstream: str) -> None:
+    destinations = Destinations()
+    destinations.trust(upstream)
+    for address, kind in KINDS.items():
+        fine = kind in ("public", KINDS[upstream])
+        assert (destinations.refusal(address) is None) == fine, address
+
+
+def test_a_metadata_service_is_never_implied_but_may_be_allowed() -> None:
+    destinations = Destinations([parse_network("169.254.0.0/16")])
+    destinations.trust("100.100.100.200")
+    assert destinations.refusal("100.100.100.200") is not None
+    assert destinations.refusal("169.254.169.254") is None
+    assert destinations.refusal("::ffff:169.254.169.254") is None
+    assert destinations.refusal("10.0.0.1") is not None
+
+
+def test_networks_of_the_command_line_are_checked() -> None:
+    for wrong in ("10.0.0.0/33", "broker", "", "10.0.0.0-10.0.0.9"):
+        done = CliRunner().invoke(command, ["--upstream", "b", "--allow-broker", wrong])
+        assert done.exit_code == 2
+        assert "no network" in done.output
+
+
+# --- with sockets -------------------------------------------------------------------------------
+
+
+async def told_of(proxy: KafkaProxy) -> list[str]:
+    """The addresses that a client gets."""
+    reader, writer = await connect(proxy.bootstrap)
+    writer.write(request(METADATA, 12))
+    body = decode_response((await read_frame(reader))[4:], METADATA, 12).body
+    writer.close()
+    return [f"{each['host']}:{each['port']}" for each in body["brokers"]]
+
+
+async def reply(address: str) -> bytes:
+    """What is answered there."""
+    reader, writer = await connect(address)
+    writer.write(request(HEARTBEAT, 4))
+    try:
+        return await asyncio.wait_for(reader.read(1 << 16), PATIENCE_S)
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+def visited(host: str, **options: Any) -> tuple[bytes, int, list[str]]:
+    """What a client gets from a node that Metadata puts at `host`, how often somebody there was
+    visited, and what was said."""
+    visits = 0
+
+    async def main() -> tuple[bytes, list[str]]:
+        nonlocal visits
+
+        def counted(key: int, version: int, asked: bytes) -> bytes:
+            nonlocal visits
+            visits += 1
+            return echo(key, version, asked)
+
+        async with broker(counted) as canary:
+
+            def metadata(key: int, version: int, asked: bytes) -> bytes:
+                return response(METADATA, 12, {"brokers": [endpoint(7, host, canary.port)]})
+
+            async with broker(metadata) as up, KafkaProxy(str(up), **options) as proxy:
+                (node,) = await told_of(proxy)
+                assert node.startswith("127.0.0.1:")
+                got = await reply(node)
+                refused = proxy.hub.metrics.get("upstreams_refused_total")
+                assert refused == (not got)
+                return got, [text for _, text in proxy.hub.notices]
+
+    got, said = asyncio.run(main())
+    return got, visits, said
+
+
+@pytest.mark.parametrize(
+    ("host", "kind"),
+    [
+        ("0.0.0.0", "unspecified"),
+        ("0", "unspecified"),
+        ("169.254.169.254", "metadata service"),
+        ("169.254.1.1", "link-local"),
+        ("10.255.255.1", "private"),
+        ("224.0.0.1", "multicast"),
+        ("::ffff:10.255.255.1", "private"),
+    ],
+)
+def test_a_broker_is_not_looked_for_where_the_upstream_is_not(host: str, kind: str) -> None:
+    got, visits, said = visited(host)
+    assert (got, visits) == (b"", 0)
+    (sentence,) = said
+    assert "node 7 is said to be at" in sentence
+    assert kind in sentence
+    assert "--allow-broker" in sentence
+
+
+@pytest.mark.parametrize(
+    ("host", "options"),
+    [
+        ("127.0.0.1", {}),
+        ("localhost", {}),
+        ("::ffff:127.0.0.1", {}),
+        ("0.0.0.0", {"allow_brokers": ["10.0.0.0/8", "0.0.0.0"]}),
+    ],
+)
+def test_of_the_upstreams_kind_or_allowed_it_is(host: str, options: dict[str, Any]) -> None:
+    got, visits, said = visited(host, **options)
+    assert got == response(HEARTBEAT, 4)
+    assert (visits, said) == (1, [])
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Names whose address is another each time that they are looked up."""
+    names: dict[str, list[str]] = {}
+    plain = socket.getaddrinfo
+
+    def looked_up(host: Any, port: Any, *more: Any, **named: Any) -> Any:
+        if host in names:
+            host = names[host].pop(0)
+        return plain(host, port, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    return names
+
+
+def test_a_name_is_judged_by_where_it_leads(resolver: dict[str, list[str]]) -> None:
+    resolver["kafka.evil.example"] = ["0.0.0.0"]
+    got, visits, said = visited("kafka.evil.example")
+    assert (got, visits) == (b"", 0)
+    assert "kafka.evil.example" in said[0]
+
+
+def test_a_name_is_looked_up_once(resolver: dict[str, list[str]]) -> None:
+    resolver["kafka.evil.example"] = ["127.0.0.1", "0.0.0.0"]
+    got, visits, _ = visited("kafka.evil.example")
+    assert (got, visits) == (response(HEARTBEAT, 4), 1)
+    assert resolver["kafka.evil.example"] == ["0.0.0.0"]
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "a\0b", "\x1b[2Jb", " ", "fe80::1%nowhere"])
+def test_a_name_that_cannot_be_costs_a_sentence(host: str) -> None:
+    async def main() -> None:
+        def metadata(key: int, version: int, asked: bytes) -> bytes:
+            return response(METADATA, 12, {"brokers": [endpoint(7, host, 70_000)]})
+
+        async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
+            (node,) = await told_of(proxy)
+            assert await reply(node) == b""
+            assert proxy.hub.metrics.get("errors_total") == 0
+            (sentence,) = [text for _, text in proxy.hub.notices]
+            assert sentence.isprintable()
+
+    asyncio.run(main())
+
+
+# --- listeners ----------------------------------------------------------------------------------
+
+SECOND = 1_000_000_000
+
+
+def tell(bench: Bench, ids: list[int], key: int = METADATA) -> list[int]:
+    """The ports that a client gets for these brokers."""
+    bench.actions.clear()
+    version = 12 if key == METADATA else 1
+    name = "node_id" if key == METADATA else "broker_id"
+    brokers = [{"host": "b", "port": 9092, "rack": None, name: each} for each in ids]
+    body: dict[str, Any] = {"brokers": brokers}
+    if key == DESCRIBE_CLUSTER:
+        body["endpoint_type"] = 1
+    bench.feed(CLIENT, request(key, version))
+    bench.feed(BROKER, response(key, version, body))
+    sent = bench.sent(CLIENT)
+    assert sent, bench.hub.notices
+    return [each["port"] for each in decode_response(sent[4:], key, version).body["brokers"]]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(directory, "MAX_NODES", 20)
+    made = Bench()
+    yield made
+    made.nodes.close()
+    made.listening.close()
+
+
+@pytest.mark.parametrize("key", [METADATA, DESCRIBE_CLUSTER])
+def test_invented_nodes_do_not_use_up_the_table(bench: Bench, key: int) -> None:
+    for round_ in range(10):
+        ids = list(range(100 * round_, 100 * round_ + 20))
+        assert len(set(tell(bench, ids, key))) == 20
+        assert set(bench.nodes.listeners) == set(bench.nodes.known) == set(ids)
+    closed = [each for each in bench.listening.opened if each.socket.fileno() < 0]
+    assert len(closed) == 180
+
+
+def test_too_many_at_once_are_refused(bench: Bench) -> None:
+    with pytest.raises(AssertionError, match="more than 20 brokers"):
+        tell(bench, list(range(21)))
+    assert bench.relay.over
+    assert len(bench.nodes.listeners) == len(bench.nodes.known) == 20
+
+
+def test_a_node_that_is_gone_keeps_its_listener_for_a_while(bench: Bench) -> None:
+    tell(bench, [1, 2, 3])
+    port = bench.nodes.listeners[3].address.port
+    tell(bench, [1, 2])
+    bench.now_ns += GONE_NS - SECOND
+    tell(bench, [1, 2])  # the same response, from memory
+    assert set(bench.nodes.listeners) == {1, 2, 3}
+    bench.now_ns += SECOND
+    tell(bench, [1, 2])
+    assert set(bench.nodes.listeners) == {1, 2}
+    assert Address("b", 9092) in bench.nodes.candidates(None)
+    assert bench.nodes.candidates(3) == []
+    assert tell(bench, [1, 2, 3])[2] == port  # it has returned
+
+
+def test_a_port_that_is_taken_meanwhile_is_another(bench: Bench) -> None:
+    tell(bench, [1, 2])
+    port = bench.nodes.listeners[2].address.port
+    tell(bench, [1])
+    bench.now_ns += GONE_NS
+    tell(bench, [1])
+    with socket.create_server(("127.0.0.1", port)):
+        assert tell(bench, [1, 2])[1] != port
+
+
+def test_views_that_differ_take_nothing_back(bench: Bench) -> None:
+    for _ in range(20):
+        tell(bench, [1, 2, 3])
+        bench.now_ns += GONE_NS // 2
+        tell(bench, [1, 2])
+        bench.now_ns += GONE_NS // 2 - SECOND
+    assert set(bench.nodes.listeners) == {1, 2, 3}
+    assert len(bench.listening.opened) == 3
+
+
+def test_an_empty_list_and_other_responses_say_nothing_of_the_others(bench: Bench) -> None:
+    tell(bench, [1, 2])
+    tell(bench, [])
+    bench.now_ns += GONE_NS
+    tell(bench, [])
+    coordinator = {"node_id": 1, "host": "b", "port": 9092, "error_code": 0, "error_message": None}
+    for _ in range(2):
+        bench.feed(CLIENT, request(10, 3))
+        bench.feed(BROKER, response(10, 3, coordinator))
+        bench.now_ns += GONE_NS
+    assert set(bench.nodes.listeners) == {1, 2}
+
+
+def test_a_listener_with_connections_stays(bench: Bench) -> None:
+    tell(bench, [1, 2])
+    bench.nodes.listeners[2].connections = 1
+    tell(bench, [1])
+    bench.now_ns += GONE_NS
+    tell(bench, [1])
+    assert set(bench.nodes.listeners) == {1, 2}
+    bench.nodes.listeners[2].connections = 0
+    tell(bench, [1])
+    assert set(bench.nodes.listeners) == {1}
+
+
+def test_a_listener_that_was_taken_back_accepts_nobody() -> None:
+    ids = [1, 2]
+
+    def metadata(key: int, version: int, asked: bytes) -> bytes:
+        brokers = [endpoint(each, "127.0.0.1", 1) for each in ids]
+        return response(METADATA, 12, {"brokers": brokers})
+
+    async def main() -> None:
+        async with broker(metadata) as up, KafkaProxy(str(up)) as proxy:
+            _, second = await told_of(proxy)
+            assert await reply(second) == b""  # it is served: there is no broker behind it
+            port = int(second.rpartition(":")[2])
+            await asyncio.sleep(0.01)
+            ids.pop()
+            await told_of(proxy)
+            assert proxy.nodes._take_back(2)
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+            ids.append(2)
+            assert (await told_of(proxy))[1] == second
+
+    asyncio.run(main())

@@ -1,0 +1,262 @@
+"""What goes past the page cache is in the file byte for byte, whatever comes between."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import random
+import resource
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kafkascope.proxy.recording.direct import BLOCK, ROOM, Direct
+from kafkascope.proxy.recording.packing import Batch
+from kafkascope.proxy.recording.sinks import BULK, FileSink, PipeSink
+from tests.proxy.kit import until
+
+HEAD = b"head" * 7
+
+
+def batch(seed: int, size: int) -> Batch:
+    """`size` bytes in parts of all sizes."""
+    made = random.Random(seed)
+    data = memoryview(made.randbytes(size))
+    parts, at = [], 0
+    while at < size:
+        take = made.choice((3, 82, 4096, 65_000))
+        parts.append(data[at : at + take])
+        at += take
+    return Batch(tuple(parts), size, 1, ())
+
+
+def content(batches: list[Batch]) -> bytes:
+    return HEAD + b"".join(bytes(part) for each in batches for part in each.parts)
+
+
+@pytest.fixture
+def direct(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much was written past the page cache: of each write the size."""
+    written = []
+    plain = os.pwrite
+
+    def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
+        done = plain(descriptor, data, offset)
+        if len(data) % BLOCK == 0:
+            written.append(done)
+        return done
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    return written
+
+
+SIZES = (
+    [BULK] * 3,
+    [BULK, 10, BULK + 1, BULK - 1, 5_000, BULK * 3, BLOCK - 1, BULK],
+    [ROOM, ROOM + 1, 3 * ROOM + 5, 1],
+    [BLOCK - len(HEAD), BULK, BULK],
+)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("pause", [False, True])
+def test_large_and_small_batches_make_one_file(
+    tmp_path: Path, direct: list[int], sizes: list[int], pause: bool
+) -> None:
+    path = tmp_path / "file.pcapng"
+    batches = [batch(seed, size) for seed, size in enumerate(sizes)]
+    sink = FileSink(path)
+    sink.start(HEAD)
+    for index, each in enumerate(batches):
+        sink.put(each)
+        if pause:
+            # All of it is there, not only the whole blocks, soon after it came.
+            until_idle(sink)
+            assert path.read_bytes() == content(batches[: index + 1])
+    sink.stop(10)
+    assert path.read_bytes() == content(batches)
+    assert (sink.dropped, sink.failed) == (0, "")
+    if hasattr(os, "O_DIRECT") and pause:
+        assert sum(direct) >= sum(size for size in sizes if size >= BULK) - len(sizes) * BLOCK
+
+
+def until_idle(sink: FileSink) -> None:
+    asyncio.run(until(lambda: sink.idle))
+
+
+def test_each_file_of_a_row_is_whole(tmp_path: Path) -> None:
+    batches = [batch(seed, BULK + 1000 * seed) for seed in range(9)]
+    sink = FileSink(tmp_path / "row.pcapng", rotate_bytes=3 * BULK)
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    sink.stop(10)
+    assert len(sink.files) > 3
+    written = b"".join(path.read_bytes().removeprefix(HEAD) for path in sink.files)
+    assert HEAD + written == content(batches)
+
+
+@pytest.mark.parametrize("how", ["open", "first write", "later write"])
+def test_a_file_system_that_does_not_want_it_gets_everything_the_usual_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    plain_open, plain_write = os.open, os.pwrite
+    ours: set[int] = set()
+    calls = 0
+
+    def opened(path: Path, flags: int, mode: int = 0o777) -> int:
+        wanted = bool(flags & getattr(os, "O_DIRECT", 0))
+        if wanted and how == "open":
+            raise OSError(errno.EINVAL, "no")
+        descriptor = plain_open(path, flags, mode)
+        if wanted:
+            ours.add(descriptor)
+        return descriptor
+
+    def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
+        nonlocal calls
+        if descriptor in ours:
+            calls += 1
+            if calls > (2 if how == "later write" else 0):
+                ours.discard(descriptor)
+                raise OSError(errno.EINVAL, "no")
+            if how == "later write":
+                return plain_write(descriptor, data[: len(data) // 2 // BLOCK * BLOCK], offset)
+        return plain_write(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    batches = [batch(seed, BULK * 2 + 77) for seed in range(5)]
+    sink = FileSink(tmp_path / "file.pcapng")
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    sink.stop(10)
+    assert (tmp_path / "file.pcapng").read_bytes() == content(batches)
+    assert (sink.dropped, sink.failed) == (0, "")
+
+
+@pytest.mark.parametrize("size", [BULK // 2, BULK * 2])
+def test_behind_a_write_that_failed_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    plain, plain_vector = os.pwrite, os.writev
+    calls = 0
+    everything_waits = threading.Event()
+
+    def full() -> bool:
+        nonlocal calls
+        calls += 1
+        everything_waits.wait(10)
+        return calls in (2, 3)
+
+    def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
+        if full():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return plain(descriptor, data, offset)
+
+    def writev(descriptor: int, parts: Sequence[memoryview]) -> int:
+        if full():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return plain_vector(descriptor, parts)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "writev", writev)
+    batches = [batch(seed, size) for seed in range(6)]
+    sink = FileSink(tmp_path / "file.pcapng")
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    everything_waits.set()
+    sink.stop(10)
+    assert content(batches).startswith((tmp_path / "file.pcapng").read_bytes())
+    assert sink.failed == "No space left on device"
+    assert sink.dropped == 5
+
+
+def test_bursts_go_to_the_page_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [batch(seed, BULK) for seed in range(12)]
+    sink = FileSink(tmp_path / "file.pcapng")
+    sink.limit = 10 * BULK
+    sink.patience_s = 10
+    past: list[int] = []
+    write = Direct.write
+
+    def written(direct: Direct, parts: tuple[bytes, ...], end: int) -> bool:
+        past.append(end)
+        return write(direct, parts, end)
+
+    monkeypatch.setattr(Direct, "write", written)
+    for each in batches[:10]:
+        sink.put(each)  # nobody writes yet
+    sink.start(HEAD)
+    for each in batches[10:]:
+        sink.put(each)
+    until_idle(sink)
+    assert len(past) < 10
+    sink.put(batch(99, BULK))
+    sink.stop(10)
+    assert (tmp_path / "file.pcapng").read_bytes() == content([*batches, batch(99, BULK)])
+
+
+def test_a_named_pipe_takes_bulk_too(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.pcapng"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    batches = [batch(seed, BULK + seed) for seed in range(3)]
+    sink = FileSink(pipe)
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    sink.stop(30)
+    reader.join(30)
+    assert not sink.failed
+    assert got == [content(batches)]
+
+
+def test_a_pipe_may_have_a_high_descriptor() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2_048:
+        pytest.skip("needs more than 1024 open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
+    ours, theirs = os.pipe()
+    try:
+        sink = PipeSink(fcntl.fcntl(theirs, fcntl.F_DUPFD, 1_500))
+    finally:
+        os.close(theirs)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    batches = [batch(seed, BULK + seed) for seed in range(3)]
+    sink.start(HEAD)
+    for each in batches:
+        sink.put(each)
+    whole, got = content(batches), b""
+    while len(got) < len(whole) and (data := os.read(ours, 1 << 16)):
+        got += data
+    sink.stop(30)
+    os.close(ours)
+    assert got == whole
+
+
+def test_room_that_is_made_meanwhile_is_no_disk_that_hangs(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "r.pcapng")
+    sink._queued = sink.limit
+
+    class Less(threading.Event):
+        def clear(self) -> None:
+            self.set()
+            super().clear()
+            sink._queued = 0  # the other thread is through just now
+
+        def wait(self, timeout: float | None = None) -> bool:
+            return self.is_set()
+
+    sink._less = Less()
+    sink.put(batch(1, 1_000))
+    assert not sink._hangs
+    assert not sink.dropped

@@ -1,0 +1,399 @@
+"""The relay as a transcript: what goes in, what must come out."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.dissectors.registry import decode_response
+from kafkascope.proxy.engine.hub import MAX_NOTICES
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, Send, WakeUp
+from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.verdicts import (
+    Answer,
+    Close,
+    Delay,
+    Drop,
+    Forward,
+    Hold,
+    Replace,
+    Throttle,
+)
+from tests.proxy.kit import (
+    API_VERSIONS,
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    Bench,
+    endpoint,
+    fetched,
+    frame,
+    produce,
+    request,
+    response,
+)
+from tests.proxy.test_quick import Tape
+
+
+class Always:
+    """A rule that gives the verdicts it was given, one after the other, then None."""
+
+    def __init__(self, side: int, *verdicts: Any, look: str = "whole", name: str = "rule") -> None:
+        self.side, self.verdicts, self._look, self.name = side, list(verdicts), look, name
+        self.seen: list[Any] = []
+
+    def look(self, message: Any) -> Any:
+        return self._look
+
+    def judge(self, message: Any) -> Any:
+        self.seen.append(message)
+        return self.verdicts.pop(0) if self.verdicts else None
+
+
+def armed(*rules: Any, rewrite: bool = True) -> Bench:
+    bench = Bench(rewrite=rewrite)
+    Chain(rules, bench.hub.metrics).attach(bench.hub)
+    return bench
+
+
+def test_what_nobody_needs_passes_as_one_piece() -> None:
+    bench = Bench()
+    data = b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(50))
+    bench.feed(CLIENT, data[:100])  # the first frame shows that it is Kafka
+    assert bench.relay.feed(CLIENT, data[100:], 1) is None
+    assert len(bench.relay.waiting) == 50
+
+
+def test_a_large_frame_is_not_kept() -> None:
+    bench = Bench()
+    data = produce(size=300_000)
+    for at in range(0, len(data), 50_000):
+        piece = data[at : at + 50_000]
+        assert bench.feed(CLIENT, piece) == [Send(BROKER, piece)]
+
+
+def test_produce_without_acks_is_not_waited_for() -> None:
+    bench = Bench()
+    bench.feed(CLIENT, produce(acks=0) + produce(acks=1, correlation_id=2))
+    assert [e.correlation_id for e in bench.relay.waiting] == [2]
+
+
+def test_a_produce_whose_acks_do_not_come_is_not_kept() -> None:
+    bench = Bench()
+    rest = b"\0" + b"\xff\xff\xff\x7f" + bytes(300_000)  # a transactional id of 256 MB
+    head = struct.pack(">ihhih", 1 << 30, 0, 9, 1, 0)
+    for at in range(0, len(rest), 10_000):
+        bench.feed(CLIENT, head + rest[at : at + 10_000])
+        head = b""
+    assert not bench.relay.kept
+    assert bench.sent(BROKER)[14:] == rest
+
+
+def test_the_acks_of_a_transaction_are_found() -> None:
+    bench = Bench()
+    body = {"transactional_id": "tx" * 40, "acks": 0, "timeout_ms": 1, "topic_data": []}
+    for version in (3, 8, 9, 12):
+        bench.feed(CLIENT, request(PRODUCE, version, body))
+    assert len(bench.relay.waiting) == 0
+
+
+TRAFFIC_IN = (
+    request(API_VERSIONS, 3)
+    + request(METADATA, 12, correlation_id=2)
+    + produce(correlation_id=3)
+    + produce(acks=0, correlation_id=4)
+    + request(FETCH, 16, correlation_id=5)
+    + request(HEARTBEAT, 4, correlation_id=6)
+    + request(FETCH, 12, correlation_id=7)
+)
+TRAFFIC_OUT = (
+    response(API_VERSIONS, 3)
+    + response(METADATA, 12, {"brokers": [endpoint(1), endpoint(2)]}, correlation_id=2)
+    + response(PRODUCE, 9, correlation_id=3)
+    + fetched(16, [endpoint()], correlation_id=5)
+    + response(HEARTBEAT, 4, correlation_id=6)
+    + fetched(12, [], 3000, correlation_id=7)
+)
+
+
+def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
+    return [data[a:b] for a, b in itertools.pairwise(places)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 1 << 16), max_size=40),
+    st.lists(st.integers(0, 1 << 16), max_size=40),
+    st.booleans(),
+)
+def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule: bool) -> None:
+    whole = Bench()
+    bench = armed(Always(CLIENT), Always(BROKER)) if rule else Bench()
+    # The same ports, so that the same bytes have to come out.
+    whole.nodes._port_base = bench.nodes._port_base = None
+    try:
+        whole.feed(CLIENT, TRAFFIC_IN)
+        whole.feed(BROKER, TRAFFIC_OUT)
+        bench.nodes.listeners.update(whole.nodes.listeners)
+        for piece in pieces(TRAFFIC_IN, ins):
+            bench.feed(CLIENT, piece)
+        for piece in pieces(TRAFFIC_OUT, outs):
+            bench.feed(BROKER, piece)
+        assert bench.sent(BROKER) == whole.sent(BROKER) == TRAFFIC_IN
+        assert bench.sent(CLIENT) == whole.sent(CLIENT)
+        assert len(bench.relay.waiting) == 0
+    finally:
+        whole.listening.close()
+        bench.listening.close()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(min_size=1, max_size=300), st.binary(min_size=1, max_size=300), st.booleans())
+def test_garbage_passes_unchanged_or_ends_the_connection(
+    one: bytes, other: bytes, rule: bool
+) -> None:
+    bench = armed(Always(CLIENT), Always(BROKER)) if rule else Bench()
+    bench.feed(CLIENT, one)
+    bench.feed(BROKER, other)
+    bench.relay.eof(CLIENT, 1)
+    if not bench.relay.over:
+        assert one.startswith(bench.sent(BROKER))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_damaged_traffic_never_raises(data: st.DataObject) -> None:
+    bench = Bench()
+    damaged_in, damaged_out = bytearray(TRAFFIC_IN), bytearray(TRAFFIC_OUT)
+    for target in (damaged_in, damaged_out):
+        for _ in range(data.draw(st.integers(0, 4))):
+            target[data.draw(st.integers(0, len(target) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        bench.feed(CLIENT, bytes(damaged_in))
+        bench.feed(BROKER, bytes(damaged_out))
+    finally:
+        bench.listening.close()
+
+
+@pytest.mark.parametrize(
+    ("start", "word", "kept"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "--tls", 11),
+        (b"GET /?token=1 HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP", 4),
+        (b"SSH-2.0-OpenSSH_9.0\r\n", "SSH", 16),
+    ],
+)
+def test_another_protocol_gets_a_sentence_and_a_closed_door(
+    start: bytes, word: str, kept: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The recording gets what tells the protocol, and nothing that may be secret."""
+    bench = Bench()
+    bench.relay.tap = tape = Tape()
+    bench.feed(CLIENT, start)
+    assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
+    assert bench.sent(BROKER) == b""
+    assert word in caplog.text
+    assert "its connection is closed" in caplog.text
+    assert len(caplog.records) == 1
+    assert bytes(tape.told[CLIENT]) == start[:kept]
+
+
+def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
+    bench = Bench()
+    bench.feed(CLIENT, b"\x7f\xff\xff\xff" + bytes(1000))
+    assert bench.sent(BROKER) == b"\x7f\xff\xff\xff" + bytes(1000)
+    assert bench.relay.ways[CLIENT].opaque
+
+
+def test_raw_tokens_of_an_old_handshake_pass() -> None:
+    bench = Bench()
+    token = frame(b"\0alice\0secret")
+    bench.feed(CLIENT, request(17, 0, {"mechanism": "PLAIN"}))
+    bench.feed(BROKER, response(17, 0, {"mechanisms": ["PLAIN"]}))
+    bench.feed(CLIENT, token)
+    bench.feed(BROKER, frame(b""))
+    bench.feed(CLIENT, request(METADATA, 1, correlation_id=9))
+    bench.feed(BROKER, response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9))
+    bench.listening.close()
+    assert token in bench.sent(BROKER)
+    assert b"10.9.8.7" not in bench.sent(CLIENT)
+    assert len(bench.relay.waiting) == 0
+
+
+def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
+    bench = Bench()
+    bench.feed(CLIENT, request(17, 0, {"mechanism": "GSSAPI"}) + frame(b"\x60token"))
+    bench.feed(BROKER, response(17, 0))
+    bench.feed(CLIENT, request(METADATA, 1, correlation_id=9))
+    bench.feed(BROKER, response(METADATA, 1, {"brokers": [endpoint()]}, correlation_id=9))
+    bench.listening.close()
+    assert b"10.9.8.7" not in bench.sent(CLIENT)
+
+
+def test_an_answer_of_ours_waits_for_those_before_it() -> None:
+    ours = response(HEARTBEAT, 4, {"error_code": 27}, correlation_id=2)
+    bench = armed(Always(CLIENT, None, Answer(ours[4:])))
+    bench.feed(CLIENT, request(HEARTBEAT, 4) + request(HEARTBEAT, 4, correlation_id=2))
+    assert bench.sent(BROKER) == request(HEARTBEAT, 4)
+    assert bench.sent(CLIENT) == b""
+    first = response(HEARTBEAT, 4)
+    bench.feed(BROKER, first[:6])
+    bench.feed(BROKER, first[6:])
+    assert bench.sent(CLIENT) == first + ours
+
+
+def test_an_answer_of_ours_comes_at_once_when_nothing_is_before_it() -> None:
+    ours = response(HEARTBEAT, 4, {"error_code": 27})
+    bench = armed(Always(CLIENT, Answer(ours[4:])))
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    assert bench.sent(CLIENT) == ours
+
+
+@pytest.mark.parametrize("look", ["head", "whole"])
+def test_a_delay_stops_reading_and_keeps_the_order(look: str) -> None:
+    bench = armed(Always(CLIENT, Delay(5), look=look))
+    one, two = request(HEARTBEAT, 4), request(HEARTBEAT, 4, correlation_id=2)
+    bench.feed(CLIENT, one + two)
+    assert bench.sent(BROKER) == b""
+    (stopped, wake) = bench.others()
+    assert stopped == Read(CLIENT, False)
+    assert isinstance(wake, WakeUp)
+    bench.actions += bench.relay.woken(wake.token, 1)
+    assert bench.sent(BROKER) == one + two
+    assert bench.others()[-1] == Read(CLIENT, True)
+
+
+def test_a_delayed_response_still_gets_our_addresses() -> None:
+    bench = armed(Always(BROKER, Delay(5), look="head"))
+    bench.feed(CLIENT, request(METADATA, 12))
+    bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint()]}))
+    wake = next(a for a in bench.others() if isinstance(a, WakeUp))
+    bench.actions += bench.relay.woken(wake.token, 1)
+    bench.listening.close()
+    assert bench.sent(CLIENT)
+    assert b"10.9.8.7" not in bench.sent(CLIENT)
+
+
+def test_an_end_comes_after_what_is_delayed() -> None:
+    bench = armed(Always(CLIENT, Delay(5), look="head"))
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    assert bench.relay.eof(CLIENT, 1) == []
+    wake = next(a for a in bench.others() if isinstance(a, WakeUp))
+    kinds = [type(a) for a in bench.relay.woken(wake.token, 2)]
+    assert kinds.index(Send) < kinds.index(End)
+
+
+def test_a_throttled_frame_goes_in_slices() -> None:
+    bench = armed(Always(CLIENT, Throttle(1000.0), look="head"))
+    data = produce(size=500)
+    bench.feed(CLIENT, data)
+    turns = 0
+    while bench.sent(BROKER) != data:
+        wake = [a for a in bench.others() if isinstance(a, WakeUp)][-1]
+        bench.actions += bench.relay.woken(wake.token, 1)
+        turns += 1
+    waited_ns = sum(a.delay_ns for a in bench.others() if isinstance(a, WakeUp))
+    assert turns >= 5
+    assert waited_ns == pytest.approx(len(data) / 1000 * 1e9, rel=0.2)
+
+
+def test_a_dropped_response_leaves_the_next_one_alone() -> None:
+    bench = armed(Always(BROKER, Drop(), look="head"))
+    bench.feed(CLIENT, request(HEARTBEAT, 4) + request(HEARTBEAT, 4, correlation_id=2))
+    two = response(HEARTBEAT, 4, correlation_id=2)
+    bench.feed(BROKER, response(HEARTBEAT, 4) + two)
+    assert bench.sent(CLIENT) == two
+
+
+def test_a_replaced_frame_goes_in_place_of_the_other() -> None:
+    other = request(HEARTBEAT, 4, {"group_id": "other"})
+    bench = armed(Always(CLIENT, Replace(other[4:])))
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    assert bench.sent(BROKER) == other
+
+
+def test_truncate_sends_the_start_then_ends() -> None:
+    bench = armed(Always(BROKER, Close("fin", 6)))
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    answer = response(HEARTBEAT, 4)
+    bench.feed(BROKER, answer)
+    assert bench.sent(CLIENT) == answer[:6]
+    assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
+
+
+def test_half_close_ends_one_direction_only() -> None:
+    bench = armed(Always(BROKER, Close("half"), look="head"))
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    bench.feed(BROKER, response(HEARTBEAT, 4))
+    assert End(CLIENT, "half") in bench.others()
+    assert End(BROKER, "half") not in bench.others()
+
+
+def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Always):
+        def judge(self, message: Any) -> Any:
+            raise RuntimeError("oops")
+
+    bench = armed(Broken(CLIENT))
+    data = request(HEARTBEAT, 4)
+    bench.feed(CLIENT, data)
+    assert bench.sent(BROKER) == data
+    assert "oops" in caplog.text
+
+
+def test_a_held_frame_can_be_dropped() -> None:
+    bench = armed(Always(CLIENT, Hold()))
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    stop = bench.relay.ways[CLIENT].stop
+    assert stop is not None
+    bench.actions += bench.relay.release(CLIENT, stop, Drop(), 1)
+    assert bench.sent(BROKER) == b""
+    assert len(bench.relay.waiting) == 0
+
+
+def test_a_held_frame_can_go_on() -> None:
+    bench = armed(Always(CLIENT, Hold()))
+    data = request(HEARTBEAT, 4)
+    bench.feed(CLIENT, data)
+    stop = bench.relay.ways[CLIENT].stop
+    assert stop is not None
+    bench.actions += bench.relay.release(CLIENT, stop, Forward(), 1)
+    assert bench.sent(BROKER) == data
+    assert len(bench.relay.waiting) == 1
+
+
+def test_a_version_of_api_versions_that_is_too_new_is_answered_by_us() -> None:
+    bench = Bench()
+    payload = struct.pack(">hhih", API_VERSIONS, 99, 5, -1) + b"\0\1\1\0"
+    bench.feed(CLIENT, frame(payload))
+    assert bench.sent(BROKER) == b""
+    told = decode_response(bench.sent(CLIENT)[4:], API_VERSIONS, 99)
+    assert told.body["error_code"] == 35
+    assert told.header["correlation_id"] == 5
+
+
+def test_unknown_apis_pass() -> None:
+    bench = Bench()
+    data = frame(struct.pack(">hhih", 900, 3, 5, -1) + b"whatever")
+    bench.feed(CLIENT, data)
+    answer = frame(struct.pack(">i", 5) + b"something")
+    bench.feed(BROKER, answer)
+    assert bench.sent(BROKER) == data
+    assert bench.sent(CLIENT) == answer
+
+
+def test_however_much_was_said_what_is_new_is_said() -> None:
+    hub = Bench().hub
+    for number in range(MAX_NOTICES + 5):
+        hub.once(f"connection {number}", "one of many")
+    hub.once("listener", "something else")
+    hub.once("listener", "something else")
+    assert hub.said == MAX_NOTICES + 6
+    assert [text for _, text in hub.notices][-2:] == ["one of many", "something else"]

@@ -1,0 +1,363 @@
+"""Faults: their grammar, and what each does to frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
+from kafkascope.dissectors.reference.codes import ERRORS
+from kafkascope.dissectors.registry import (
+    APIS,
+    decode_request,
+    decode_response,
+    encode_body,
+    layout_of,
+    request_header_version,
+)
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, WakeUp
+from kafkascope.proxy.rules.answers import answer
+from kafkascope.proxy.rules.faults.faults import FAULTS, Fault, FaultError, parse_fault
+from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.ruleset import load_rules
+from kafkascope.proxy.rules.triggers import Trigger
+from kafkascope.proxy.rules.witness import HEAD_FIELDS, RESPONSE_FIELDS
+from tests.proxy.kit import (
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    Bench,
+    endpoint,
+    fetched,
+    frame,
+    produce,
+    request,
+    response,
+)
+
+
+def bench_with(*rules: str) -> tuple[Bench, list[Fault]]:
+    bench = Bench()
+    faults = [parse_fault(rule) for rule in rules]
+    Chain(faults, bench.hub.metrics).attach(bench.hub)
+    return bench, faults
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER first 3",
+        "api == Fetch -> delay 200ms",
+        "api == Fetch -> delay 50ms..200ms on response p=0.1 seed=7",
+        "client == x -> delay normal 100ms 20ms every 2",
+        "api == Fetch -> throttle 100KB/s on response",
+        "-> drop nth 3",
+        "api == Metadata -> stamp LEADER_NOT_AVAILABLE at topic once",
+        "api == Fetch -> corrupt-crc",
+        "api == Fetch -> truncate 100",
+        "api == Metadata -> stale-metadata",
+        'client ~ "^bill" -> black-hole',
+        "error == 6 -> reset on response",
+        "latency > 1s -> half-close",
+    ],
+)
+def test_a_rule_reads_itself_again(text: str) -> None:
+    once = parse_fault(text)
+    assert str(parse_fault(str(once))) == str(once)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("api == Produce", "there is no ->"),
+        ("api == Produce ->", "an action is wanted"),
+        ("api == Produce -> dealy 5ms", "did you mean 'delay'"),
+        ("api == Produce -> delay", "delay TIME"),
+        ("api == Produce -> delay 5 parsecs", "delay TIME"),
+        ("api == Produce -> error NOT_LEADER_OR_FOLOWER", "did you mean NOT_LEADER_OR_FOLLOWER"),
+        ("api == Produce -> error 6 at nowhere", "not at 'nowhere'"),
+        ("api = = Produce -> drop", "the filter"),
+        ("error == 6 -> error 7", "nobody knows error before the response"),
+        ("response.throttle_time_ms > 5 -> black-hole on request", "nobody knows response."),
+        ("api == Fetch -> stamp 6 on request", "cannot act on requests"),
+        ("api == Fetch -> drop first 0", "a number from 1 on"),
+        ("api == Fetch -> drop p=2", "a probability"),
+        ("api == Fetch -> drop p=0", "p=0 never fires"),
+        ("api == Fetch -> drop p=-0.0 seed=7", "p=-0.0 never fires"),
+        ("api == Fetch -> drop p=1e-999", "never fires"),
+        ("api == Fetch -> drop p=-0.1", "a probability"),
+        ("api == Fetch -> drop p=nan", "a probability"),
+        ("api == Fetch -> drop p=inf", "a probability"),
+        ("api == Fetch -> drop p=1.0001", "a probability"),
+        ("api == Fetch -> drop p=", "a probability"),
+        ("api == Fetch -> drop seed=2", "needs p="),
+        ("api == Fetch -> drop it", "takes nothing more"),
+        ("api == Fetch -> throttle fast", "throttle SIZE/s"),
+    ],
+)
+def test_a_wrong_rule_is_refused_with_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(FaultError) as refused:
+        parse_fault(text)
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value).split("\n")[0]
+
+
+def test_no_field_is_known_from_the_head_and_only_from_the_response() -> None:
+    assert not HEAD_FIELDS & RESPONSE_FIELDS
+
+
+@pytest.mark.parametrize(
+    ("trigger", "fires"),
+    [
+        (Trigger(), [1, 1, 1, 1, 1, 1]),
+        (Trigger("once"), [1, 0, 0, 0, 0, 0]),
+        (Trigger("nth", 3), [0, 0, 1, 0, 0, 0]),
+        (Trigger("first", 2), [1, 1, 0, 0, 0, 0]),
+        (Trigger("every", 2), [0, 1, 0, 1, 0, 1]),
+        (Trigger("chance", probability=1.0), [1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_triggers(trigger: Trigger, fires: list[int]) -> None:
+    assert [int(trigger.fire()) for _ in fires] == fires
+
+
+def test_chance_with_a_seed_repeats_itself() -> None:
+    runs = [[Trigger("chance", probability=0.3, seed=7).fire() for _ in range(1)] for _ in range(2)]
+    one, two = (Trigger("chance", probability=0.3, seed=7) for _ in range(2))
+    first, second = [one.fire() for _ in range(200)], [two.fire() for _ in range(200)]
+    assert runs[0] == runs[1]
+    assert first == second
+    assert 30 < sum(first) < 90
+
+
+def test_an_error_answers_in_the_brokers_place() -> None:
+    bench, (fault,) = bench_with(
+        "api == Produce and topic == orders -> error NOT_LEADER_OR_FOLLOWER"
+    )
+    bench.feed(CLIENT, produce(correlation_id=9))
+    assert bench.sent(BROKER) == b""
+    told = decode_response(bench.sent(CLIENT)[4:], PRODUCE, 9)
+    assert told.header["correlation_id"] == 9
+    (topic,) = told.body["responses"]
+    assert topic["name"] == "orders"
+    assert topic["partition_responses"][0]["error_code"] == 6
+    assert fault.trigger.fired == 1
+    other = produce(topic="others", correlation_id=10)
+    bench.feed(CLIENT, other)
+    assert bench.sent(BROKER) == other
+
+
+def test_an_error_is_stamped_into_the_brokers_answer() -> None:
+    bench, _ = bench_with("api == Heartbeat -> stamp REBALANCE_IN_PROGRESS")
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    bench.feed(BROKER, response(HEARTBEAT, 4))
+    told = decode_response(bench.sent(CLIENT)[4:], HEARTBEAT, 4)
+    assert told.body["error_code"] == 27
+
+
+def test_a_filter_on_the_answer_sees_the_question_too() -> None:
+    bench, (fault,) = bench_with("topic == orders and error == NONE -> stamp 6")
+    bench.feed(CLIENT, produce())
+    part = {"index": 0, "base_offset": 5, "error_code": 0, "log_append_time_ms": -1}
+    part |= {"log_start_offset": 0, "record_errors": [], "error_message": None}
+    bench.feed(
+        BROKER,
+        response(PRODUCE, 9, {"responses": [{"name": "orders", "partition_responses": [part]}]}),
+    )
+    assert fault.trigger.fired == 1
+    told = decode_response(bench.sent(CLIENT)[4:], PRODUCE, 9)
+    assert told.body["responses"][0]["partition_responses"][0]["error_code"] == 6
+
+
+def test_an_incremental_fetch_is_made_a_full_one_first() -> None:
+    bench, _ = bench_with("api == Fetch -> error NOT_LEADER_OR_FOLLOWER")
+    bench.feed(CLIENT, request(FETCH, 12, {"session_id": 5, "session_epoch": 3}))
+    told = decode_response(bench.sent(CLIENT)[4:], FETCH, 12)
+    assert told.body["error_code"] == 70
+    assert not bench.sent(BROKER)
+
+
+def test_a_corrupt_batch_keeps_everything_but_its_checksum() -> None:
+    bench, _ = bench_with("api == Fetch -> corrupt-crc")
+    records = bytearray(70)
+    records[16] = 2
+    body = decode_response(fetched(12, [])[4:], FETCH, 12).body
+    body["responses"][0]["partitions"][0]["records"] = bytes(records)
+    whole = response(FETCH, 12, body)
+    bench.feed(CLIENT, request(FETCH, 12))
+    bench.feed(BROKER, whole)
+    sent = bench.sent(CLIENT)
+    assert len(sent) == len(whole)
+    assert sum(a != b for a, b in zip(sent, whole, strict=True)) == 1
+
+
+def test_stale_metadata_repeats_the_first_answer() -> None:
+    bench, _ = bench_with("api == Metadata -> stale-metadata")
+    for number, node_id in ((1, 2), (2, 3), (3, 4)):
+        bench.feed(CLIENT, request(METADATA, 12, correlation_id=number))
+        body = {"brokers": [endpoint(node_id)], "controller_id": node_id}
+        bench.feed(BROKER, response(METADATA, 12, body, correlation_id=number))
+    bench.listening.close()
+    stream = bench.sent(CLIENT)
+    third = len(stream) // 3
+    answers = [stream[at : at + third] for at in (0, third, 2 * third)]
+    controllers = [decode_response(a[4:], METADATA, 12).body["controller_id"] for a in answers]
+    ids = [decode_response(a[4:], METADATA, 12).header["correlation_id"] for a in answers]
+    assert (controllers, ids) == ([2, 2, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("word", sorted(FAULTS))
+def test_every_fault_does_something_and_counts_it(word: str) -> None:
+    arguments = {
+        "delay": "5ms",
+        "throttle": "1KB/s",
+        "error": "27",
+        "stamp": "27",
+        "truncate": "6",
+    }
+    key = FETCH if word == "corrupt-crc" else METADATA if word == "stale-metadata" else HEARTBEAT
+    bench, (fault,) = bench_with(f"-> {word} {arguments.get(word, '')}")
+    asked = request(key, 12 if key != HEARTBEAT else 4)
+    answered = response(key, 12 if key != HEARTBEAT else 4)
+    if key == FETCH:
+        body = decode_response(fetched(12, [])[4:], FETCH, 12).body
+        records = bytearray(70)
+        records[16] = 2
+        body["responses"][0]["partitions"][0]["records"] = bytes(records)
+        answered = response(FETCH, 12, body)
+    said = b""
+    for number in (1, 2):
+        again = (
+            answered
+            if key != METADATA or number == 1
+            else response(METADATA, 12, {"controller_id": 5})
+        )
+        bench.feed(CLIENT, asked)
+        if bench.sent(BROKER) and not bench.relay.over:
+            said += again
+            bench.feed(BROKER, again)
+    assert fault.trigger.fired >= 1
+    assert bench.hub.metrics.get("faults_total", fault.name) == fault.trigger.fired
+    changed = bench.sent(CLIENT) != said or bench.sent(BROKER) != asked * 2
+    assert changed or any(isinstance(a, Read | WakeUp | End) for a in bench.others())
+
+
+# --- answers for any API and version
+
+
+def _entities(wire: Wire, value: Any) -> Any:
+    """A request with one of everything: topics, partitions, groups."""
+    if isinstance(wire, ArrayWire):
+        return [_entities(wire.element, None)]
+    if isinstance(wire, StructWire):
+        body: dict[str, Any] = {}
+        for slot in wire.slots:
+            if isinstance(slot.wire, ArrayWire | StructWire):
+                body[slot.name] = _entities(slot.wire, None)
+        from kafkascope.dissectors.layout import implied_default
+
+        return implied_default(wire) | body
+    from kafkascope.dissectors.layout import implied_default
+
+    return implied_default(wire)
+
+
+PAIRS = [
+    (key, version)
+    for key, api in APIS.items()
+    for version in range(api.versions.low, api.versions.high + 1)
+]
+
+
+def _full_request(key: int, version: int) -> bytes:
+    import struct
+
+    name = f"{APIS[key].name}Request"
+    head = struct.pack(">hhi", key, version, 5)
+    kind = request_header_version(key, version)
+    head += struct.pack(">h", -1) if kind else b""
+    head += b"\0" if kind == 2 else b""
+    body = _entities(layout_of(name, version).body, None)
+    return frame(head + encode_body(name, version, body))
+
+
+def _codes(value: Any) -> list[int]:
+    if isinstance(value, list):
+        return [code for each in value for code in _codes(each)]
+    if isinstance(value, dict):
+        own = [value["error_code"]] if "error_code" in value else []
+        return own + [code for each in value.values() for code in _codes(each)]
+    return []
+
+
+def _can_fail(key: int, version: int) -> bool:
+    def has(wire: Wire) -> bool:
+        if isinstance(wire, ArrayWire):
+            return has(wire.element)
+        if isinstance(wire, StructWire):
+            slots = (*wire.slots, *wire.tags)
+            return any(s.name == "error_code" or has(s.wire) for s in slots)
+        return False
+
+    return has(layout_of(f"{APIS[key].name}Response", version).body)
+
+
+@pytest.mark.parametrize(("key", "version"), PAIRS)
+def test_any_api_and_version_can_be_answered_with_an_error(key: int, version: int) -> None:
+    if not _can_fail(key, version):
+        pytest.skip("this response has no error code")
+    asked = decode_request(_full_request(key, version)[4:])
+    payload = answer(asked, 41)
+    if payload is None:
+        payload = answer(asked, 6)
+    assert payload is not None, "no place was found"
+    told = decode_response(payload, key, version)
+    assert told.end == len(payload)
+    assert told.header["correlation_id"] == 5
+    assert {code for code in _codes(told.body) if code} <= {41, 6}
+    assert any(_codes(told.body))
+
+
+def test_a_group_error_of_offsets_is_at_the_group() -> None:
+    asked = decode_request(_full_request(9, 8)[4:])
+    payload = answer(asked, 16)
+    assert payload is not None
+    (group,) = decode_response(payload, 9, 8).body["groups"]
+    assert group["error_code"] == 16
+
+
+def test_every_known_error_can_be_named() -> None:
+    for code, error in ERRORS.items():
+        if code:
+            assert f" {error.name}" in str(parse_fault(f"api == Heartbeat -> error {code}"))
+
+
+def test_rules_come_from_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(
+        '[[fault]]\nname = "slow"\nwhen = "api == Fetch"\ndo = "delay 5ms"\ntrigger = "first 2"\n'
+        '[[fault]]\ndo = "drop"\n'
+    )
+    one, two = load_rules(path)
+    assert (one.name, str(one)) == ("slow", "api == Fetch -> delay 5ms first 2")
+    assert two.side == BROKER
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("fault = 5", "[[fault]] tables"),
+        ("[[fault]]\nwhen='api == Fetch'", "`do` is missing"),
+        ("[[fault]]\ndo='dorp'", "did you mean 'drop'"),
+        ("[[fault]]\ndo='drop'\nhow='x'", "there is no how"),
+        ("[[fault", "rules.toml"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_place(tmp_path: Any, text: str, sentence: str) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(text)
+    with pytest.raises(FaultError) as refused:
+        load_rules(path)
+    assert sentence in str(refused.value)
