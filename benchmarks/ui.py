@@ -113,10 +113,10 @@ def told(name: str, found: list[float]) -> None:
 async def measure(path: Path, exchanges: int) -> None:
     """Open the file and use it."""
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.feed import ProcessFeed
-    from kafkascope.tui.sorting import Order
-    from kafkascope.tui.tuning import OLD, YOUNG
-    from kafkascope.tui.view import View
+    from kafkascope.tui.data.feed import ProcessFeed
+    from kafkascope.tui.data.sorting import Order
+    from kafkascope.tui.data.view import View
+    from kafkascope.tui.process.tuning import OLD, YOUNG
 
     begun = time.perf_counter()
     feed = ProcessFeed([str(path)])
@@ -179,7 +179,7 @@ async def measure(path: Path, exchanges: int) -> None:
             view.sort(Order(name, True))
             took = 1000 * (time.perf_counter() - begun)
             print(f"{'sort by ' + name:<44} {took:12.1f} ms", flush=True)
-        from kafkascope.tui.masks import bad, with_text
+        from kafkascope.tui.data.masks import bad, with_text
 
         for name, mask in (
             ("next error", lambda: bad(feed.store)),

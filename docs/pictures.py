@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.demo import capture
-from kafkascope.tui.feed import ProcessFeed
-from kafkascope.tui.numbers import ProcessNumbers
+from kafkascope.tui.data.feed import ProcessFeed
+from kafkascope.tui.data.numbers import ProcessNumbers
+from kafkascope.tui.guide.demo import capture
 from tests.tui.pilots import idle
 
 IMAGES = Path(__file__).parent / "images"

@@ -11,24 +11,24 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.widgets import Input, TextArea
 
+from kafkascope.tui.actions.base import BYTES, LAYOUTS
+from kafkascope.tui.actions.helping import Helping
+from kafkascope.tui.actions.noting import Noting
+from kafkascope.tui.actions.telling import Telling
 from kafkascope.tui.commands import GoTo, commands
 from kafkascope.tui.host import Counted, Host
 from kafkascope.tui.keys import KEYS, LIST_ACTIONS
-from kafkascope.tui.palette import use
-from kafkascope.tui.parts.base import BYTES, LAYOUTS
-from kafkascope.tui.parts.helping import Helping
-from kafkascope.tui.parts.noting import Noting
-from kafkascope.tui.parts.telling import Telling
-from kafkascope.tui.themes import register
+from kafkascope.tui.settings.palette import use
+from kafkascope.tui.settings.themes import register
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter
 from kafkascope.tui.views.typing import Shown
 
 if TYPE_CHECKING:
-    from kafkascope.tui.config import Config
-    from kafkascope.tui.control import Control
-    from kafkascope.tui.feed import Feed
-    from kafkascope.tui.notes import Notes
+    from kafkascope.tui.data.feed import Feed
+    from kafkascope.tui.process.control import Control
+    from kafkascope.tui.settings.config import Config
+    from kafkascope.tui.settings.notes import Notes
 
 TICK: Final = 0.1
 HELLO: Final = 30.0

@@ -96,7 +96,7 @@ COMMANDS: Final[dict[str, Home]] = {
     "serve": Home("kafkascope.proxy.serve.cli:serve", "A capture as a broker for real clients."),
     "faults": Home("kafkascope.proxy.cli:faults", "What `proxy --fault` can do."),
     "demo": Home(
-        "kafkascope.tui.demo:demo", "A minute of Kafka with eight troubles in it; --tour."
+        "kafkascope.tui.guide.demo:demo", "A minute of Kafka with eight troubles in it; --tour."
     ),
     "doctor": Home(
         "kafkascope.analyzer.commands.doctor:doctor", "What this machine lacks for what."
@@ -297,7 +297,7 @@ def main(context: click.Context) -> None:
 
 def _open_proxy(path: Path) -> int:
     """What `proxy --open` shows."""
-    from kafkascope.tui.attach import open_proxy
+    from kafkascope.tui.process.attach import open_proxy
 
     return open_proxy(path)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 from textual.app import SystemCommand
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from kafkascope.tui.colours import colours_path
-from kafkascope.tui.config import recent
 from kafkascope.tui.keys import KEYS, Key
+from kafkascope.tui.settings.colours import colours_path
+from kafkascope.tui.settings.config import recent
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode

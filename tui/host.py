@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.filter.bind import bind, fields_of
 from kafkascope.analyzer.filter.known import FIELDS
 from kafkascope.analyzer.render.times import Times
-from kafkascope.tui.numbers import Numbers, StoreNumbers
+from kafkascope.tui.data.numbers import Numbers, StoreNumbers
 from kafkascope.tui.screens import SCREENS, board_class
 from kafkascope.tui.views.exchanges import RELATIVE
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Cause
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.control import Control
+    from kafkascope.tui.process.control import Control
     from kafkascope.tui.screens.board import Board
 
 Counted = Callable[[str], Numbers]

@@ -16,7 +16,7 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.tui.showing import check_terminal
 
 if TYPE_CHECKING:
-    from kafkascope.tui.feed import Feed, ProcessFeed
+    from kafkascope.tui.data.feed import Feed, ProcessFeed
     from kafkascope.tui.showing import Shown
 
 TTY = "/dev/tty"
@@ -26,7 +26,7 @@ def _attached(which: str) -> int:
     """Instead of an input: the proxy itself."""
     from kafkascope.analyzer.commands.failures import INPUT
     from kafkascope.proxy.control.attach import NoProxy, find
-    from kafkascope.tui.attach import open_proxy
+    from kafkascope.tui.process.attach import open_proxy
 
     try:
         path = find(which or None)
@@ -184,7 +184,7 @@ class Live(NamedTuple):
 
 
 def _feed(wish: Wish, live: Live, data: int | None) -> ProcessFeed:
-    from kafkascope.tui.feed import ProcessFeed
+    from kafkascope.tui.data.feed import ProcessFeed
 
     return ProcessFeed(
         wish.inputs,
@@ -241,9 +241,9 @@ def _title(wish: Wish, live: Live) -> str:
 
 def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
     from kafkascope.analyzer.transform.marks import notes_path
-    from kafkascope.tui.config import remember
-    from kafkascope.tui.notes import Notes
-    from kafkascope.tui.numbers import ProcessNumbers
+    from kafkascope.tui.data.numbers import ProcessNumbers
+    from kafkascope.tui.settings.config import remember
+    from kafkascope.tui.settings.notes import Notes
     from kafkascope.tui.showing import show
 
     remember(wish.inputs)

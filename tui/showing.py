@@ -11,15 +11,15 @@ import click
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.analyzer.terminal import say
-from kafkascope.tui.curtain import curtain
-from kafkascope.tui.tuning import calm
+from kafkascope.tui.process.curtain import curtain
+from kafkascope.tui.process.tuning import calm
 
 if TYPE_CHECKING:
     from kafkascope.tui.app import ScopeApp
-    from kafkascope.tui.control import Control
-    from kafkascope.tui.feed import Feed
+    from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.host import Counted
-    from kafkascope.tui.notes import Notes
+    from kafkascope.tui.process.control import Control
+    from kafkascope.tui.settings.notes import Notes
 
 RELATIVE = ("a", "d", "dd")
 """Time formats that a screen does not take over: the usual one, and those that count from rows."""
@@ -89,15 +89,15 @@ def _app(tour: bool) -> type[ScopeApp]:
 
     if not tour:
         return ScopeApp
-    from kafkascope.tui.tour_app import TourApp
+    from kafkascope.tui.guide.tour_app import TourApp
 
     return TourApp
 
 
 def _settings(plain: bool, times: str) -> dict[str, Any]:
     """What the user set, here or once for all."""
-    from kafkascope.tui.config import read_config
     from kafkascope.tui.keys import all_ids
+    from kafkascope.tui.settings.config import read_config
 
     config = read_config(all_ids)
     if times in RELATIVE:

@@ -1,5 +1,5 @@
 """Marks and comments that the terminal UI keeps in a file beside the capture: for commands that cut
-out part of it. The UI writes the file (tui/notes.py).
+out part of it. The UI writes the file (tui/settings/notes.py).
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.render.times import Times
-from kafkascope.tui.palette import Glyphs
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.board import Board
-from kafkascope.tui.store import Store
-from kafkascope.tui.themes import register
+from kafkascope.tui.settings.palette import Glyphs
+from kafkascope.tui.settings.themes import register
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WRITE = "KAFKASCOPE_SNAPSHOTS"

@@ -11,7 +11,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.tui.store import Store
+from kafkascope.tui.data.store import Store
 from tests.tui.pilots import drained
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"

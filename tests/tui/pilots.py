@@ -11,8 +11,8 @@ from typing import Any
 from textual.command import CommandList
 
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.feed import StillFeed
-from kafkascope.tui.store import Store
+from kafkascope.tui.data.feed import StillFeed
+from kafkascope.tui.data.store import Store
 
 Steps = Callable[[ScopeApp, Any], Awaitable[None]]
 

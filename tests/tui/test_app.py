@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkascope.tui.store import Store
-from kafkascope.tui.tree import Space
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.document.tree import Space
 from tests.tui.boards import compare
 from tests.tui.pilots import idle, run, text_of
 

@@ -11,12 +11,12 @@ import pytest
 from textual import events
 
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.feed import StillFeed
+from kafkascope.tui.data.feed import StillFeed
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.keys import KEYS
 from kafkascope.tui.screens import SCREENS, board_class
 from kafkascope.tui.screens.board import BOARD_KEYS
 from kafkascope.tui.screens.picker import Picker
-from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, run
 
 HERE = Path(__file__).parent

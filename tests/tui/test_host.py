@@ -14,12 +14,12 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.statistics import Connections
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.config import Config, remember
-from kafkascope.tui.feed import StillFeed
-from kafkascope.tui.numbers import ProcessNumbers, StoreNumbers
+from kafkascope.tui.data.feed import StillFeed
+from kafkascope.tui.data.numbers import ProcessNumbers, StoreNumbers
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.activity import Activity
 from kafkascope.tui.screens.picker import Picker
-from kafkascope.tui.store import Store
+from kafkascope.tui.settings.config import Config, remember
 from kafkascope.tui.views.help import HelpScreen
 from tests.tui.boards import ReadScene, text_of
 from tests.tui.pilots import counted, found

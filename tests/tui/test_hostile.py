@@ -13,9 +13,9 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.syntax import parse
 from kafkascope.captures.inputs.spool import Spool
 from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.document.values import of_row
 from kafkascope.tui.screens.editor import Editor
-from kafkascope.tui.store import Store
-from kafkascope.tui.values import of_row
 from tests.hostile import EVIL, hostile
 from tests.tui import pilots
 from tests.tui.pilots import idle, text_of

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.exchanges.offline import open_capture
-from kafkascope.tui.config import remember
-from kafkascope.tui.notes import Notes
-from kafkascope.tui.store import Store
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.config import remember
+from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.views.page import Page
 from tests.tui.pilots import idle, run, text_of
 
@@ -79,7 +79,7 @@ def test_a_search_that_fails_says_so(store: Store, monkeypatch: pytest.MonkeyPat
     async def steps(app, pilot):
         said: list[str] = []
         monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
-        monkeypatch.setattr("kafkascope.tui.searching.search", fail)
+        monkeypatch.setattr("kafkascope.tui.data.searching.search", fail)
         await pilot.press("ctrl+f", "ctrl+f", *"text", "enter")
         await idle(app, pilot)
         assert "a fault of ours" in said[-1]

@@ -17,8 +17,8 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import Session
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.numbered import Numbered
-from kafkascope.tui.store import Store
+from kafkascope.tui.data.numbered import Numbered
+from kafkascope.tui.data.store import Store
 from tests.tui.pilots import idle, run, text_of
 
 LIBRARIES = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"

@@ -16,9 +16,9 @@ from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import result, row_of
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.session import Session
-from kafkascope.tui.sorting import Order
-from kafkascope.tui.store import Store
-from kafkascope.tui.view import View
+from kafkascope.tui.data.sorting import Order
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.data.view import View
 
 SAMPLE = Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap"
 LIMIT = 80

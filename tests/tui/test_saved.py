@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafkascope.analyzer.filter.saved import read_saved, saved_path
-from kafkascope.tui.store import Store
+from kafkascope.tui.data.store import Store
 from tests.tui.pilots import idle, run
 
 

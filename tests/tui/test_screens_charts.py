@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import columns_taken
-from kafkascope.tui.palette import Glyphs
 from kafkascope.tui.screens.charts import (
     LogAxis,
     bar,
@@ -20,6 +19,7 @@ from kafkascope.tui.screens.charts import (
     slices,
     spark,
 )
+from kafkascope.tui.settings.palette import Glyphs
 
 MS = 1_000_000
 

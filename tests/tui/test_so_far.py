@@ -15,10 +15,10 @@ from kafkascope.analyzer.exchanges.offline import Capture, open_capture
 from kafkascope.analyzer.findings import accumulators
 from kafkascope.analyzer.model import Exchange
 from kafkascope.tui.app import ScopeApp
-from kafkascope.tui.feed import StillFeed
-from kafkascope.tui.numbers import ProcessNumbers
+from kafkascope.tui.data.feed import StillFeed
+from kafkascope.tui.data.numbers import ProcessNumbers
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens import SCREENS
-from kafkascope.tui.store import Store
 from tests.tui.pilots import idle, text_of
 
 SAMPLES = Path(__file__).parents[2] / "captures" / "samples"

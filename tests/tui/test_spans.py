@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.spans import spans, within
-from kafkascope.tui.feed import ProcessFeed
-from kafkascope.tui.numbers import ProcessNumbers
+from kafkascope.tui.data.feed import ProcessFeed
+from kafkascope.tui.data.numbers import ProcessNumbers
 
 DEMO = str(Path(__file__).parents[2] / "captures" / "samples" / "libraries.pcap")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkascope.tui.store import Store
+from kafkascope.tui.data.store import Store
 from tests.tui.pilots import counted, idle, run
 
 

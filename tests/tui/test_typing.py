@@ -9,10 +9,10 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from kafkascope.tui.palette import Glyphs
-from kafkascope.tui.parts.filtering import TYPING
+from kafkascope.tui.actions.filtering import TYPING
+from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.editor import Editor
-from kafkascope.tui.store import Store
+from kafkascope.tui.settings.palette import Glyphs
 from tests.tui.pilots import idle, run, text_of
 
 HOSTILE = "a\u202eb\u2066c\u200bd\x9b31m\x1b[2Je"

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from kafkascope.tui.store import Store
-from kafkascope.tui.tree import HEAVY, Item, Space, Tree
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.document.tree import HEAVY, Item, Space, Tree
 from tests.tui.pilots import idle, run
 
 
@@ -50,7 +50,7 @@ def test_another_exchange_does_not_wait_for_a_batch(
         app.detail.show(heavy(gate, begun))
         await pilot.press("Z", "escape")
         assert await asyncio.to_thread(begun.wait, 60)
-        monkeypatch.setattr("kafkascope.tui.decoding.PATIENCE", 0.0)
+        monkeypatch.setattr("kafkascope.tui.data.decoding.PATIENCE", 0.0)
         await pilot.press("down")
         await idle(app, pilot)
         assert app.document.exchange.number == app.list.number

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.render.cells import duration
+from kafkascope.tui.data.view import View
 from kafkascope.tui.screens.charts import MARGIN, USUAL, WAITED, WRONG, columns_chart, heat, slices
 from kafkascope.tui.screens.sheet import Spans
-from kafkascope.tui.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kafkascope.tui.data.store import Store
     from kafkascope.tui.screens.dots import Connects
-    from kafkascope.tui.store import Store
 
 LEAST_NS: Final = 1_000_000
 """Shortest stretch of time that a chart shows."""

@@ -14,13 +14,13 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from kafkascope.tui.keys import Key, everywhere
-from kafkascope.tui.palette import STYLES
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.ladder import Told
 from kafkascope.tui.screens.panes import Heading, Table, TablePane, Text
 from kafkascope.tui.screens.picker import Picker
 from kafkascope.tui.screens.scene import BOARD_KEYS, Scene
 from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.settings.palette import STYLES
 from kafkascope.tui.views.help import HelpScreen
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter

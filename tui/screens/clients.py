@@ -15,6 +15,7 @@ from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.statistics.verdict import breaks_at
 from kafkascope.analyzer.text import safe, wrapped
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
+from kafkascope.tui.data.store import LATER
 from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.board import told
@@ -23,7 +24,6 @@ from kafkascope.tui.screens.ladder import Told
 from kafkascope.tui.screens.matrix import ROLES, everybody, matrix, summary
 from kafkascope.tui.screens.picker import Picker
 from kafkascope.tui.screens.sheet import Sheet, Spans
-from kafkascope.tui.store import LATER
 
 if TYPE_CHECKING:
     from textual.binding import BindingType

@@ -13,7 +13,7 @@ from textual.widgets import Static, TextArea
 
 from kafkascope.analyzer.text import json_safe
 from kafkascope.dissectors.codec.jsonform import dumps_indented
-from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.settings.palette import STYLES, Glyphs
 from kafkascope.tui.views.typing import ShownArea
 
 

@@ -13,12 +13,12 @@ from kafkascope.analyzer.statistics.histogram import Histogram
 from kafkascope.analyzer.text import cut, padded, safe
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.records.records import Batch, open_batch
+from kafkascope.tui.data.view import View
 from kafkascope.tui.screens.charts import bar
 from kafkascope.tui.screens.sheet import Spans
-from kafkascope.tui.view import View
 
 if TYPE_CHECKING:
-    from kafkascope.tui.store import Store
+    from kafkascope.tui.data.store import Store
 
 ENOUGH: Final = 20_000
 """Records after which the rest is left unread."""

@@ -15,7 +15,7 @@ from kafkascope.tui.screens.sheet import Spans
 if TYPE_CHECKING:
     from kafkascope.analyzer.render.times import Times
     from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.tui.store import Store
+    from kafkascope.tui.data.store import Store
 
 MOST: Final = 2_000
 """Exchanges of a connection that are drawn; the filter shows all."""

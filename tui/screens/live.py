@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from kafkascope.tui.control import ControlError
 from kafkascope.tui.keys import Key
+from kafkascope.tui.process.control import ControlError
 from kafkascope.tui.screens.board import Board, told
 from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.screens.ladder import Told
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
     from kafkascope.analyzer.statistics.model import Line
-    from kafkascope.tui.control import Control
+    from kafkascope.tui.process.control import Control
 
 AGAIN_S: Final = 2.0
 """Until a proxy that does not answer is tried once more."""

@@ -13,9 +13,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.screens.ladder import Told
 from kafkascope.tui.screens.sheet import Sheet, Spans
+from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:

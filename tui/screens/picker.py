@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.settings.palette import STYLES, Glyphs
 from kafkascope.tui.views.box import Box
 
 

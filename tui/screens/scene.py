@@ -8,8 +8,8 @@ from kafkascope.tui.keys import Key
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.render.times import Times
-    from kafkascope.tui.palette import Glyphs
-    from kafkascope.tui.store import Store
+    from kafkascope.tui.data.store import Store
+    from kafkascope.tui.settings.palette import Glyphs
 
 BOARD_KEYS: Final = (
     Key("board.open", "enter", "Enter", "open_line", "the exchanges behind the line"),

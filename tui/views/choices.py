@@ -8,7 +8,7 @@ from rich.text import Text
 from textual.widgets import Static
 
 from kafkascope.analyzer.text import columns_taken, padded
-from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.completion import Completion, Item

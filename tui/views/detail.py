@@ -8,8 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 
-from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
-from kafkascope.tui.tree import Item, Tree
+from kafkascope.tui.document.tree import Item, Tree
+from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
 
 

@@ -16,16 +16,16 @@ from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.text import padded
 from kafkascope.captures.errors import CaptureError
-from kafkascope.tui.notes import Notes
-from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
-from kafkascope.tui.store import BAD_STATES
-from kafkascope.tui.view import View
+from kafkascope.tui.data.store import BAD_STATES
+from kafkascope.tui.data.view import View
+from kafkascope.tui.settings.notes import Notes
+from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.tui.colours import Colours
-    from kafkascope.tui.mentions import Mentions
+    from kafkascope.tui.data.mentions import Mentions
+    from kafkascope.tui.settings.colours import Colours
 
 EDGE: Final = 2
 GAP: Final = 2
@@ -215,7 +215,7 @@ class ExchangeList(Lines):
     def _signs(self, height: int) -> str:
         import numpy as np
 
-        from kafkascope.tui.masks import column, failed
+        from kafkascope.tui.data.masks import column, failed
 
         session = self.view.store.session
         rows = self.view.array()

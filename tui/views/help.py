@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from kafkascope.analyzer.text import columns_taken, padded, wrapped
 from kafkascope.tui import keys
-from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.settings.palette import STYLES, Glyphs
 from kafkascope.tui.views.box import Box
 
 WIDTH: Final = 73

@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from kafkascope.analyzer.text import padded
-from kafkascope.tui.palette import NORMAL, STYLES, Glyphs
+from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 
 CACHED: Final = 2_000
 Piece = tuple[str, Style]

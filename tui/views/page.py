@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from kafkascope.tui.palette import STYLES, Glyphs
+from kafkascope.tui.settings.palette import STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
 
 

@@ -11,7 +11,7 @@ from textual.widgets import TextArea
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kafkascope.tui.palette import Glyphs
+    from kafkascope.tui.settings.palette import Glyphs
 
 
 class Shown(Highlighter):

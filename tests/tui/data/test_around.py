@@ -1,0 +1,44 @@
+"""What stands around an exchange is found while rows come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.model import Exchange
+from kafkascope.tui.data.around import around
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.notes import Notes
+
+SAMPLE = Path(__file__).parents[3] / "captures" / "samples" / "libraries.pcap"
+
+
+class Growing(Store):
+    """Rows come at the moment at which somebody asks how many there are."""
+
+    coming: tuple[Exchange, ...] = ()
+
+    def __len__(self) -> int:
+        some, self.coming = self.coming, ()
+        for exchange in some:
+            self.add(exchange)
+        return super().__len__()
+
+
+def test_columns_become_wider_while_neighbours_are_looked_for() -> None:
+    with open_capture([SAMPLE]) as capture:
+        seen = list(capture.exchanges())
+        store = Growing(capture.source.read, capture.context)
+        store.add(seen[0])
+        # More connections than a byte tells apart.
+        rows = [seen[place % len(seen)] for place in range(200)]
+        others = [
+            replace(each, number=2 + place, connection=replace(each.connection, number=900 + place))
+            for place, each in enumerate(rows)
+        ]
+        store.coming = (*others, replace(seen[0], number=500))
+        before = store.session.connection
+        lines = around(store, Notes(), seen[0].number, ())
+        assert store.session.connection is not before
+        assert any(line.split()[:1] == ["500"] for line in lines)

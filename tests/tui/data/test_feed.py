@@ -1,0 +1,342 @@
+"""The reading process: all rows arrive, damage and failures are told, it can be stopped."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.captures import NotKept
+from kafkascope.captures.model import Closed, Opened
+from kafkascope.tui.data.exports import Job
+from kafkascope.tui.data.feed import ProcessFeed
+from kafkascope.tui.data.indexer import SIZE, Indexer
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.notes import Notes
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+LONG = 60.0
+"""Seconds: a reading process loads much before it says anything."""
+
+
+def read_all(feed: ProcessFeed, seconds: float = LONG) -> Store:
+    until = time.monotonic() + seconds
+    while not feed.store.progress.done:
+        assert time.monotonic() < until
+        feed.poll(0.1)
+        time.sleep(0.01)
+    return feed.store
+
+
+def test_what_arrives_equals_what_was_read(store: Store) -> None:
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    try:
+        found = read_all(feed)
+        assert len(found) == len(store)
+        for index in range(len(store)):
+            assert found.session.row(index) == store.session.row(index)
+            assert found.texts[index] == store.texts[index]
+        assert found.session.index_of(100) == store.session.index_of(100)
+    finally:
+        feed.close()
+
+
+def ends_of(path: Path) -> list[tuple[int | None, str, int]]:
+    found: list[tuple[int | None, str, int]] = []
+
+    def watch(event: Opened | Closed) -> None:
+        if isinstance(event, Closed) and event.how in ("fin", "rst"):
+            found.append((event.direction, event.how, event.time_ns))
+
+    with open_capture([path]) as capture:
+        capture.watch = watch
+        assert list(capture.exchanges())
+    return sorted(found, key=lambda end: end[2])
+
+
+def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> None:
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    target = tmp_path / "out.pcapng"
+    try:
+        found = read_all(feed)
+        job = Job("pcapng", target, list(found.session.numbers), found, Notes())
+        assert list(job.run())
+    finally:
+        feed.close()
+    before, after = ends_of(SAMPLES / "libraries.pcap"), ends_of(target)
+    assert after
+    assert {end[1] for end in before} == {end[1] for end in after}
+    assert len(after) == len(before)
+
+
+def test_compressed_files_can_be_looked_into() -> None:
+    feed = ProcessFeed([str(SAMPLES / "cluster.pcap.gz")])
+    try:
+        found = read_all(feed)
+        assert len(found) == sum(1 for _ in open_capture([SAMPLES / "cluster.pcap.gz"]).exchanges())
+        assert found.session.exchange(0).request.frame.payload
+    finally:
+        feed.close()
+
+
+def test_where_frames_are_is_on_disk_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    try:
+        store = read_all(feed)
+        assert list(tmp_path.iterdir()) == []
+        assert store.session.exchange(0).request is not None
+        assert feed._places is not None
+        os.ftruncate(feed._places.fileno(), 0)
+        with pytest.raises(NotKept):
+            store.session.exchange(0)
+    finally:
+        feed.close()
+
+
+def test_a_file_that_is_no_capture(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    path.write_text("hello")
+    feed = ProcessFeed([str(path)])
+    try:
+        progress = read_all(feed).progress
+        assert "not a capture" in progress.failure
+        assert progress.code == 3
+    finally:
+        feed.close()
+
+
+def test_a_cut_file_shows_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "cut.pcap"
+    path.write_bytes((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
+    feed = ProcessFeed([str(path)])
+    try:
+        found = read_all(feed)
+        assert len(found) > 50
+        assert found.progress.code == 4
+        assert "cut short" in found.progress.said[0]
+    finally:
+        feed.close()
+
+
+def test_a_reader_that_waits_for_packets_stops_when_told() -> None:
+    ours, theirs = os.pipe()
+    feed = ProcessFeed(["-"], stdin=ours)
+    os.close(ours)
+    try:
+        os.write(theirs, (SAMPLES / "libraries.pcap").read_bytes()[:60_000])
+        until = time.monotonic() + LONG
+        while len(feed.store) < 20:
+            assert time.monotonic() < until
+            feed.poll(0.1)
+            time.sleep(0.01)
+        assert not feed.store.progress.done
+        assert feed.store.session.exchange(0).request.frame.payload
+        feed.stop()
+        assert read_all(feed).progress.stopped
+    finally:
+        os.close(theirs)
+        feed.close()
+
+
+def test_a_reader_that_dies_leaves_its_rows() -> None:
+    ours, theirs = os.pipe()
+    feed = ProcessFeed(["-"], stdin=ours)
+    os.close(ours)
+    try:
+        os.write(theirs, (SAMPLES / "libraries.pcap").read_bytes()[:60_000])
+        until = time.monotonic() + LONG
+        while len(feed.store) < 20:
+            assert time.monotonic() < until
+            feed.poll(0.1)
+            time.sleep(0.01)
+        feed._process.kill()
+        found = read_all(feed)
+        assert "ended early" in found.progress.failure
+        assert len(found) >= 20
+    finally:
+        os.close(theirs)
+        feed.close()
+
+
+def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reader = tmp_path / "kafkascope" / "tui" / "indexer.py"
+    reader.parent.mkdir(parents=True)
+    (reader.parent / "__init__.py").touch()
+    (reader.parents[1] / "__init__.py").touch()
+    reader.write_text(
+        "import json, os, sys\n"
+        f"os.write(json.loads(sys.argv[1])['results'], {SIZE.pack(1000) + b'half of it'!r})\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    feed = ProcessFeed([str(SAMPLES / "libraries.pcap")])
+    try:
+        assert "ended early (exit code 0)" in read_all(feed).progress.failure
+    finally:
+        feed.close()
+
+
+def test_what_is_read_without_end_is_kept_in_a_file_and_can_be_looked_at(tmp_path: Path) -> None:
+    sample = (SAMPLES / "libraries.pcap").read_bytes()
+    path = tmp_path / "kept.pcap"
+    ours, theirs = os.pipe()
+    feed = ProcessFeed(["-"], stdin=ours, output=str(path), limit=100)
+    os.close(ours)
+
+    def write() -> None:
+        with os.fdopen(theirs, "wb") as pipe:
+            pipe.write(sample)
+
+    threading.Thread(target=write, daemon=True).start()
+    try:
+        found = read_all(feed)
+        assert path.read_bytes() == sample
+        assert found.progress.ring
+        assert len(found) + found.session.dropped == 336
+        assert found.session.exchange(len(found) - 1).connection
+    finally:
+        feed.close()
+
+
+def _told(feed: ProcessFeed, what: Callable[[Store], bool], seconds: float = LONG) -> Store:
+    until = time.monotonic() + seconds
+    while not what(feed.store):
+        assert time.monotonic() < until, feed.store.progress
+        feed.poll(0.1)
+        time.sleep(0.01)
+    return feed.store
+
+
+def test_a_file_that_is_written_is_followed(tmp_path: Path, store: Store) -> None:
+    path = tmp_path / "growing.pcap"
+    data = (SAMPLES / "libraries.pcap").read_bytes()
+    with path.open("wb") as file:
+        file.write(data[:100_001])
+        file.flush()
+        feed = ProcessFeed([str(path)])
+        try:
+            found = _told(feed, lambda found: found.progress.following and found.whole > 50)
+            seen = len(found)
+            assert found.session.row(0) == store.session.row(0)
+            file.write(data[100_001:])
+            file.flush()
+            _told(feed, lambda found: len(found) > seen)
+            assert not found.progress.done
+            file.close()
+            found = read_all(feed)
+            assert not found.progress.following
+            assert found.progress.code == 0
+            assert len(found) == found.whole == len(store)
+            assert [found.texts[n] for n in range(len(found))] == [
+                store.texts[n] for n in range(len(store))
+            ]
+        finally:
+            feed.close()
+
+
+def test_following_ends_when_told_and_a_record_half_written_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "growing.pcap"
+    with path.open("wb") as file:
+        file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
+        file.flush()
+        feed = ProcessFeed([str(path)])
+        try:
+            _told(feed, lambda found: found.progress.following)
+            feed.stop()
+            found = read_all(feed)
+            assert found.progress.stopped
+            assert found.progress.code == 0
+            assert found.whole == len(found) > 50
+        finally:
+            feed.close()
+
+
+def test_a_followed_file_whose_reader_dies_leaves_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "growing.pcap"
+    with path.open("wb") as file:
+        file.write((SAMPLES / "libraries.pcap").read_bytes()[:100_001])
+        file.flush()
+        feed = ProcessFeed([str(path)])
+        try:
+            _told(feed, lambda found: found.progress.following and len(found) > 0)
+            feed._process.kill()
+            found = read_all(feed)
+            assert "ended early" in found.progress.failure
+            assert not found.progress.following
+            os.truncate(path, 30_000)
+            assert found.result(len(found) - 1)  # no bytes any more, no crash either
+        finally:
+            feed.close()
+
+
+def reader_of(results: int, spool: int) -> dict[str, Any]:
+    """What a reader of a capture is told, which gets no commands."""
+    return {
+        "inputs": [str(SAMPLES / "libraries.pcap")],
+        "ports": [],
+        "legs": "client",
+        "results": results,
+        "commands": -1,
+        "spool": os.dup(spool),
+    }
+
+
+def test_another_file_under_the_same_name_is_noticed(tmp_path: Path) -> None:
+    class Quiet(Indexer):
+        def _listen(self) -> None:
+            return
+
+    results, theirs = os.pipe()
+    with tempfile.TemporaryFile(buffering=0) as spool:
+        options = reader_of(theirs, spool.fileno())
+        messages: list[dict[str, Any]] = []
+
+        def receive() -> None:
+            with os.fdopen(results, "rb") as pipe:
+                while not messages or messages[-1]["kind"] != "done":
+                    messages.append(pickle.loads(pipe.read(SIZE.unpack(pipe.read(SIZE.size))[0])))
+
+        receiver = threading.Thread(target=receive, daemon=True)
+        receiver.start()
+        indexer = Quiet(options)
+        indexer.second = open_capture([SAMPLES / "aiokafka.pcap"])
+        indexer.run()
+        receiver.join(LONG)
+        indexer.capture.close()
+        indexer.second.close()
+        os.close(theirs)
+    assert "another one than before" in messages[-1]["remarks"][0]
+
+
+def test_a_failure_is_not_told_in_the_middle_of_rows() -> None:
+    ours, theirs = os.pipe()
+    with tempfile.TemporaryFile(buffering=0) as spool:
+        options = reader_of(theirs, spool.fileno())
+        indexer = Indexer(options)
+        with indexer._pipe:
+            failing = threading.Thread(target=indexer.fail, args=("broken", 4))
+            failing.start()
+            assert not select.select([ours], [], [], 0.1)[0]
+            os.write(theirs, b"the rest of a batch")
+        failing.join(LONG)
+        indexer.capture.close()
+        assert indexer.second is not None
+        indexer.second.close()
+        os.close(theirs)
+    with os.fdopen(ours, "rb") as pipe:
+        assert pipe.read(19) == b"the rest of a batch"
+        told = pickle.loads(pipe.read(SIZE.unpack(pipe.read(SIZE.size))[0]))
+        assert told == {"kind": "failed", "text": "broken", "code": 4}

@@ -1,0 +1,153 @@
+"""Findings in the list: signs, context, filters, jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.findings import Findings
+from kafkascope.captures.inputs.spool import Spool
+from kafkascope.tui.data.mentions import Mentions
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.settings.notes import Notes
+from tests.tui.pilots import idle, run, text_of
+
+SHOP = Path(__file__).parents[2] / "analyzer" / "captures" / "shop.pcap.zst"
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[tuple[Store, Findings]]:
+    capture = open_capture([SHOP], spool=Spool())
+    store, found = Store(capture.source.read, capture.context), Findings()
+    capture.watch = found.saw
+    for exchange in capture.exchanges():
+        store.add(exchange)
+        found.add(row_of(exchange, capture.context.names), exchange)
+    store.progress.done = True
+    yield store, found
+    capture.close()
+
+
+class Counted:
+    """Numbers that are there at once."""
+
+    version = 1
+    done = True
+    following = False
+    share = None
+    failure = ""
+
+    def __init__(self, found: Findings) -> None:
+        self.found = found
+
+    def get(self, name: str) -> Findings | None:
+        return self.found if name == "findings" else None
+
+    def advance(self) -> None:
+        pass
+
+    def settle(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+async def settled(app, pilot) -> None:
+    while app.finding:
+        app.tick()
+    await idle(app, pilot)
+
+
+def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None:
+    store, found = shop
+    mentions = Mentions(store, Notes().known)
+    told = found.told(store.session.context.names)
+    mentions.tell(told)
+    while mentions.busy:
+        mentions.advance(0.01)
+    from kafkascope.analyzer.filter.language import compile_query
+
+    for finding in told:
+        if not finding.filter:
+            continue
+        wanted = compile_query(finding.filter).mask(store.session).nonzero()[0]
+        assert [i for i in wanted if finding in mentions.of(store.session.numbers[i])] == [*wanted]
+    errors = mentions.worst("error")
+    assert errors
+    assert all(mentions.sign(number) == ("◆", "!") for number in errors)
+    mentions.tell(told)
+    assert not mentions.busy  # the same as before
+
+
+def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
+    store, found = shop
+
+    async def steps(app, pilot):
+        await settled(app, pilot)
+        causes = found.causes(store.session.context.names)
+        assert sum(len(each.consequences) for each in causes) > 10
+        words = ", ".join(
+            f"{sum(each.finding.severity == word for each in causes)} {word}s"
+            for word in ("error", "warning")
+        )
+        assert f" {words}: 7 " in text_of(app).splitlines()[0], "causes, as screen 7 and check"
+        await pilot.press("slash", *"finding == address-unanswered", "enter")
+        await idle(app, pilot)
+        assert len(app.view_) == 1
+        assert "◆" in text_of(app)
+        await pilot.press("R", "R")
+        await idle(app, pilot)
+        assert app.tab == "Context"
+        screen = text_of(app)
+        assert "error: node 3 is advertised as 172.17.0.4:29092" in screen
+        assert "what to do: A firewall drops them" in screen
+        await pilot.press("slash", "escape", "g", "e")
+        await idle(app, pilot)
+        # Probes of versions are answered with an error, and that is normal.
+        assert "UNSUPPORTED_VERSION" not in store.result(app.list.index)
+
+    run(store, steps, few=10_000, counted=lambda text: Counted(found))
+
+
+class Growing(Counted):
+    """Numbers that are half there at first."""
+
+    done = False
+    share = 33
+
+    def get(self, name: str) -> Findings | None:
+        return super().get(name) if self.done or name != "findings" else Findings()
+
+
+def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long ago the last look was, and however long it took."""
+    monkeypatch.setattr("kafkascope.tui.actions.mentioning.AGAIN", 3600.0)
+    store, found = shop
+    numbers = Growing(found)
+
+    async def steps(app, pilot):
+        await settled(app, pilot)
+        assert ": 7 " not in text_of(app).splitlines()[0]
+        numbers.done, numbers.share, numbers.version = True, None, 2
+        app.tick()
+        await settled(app, pilot)
+        assert "warnings: 7 " in text_of(app).splitlines()[0]
+
+    run(store, steps, few=10_000, counted=lambda text: numbers)
+
+
+def test_numbers_of_what_is_marked_or_found_are_counted_here(store: Store) -> None:
+    async def steps(app, pilot):
+        app.notes.known.findings[2] = ("throttled",)
+        await pilot.press("slash", *"finding == throttled", "enter", "3", "L")
+        numbers = app.host._numbers(limited=True)
+        while not numbers.done:
+            numbers.advance()
+        assert [line["requests"] for line in numbers.get("clients").rows()] == [1]
+
+    run(store, steps, counted=lambda text: Counted(Findings()))

@@ -1,0 +1,206 @@
+"""The demo: the capture that ships, what it says without a terminal, and the tour."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from textual.widgets._toast import Toast
+from zstandard import ZstdDecompressor
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.tui.cli import main
+from kafkascope.tui.data.feed import StillFeed
+from kafkascope.tui.data.store import Store
+from kafkascope.tui.guide.demo import HINTS, capture
+from kafkascope.tui.guide.tour import STEPS
+from kafkascope.tui.guide.tour_app import TourApp
+from tests.tui.pilots import idle, text_of
+
+ROOT = Path(__file__).parents[3]
+LIMIT_BYTES = 300_000
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "demo.pcap"
+    assert CliRunner().invoke(main, ["demo", "--save", str(path)]).exit_code == 0
+    return path
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code in (0, 1), result.output
+    return result.output
+
+
+def test_it_ships_and_is_small() -> None:
+    assert capture().stat().st_size < LIMIT_BYTES
+
+
+def test_one_name_is_one_capture(saved: Path, tmp_path: Path) -> None:
+    """What it writes is the sample of that name, and no other sample has it."""
+    samples = ROOT / "captures" / "samples"
+    assert [path.name for path in samples.glob("demo*")] == [capture().name] == ["demo.pcap.zst"]
+    packed = (samples / "demo.pcap.zst").read_bytes()
+    assert saved.read_bytes() == ZstdDecompressor().decompress(packed)
+    again = tmp_path / "again.pcap.zst"
+    assert CliRunner().invoke(main, ["demo", "--save", str(again)]).exit_code == 0
+    assert again.read_bytes() == packed
+
+
+@pytest.mark.parametrize("name", ["a.pcap", "a folder/with a much longer name than usual.pcap"])
+def test_what_to_do_next_stands_in_columns(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    told = CliRunner().invoke(main, ["demo", "--save", str(path)])
+    starts = set()
+    for question, command in HINTS:
+        (line,) = (line for line in told.stderr.splitlines() if line.endswith(question))
+        assert line.strip().startswith(command.format(shlex.quote(str(path))) + "  ")
+        starts.add(line.index(question))
+    assert len(starts) == 1
+
+
+def test_without_a_terminal_it_lists_and_says_what_next() -> None:
+    told = run("demo")
+    assert "orders-svc" in told
+    for question, _ in HINTS:
+        assert question in told
+
+
+def test_the_client_that_breaks(saved: Path) -> None:
+    told = run(
+        "clients",
+        str(saved),
+        "--for",
+        "4.0",
+        "-q",
+        "--format",
+        "csv",
+        "--columns",
+        "client,verdict",
+    )
+    assert [line for line in told.splitlines() if line.endswith(",breaks")] == [
+        "legacy-export,breaks"
+    ]
+
+
+def test_why_the_group_rebalanced(saved: Path) -> None:
+    told = run("groups", str(saved), "billing", "-q")
+    for cause in ("joined", "left", "expired", "no heartbeat for"):
+        assert cause in told
+
+
+def test_the_wrong_address(saved: Path) -> None:
+    told = run("cluster", str(saved), "--only", "nodes", "-q")
+    assert re.search(r"172\.17\.0\.4:29092", told)
+
+
+CAUSES = [
+    ("error", "sasl-failed", "client=crm-sync"),
+    ("error", "address-unanswered", "client=reports-ui"),
+    ("warning", "rebalance-expired", "group=billing"),
+    ("warning", "rebalance-poll", "group=billing"),
+    ("warning", "broker-paused", "broker=10.0.1.2:9092"),
+    ("warning", "broker-down", "broker=10.0.1.3:9092"),
+    ("note", "breaks-on-upgrade", "client=legacy-export"),
+    ("note", "no-api-versions", "client=inventory-sync"),
+]
+"""What was done to the shop, worst and earliest first: see `tests/interop/demo/`."""
+
+
+def test_eight_lines_tell_what_is_wrong(saved: Path) -> None:
+    told = run("check", str(saved), "-q")
+    heads = [line.partition(":")[0] for line in told.splitlines() if not line.startswith(" ")]
+    assert [head for head in heads if head] == [cause[0] for cause in CAUSES]
+
+
+def test_each_cause_is_what_was_done_and_the_rest_followed_from_one(saved: Path) -> None:
+    found = [json.loads(line) for line in run("check", str(saved), "-q", "--json").splitlines()]
+    alone = [each for each in found if not each["because"] and each["severity"] != "chat"]
+    assert [(each["severity"], each["name"]) for each in alone] == [cause[:2] for cause in CAUSES]
+    assert all(who in each["entities"] for each, (*_, who) in zip(alone, CAUSES, strict=True))
+    followed = {each["name"] for each in found if each["because"]}
+    assert followed >= {
+        *("redelivered", "consumer-silent", "slow-answers", "late-answer", "batch-twice"),
+        *("stale-leader", "unanswered", "batch-old-format"),
+    }
+
+
+def commands_of_the_readme() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    found = re.findall(r"^    kafkascope (.*?demo\.pcap.*)$", text, re.MULTILINE)
+    return [line.partition("  ")[0] for line in found]
+
+
+def test_the_commands_of_the_readme_do(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(saved.parent)
+    commands = commands_of_the_readme()
+    assert len(commands) >= 5
+    for command in commands:
+        assert run(*shlex.split(command)), command
+
+
+def told_as_csv(*words: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(run(*words, "-q", "--format", "csv").splitlines()))
+
+
+def test_what_the_tour_says_is_there(saved: Path) -> None:
+    says = " ".join(f"{step.press} {step.see}" for step in STEPS)
+    assert "node 3 is advertised as" in says
+    assert "reports-ui to 172.17.0.4:29092" in says
+    found = run("check", str(saved), "-q")
+    assert "node 3 is advertised as 172.17.0.4:29092 to reports-ui" in found
+    assert "legacy-export knows Fetch only up to version 3 and Produce up to 2" in says
+    apis = told_as_csv("clients", str(saved), "--apis")
+    versions = {line["api"]: line["versions"] for line in apis if line["client"] == "legacy-export"}
+    assert (versions["Fetch"], versions["Produce"]) == ("3", "2")
+    assert "crm-sync never got past its login" in says
+    outcomes = {line["client"]: line["outcome"] for line in told_as_csv("clients", str(saved))}
+    assert outcomes["crm-sync"] == "kept out"
+    assert "Produce was slow while broker 2 stood still" in says
+    (produce,) = (
+        line for line in told_as_csv("stats", "latency", str(saved)) if line["api"] == "Produce"
+    )
+    assert float(produce["excess_max_ms"]) > 1_000
+
+
+def test_the_tour_leads_through_the_screens(saved: Path) -> None:
+    opened = open_capture([saved])
+    store = Store(opened.source.read, opened.context)
+    for exchange in opened.exchanges():
+        store.add(exchange)
+
+    async def walk() -> None:
+        app = TourApp(StillFeed(store), "demo.pcap")
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+            await idle(app, pilot)
+            assert f"1/{len(STEPS)}" in text_of(app)
+            app.tell("a remark")
+            await idle(app, pilot)
+            remark = app.query_one(Toast).region
+            assert remark.bottom <= app.guide.region.y, "remarks leave the guide to be read"
+            await pilot.press("7")
+            await idle(app, pilot)
+            assert "you are there" in text_of(app)
+            await pilot.resize_terminal(80, 24)
+            for number in range(2, len(STEPS) + 1):
+                await pilot.press("f2")
+                await idle(app, pilot)
+                assert f"{number}/{len(STEPS)}" in text_of(app)
+                assert "F4" in text_of(app), "which keys lead on is on the smallest terminal, too"
+            await pilot.press("f3")
+            assert app.stop_number == len(STEPS) - 2
+            await pilot.press("f4")
+            await idle(app, pilot)
+            assert "F2 next" not in text_of(app)
+
+    asyncio.run(walk())
+    opened.close()

@@ -1,0 +1,24 @@
+"""Settings of the process are made, and taken back."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from kafkascope.tui.process.tuning import YOUNG, calm, grow_in_place
+
+
+def test_few_looks_for_cycles_while_the_screen_is_there() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with calm():
+        assert gc.get_threshold()[0] == YOUNG
+        assert gc.get_freeze_count() > frozen
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+
+
+def test_a_c_library_without_the_setting_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    grow_in_place()
+    monkeypatch.setattr("ctypes.CDLL", lambda name: object())
+    grow_in_place()

@@ -1,0 +1,1 @@
+"""What the screens show, without a widget: the reading process, the store, views."""

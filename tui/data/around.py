@@ -1,0 +1,108 @@
+"""What stands around an exchange: the user's comment, findings that mention it, its neighbours on
+the connection, the next of its kind. From columns alone; a bounded look in both directions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.render.cells import duration
+from kafkascope.analyzer.session.packing import NONE
+from kafkascope.analyzer.text import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kafkascope.analyzer.findings import Finding
+    from kafkascope.tui.data.store import Store
+    from kafkascope.tui.settings.notes import Notes
+
+LOOKED_AT: Final = 20_000
+"""Rows in each direction."""
+NEIGHBOURS: Final = 4
+WIDTH: Final = 70
+"""Sentences are wrapped there, so that the narrowest pane shows them."""
+
+
+def around(
+    store: Store,
+    notes: Notes,
+    number: int,
+    findings: Iterable[Finding] = (),
+    pending: str = "",
+) -> list[str]:
+    """Lines, nested by two blanks a level. `findings` are those that mention it; `pending`: why
+    there may be more of them."""
+    session = store.session
+    here = session.index_of(number)
+    if here is None:
+        return []
+    out = []
+    comment = notes.comments.get(number)
+    if comment:
+        out.append(f"comment: {comment}")
+    if number in notes.marked:
+        out.append("marked")
+    if number in notes.ignored:
+        out.append("ignored: i takes it back")
+    for finding in findings:
+        out += _finding(finding)
+    if pending:
+        out.append(f"findings so far: {pending}")
+    before = _neighbours(store, here, -1)
+    after = _neighbours(store, here, 1)
+    out.append("on this connection")
+    for index in (*reversed(before), here, *after):
+        out.append("  " + _line(store, index, here))
+    for word, by in (("previous", -1), ("next", 1)):
+        same = _same_kind(store, here, by)
+        if same is not None:
+            out.append(f"{word} of this kind: {_line(store, same, here)}")
+    return out
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    head, *rest = wrapped(f"{finding.severity}: {finding.text}", WIDTH, breaks=True)
+    yield head if finding.severity == "error" else f"finding, {head}"
+    yield from (f"  {line}" for line in rest)
+    for place, line in enumerate(wrapped(f"what to do: {finding.advice}", WIDTH, breaks=True)):
+        yield f"  {'  ' if place else ''}{line}"
+    yield f"  all of it: finding == {finding.name}"
+
+
+def _rows(store: Store, here: int, by: int) -> Iterator[int]:
+    # Ask before taking columns: one that becomes wider is another array from then on.
+    end = here + by * LOOKED_AT
+    return iter(range(here + by, max(-1, end) if by < 0 else min(len(store), end), by))
+
+
+def _neighbours(store: Store, here: int, by: int) -> list[int]:
+    rows = _rows(store, here, by)
+    column = store.session.connection
+    mine = column[here]
+    found: list[int] = []
+    for index in rows:
+        if column[index] == mine:
+            found.append(index)
+            if len(found) == NEIGHBOURS:
+                break
+    return found
+
+
+def _same_kind(store: Store, here: int, by: int) -> int | None:
+    rows, session = _rows(store, here, by), store.session
+    apis, clients = session.api, session.client_id
+    api, client = apis[here], clients[here]
+    for index in rows:
+        if apis[index] == api and clients[index] == client:
+            return index
+    return None
+
+
+def _line(store: Store, index: int, here: int) -> str:
+    session = store.session
+    delta = session.times[index] - session.times[here]
+    when = "  this" if index == here else f"{'-' if delta < 0 else '+'}{duration(abs(delta))}"
+    version = session.versions[index]
+    api = session.apis.values[session.api[index]] or "no Kafka message"
+    name = api if version == NONE else f"{api} v{version}"
+    return f"{session.numbers[index]:<7}  {when:>9}  {name:<22} {store.result(index)}"

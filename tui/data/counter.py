@@ -1,0 +1,131 @@
+"""The counting process of the terminal UI: reads the inputs once more, for the statistics alone,
+and hands their states over. Started by `tui.numbers` when a screen first wants numbers, so that the
+list of exchanges never waits for them. A file that is still being written is followed, as in the
+list.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.analyzer.spans import within
+from kafkascope.tui.data.indexer import send
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.offline import Capture
+    from kafkascope.captures.inputs.growing import Pace
+
+FIRST: Final = 0.15
+"""Seconds until the first states are handed over."""
+LEAST: Final = 0.5
+SHARE: Final = 10
+"""So many times longer than handing over takes, the next one is away at least."""
+TICK: Final = 64
+"""Exchanges between two looks at the clock."""
+
+
+def count(options: dict[str, Any], results: int) -> None:
+    """Count all that the filter wants, and hand over from time to time."""
+    from kafkascope.analyzer.exchanges import rows
+    from kafkascope.analyzer.exchanges.offline import open_capture
+    from kafkascope.analyzer.filter.language import compile_filter
+    from kafkascope.analyzer.findings import accumulators
+
+    wanted = compile_filter(options["filter"])
+    ports = within(options["ports"])
+    capture = open_capture(options["inputs"], decode_as=ports, legs=options["legs"])
+    counted: dict[str, Any] = {**accumulators()}
+    if not options["filter"]:
+        watchers = [each.saw for each in counted.values() if hasattr(each, "saw")]
+
+        def watch(event: Any) -> None:
+            for watcher in watchers:
+                watcher(event)
+
+        capture.watch = watch
+    capture.named = counted["cluster"].named
+    adds = [each.add for each in counted.values()]
+    names = capture.context.names
+    states = States(results, counted, capture, _followed(capture))
+    for seen, exchange in enumerate(capture.exchanges()):
+        row = rows.row_of(exchange, names)
+        if wanted(row, exchange):
+            for add in adds:
+                add(row, exchange)
+        states.new = True
+        if not seen % TICK:
+            states.offer()
+    states.send(done=True)
+
+
+def _followed(capture: Capture) -> Pace:
+    """Wait at the end of a file that somebody writes."""
+    from kafkascope.captures.inputs.growing import Pace
+    from kafkascope.captures.inputs.opening import is_regular
+
+    names = capture.source.names
+    pace = Pace(len(names) - 1)
+    if all(map(is_regular, names)):
+        capture.source.opener = pace.first
+    return pace
+
+
+class States:
+    """Hands the accumulators over, but not too often."""
+
+    def __init__(self, results: int, counted: dict[str, Any], capture: Capture, pace: Pace) -> None:
+        self._results, self._counted = results, counted
+        self._source, self._pace = capture.source, pace
+        self._due = time.monotonic() + FIRST
+        self._followed = False
+        """What was handed over last says that the file is followed."""
+        self.new = True
+        """Something was counted since."""
+        pace.resting = self.offer
+
+    def offer(self) -> None:
+        """Hand over, if it is time and there is something new."""
+        begun = time.monotonic()
+        if begun < self._due or not (self.new or self._pace.following > self._followed):
+            return
+        self.send(done=False)
+        ended = time.monotonic()
+        self._due = ended + max(LEAST, SHARE * (ended - begun))
+
+    def send(self, *, done: bool) -> None:
+        """Hand over, with how much of the input was counted."""
+        states = {
+            name: pickle.dumps(each.dump(), protocol=5) for name, each in self._counted.items()
+        }
+        read, size = self._source.statistics.captured_bytes, self._source.size
+        self.new, self._followed = False, self._pace.following
+        send(
+            self._results,
+            {
+                "states": states,
+                "done": done,
+                "following": self._pace.following,
+                "share": 100 * read // size if 0 < read < size else None,
+            },
+        )
+
+
+def main() -> None:
+    """Run with the options in the first argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    options = json.loads(sys.argv[1])
+    os.nice(5)  # the list of exchanges comes first
+    try:
+        count(options, options["results"])
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

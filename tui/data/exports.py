@@ -1,0 +1,147 @@
+"""Chosen exchanges into files, by the writers that the commands use. No screens here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.captures.errors import CaptureError
+from kafkascope.captures.inputs.private import PrivateFile
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.tui.data.store import Store
+    from kafkascope.tui.settings.notes import Notes
+
+FORMS: Final = (
+    ("pcapng", "capture (pcapng) with handshakes, comments in it"),
+    ("jsonl", "JSON Lines, a row each"),
+    ("full", "JSON Lines with bodies and records"),
+    ("csv", "CSV for spreadsheets"),
+    ("records", "records, CSV"),
+    ("fixture", "fixture folder for interop tests, values hidden"),
+)
+SUFFIXES: Final = {
+    "pcapng": "-cut.pcapng",
+    "jsonl": ".jsonl",
+    "full": "-full.jsonl",
+    "csv": ".csv",
+    "records": "-records.csv",
+    "fixture": "-fixtures",
+}
+
+
+def default_name(source: str, form: str) -> str:
+    """A name in the working directory."""
+    stem = Path(source).name or "kafkascope"
+    for suffix in (".gz", ".zst", ".pcapng", ".pcap"):
+        stem = stem.removesuffix(suffix)
+    return (stem if stem not in ("", "-") else "kafkascope") + SUFFIXES[form]
+
+
+class Job:
+    """One export."""
+
+    def __init__(
+        self, form: str, path: Path, numbers: list[int], store: Store, notes: Notes
+    ) -> None:
+        self.form, self.path = form, path
+        self.stopped = False
+        self.missing = 0
+        """Exchanges whose bytes are gone."""
+        self.written = 0
+        self._numbers, self._store, self._notes = numbers, store, notes
+
+    def refusal(self) -> str:
+        """Why it must not be written; empty when it may."""
+        if self.path.exists():
+            if self.form == "fixture" and self.path.is_dir() and not any(self.path.iterdir()):
+                return ""
+            return f"{self.path} is there already: choose another name"
+        if not self.path.parent.is_dir():
+            return f"there is no folder {self.path.parent}"
+        return ""
+
+    def told(self) -> str:
+        """What was done."""
+        noun = "exchange" if self.written == 1 else "exchanges"
+        text = f"{self.written:,} {noun} written to {self.path}"
+        if self.stopped:
+            text += ", stopped early"
+        if self.missing:
+            text += f"; the bytes of {self.missing:,} are gone"
+        return text
+
+    def run(self) -> Iterator[int]:
+        """Write; tells from time to time how many exchanges it has seen. `OSError`."""
+        match self.form:
+            case "pcapng":
+                yield from self._capture()
+            case "fixture":
+                yield from self._fixture()
+            case _:
+                yield from self._lines()
+
+    def _exchanges(self) -> Iterator[tuple[int, Exchange]]:
+        for seen, number in enumerate(self._numbers):
+            if self.stopped:
+                return
+            try:
+                exchange = self._store.exchange(number)
+                if exchange is None:
+                    raise CaptureError("gone")
+            except CaptureError:
+                self.missing += 1
+                continue
+            self.written += 1
+            yield seen, exchange
+
+    def _lines(self) -> Iterator[int]:
+        from kafkascope.analyzer.export import open_writer
+
+        names = self._store.session.context.names
+        form = "csv" if self.form in ("csv", "records") else "jsonl"
+        with PrivateFile(self.path) as out:
+            writer = open_writer(
+                form,
+                out,
+                names,
+                table="records" if self.form == "records" else "exchanges",
+                full=self.form == "full",
+            )
+            for seen, exchange in self._exchanges():
+                writer.add(exchange, row_of(exchange, names))
+                yield seen
+            writer.finish()
+
+    def _capture(self) -> Iterator[int]:
+        from kafkascope.analyzer.transform.cut import Cutting
+
+        cutting = Cutting()
+        for seen, exchange in self._exchanges():
+            cutting.add(exchange)
+            yield seen
+        for end in list(self._store.ends):
+            cutting.ended(*end)
+        cutting.add_others()
+        comments = dict.fromkeys(self._notes.marked, "marked")
+        for number, text in self._notes.comments.items():
+            comments[number] = f"marked; {text}" if number in comments else text
+        with PrivateFile(self.path) as file:
+            cutting.write(file, self._store.read, comments=comments)
+
+    def _fixture(self) -> Iterator[int]:
+        from kafkascope.analyzer.fixtures.folder import write_folder
+        from kafkascope.analyzer.fixtures.make import Making
+        from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
+        from kafkascope.analyzer.transform.redaction import Redaction
+
+        redaction = Redaction("values", Pseudonyms(same_length=True))
+        captures = [self._notes.input] if self._notes.input else []
+        making = Making(redaction, captures=captures)
+        for seen, exchange in self._exchanges():
+            making.add(exchange)
+            yield seen
+        write_folder(making.fixtures(), self.path, "values")

@@ -1,0 +1,254 @@
+"""From the reading process to the store: starts it, receives its batches, stops it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kafkascope.analyzer.spans import spans
+from kafkascope.tui.data.indexer import SIZE, STOP
+from kafkascope.tui.process.tuning import grow_in_place
+
+if TYPE_CHECKING:
+    from kafkascope.captures.inputs.spool import Spool
+    from kafkascope.captures.model import Packet
+    from kafkascope.tui.data.store import Store
+
+MARGIN: Final = 64 << 20
+"""Bytes of a live capture that may arrive between two batches."""
+LIVE_ROWS: Final = 1_000_000
+"""Of input that has no end; then the oldest quarter goes."""
+QUEUE: Final = 8
+"""Batches in hand; more of them stay in the pipe, and the reader waits."""
+
+PLACES: Final = 1 << 29
+"""Bytes for where frames of endless input are: each takes 37, and 22 for each of its packets."""
+ENDLESS: Final = 1 << 62
+"""Files are not longer."""
+
+
+class Feed(Protocol):
+    """Where rows come from."""
+
+    @property
+    def store(self) -> Store:
+        """Where the rows are."""
+
+    def poll(self, seconds: float) -> bool:
+        """Take in what has arrived, for so long at most; whether anything has."""
+
+    def stop(self) -> None:
+        """Read no more; what was read stays."""
+
+    def close(self) -> None:
+        """End it all."""
+
+
+class StillFeed:
+    """All exchanges are there already."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        store.progress.done = store.progress.indexed = True
+
+    def poll(self, seconds: float) -> bool:
+        """Nothing arrives."""
+        return False
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class ProcessFeed:
+    """A reading process. Make it before the UI starts: it reads while Textual loads."""
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        *,
+        ports: Iterable[int] = (),
+        legs: str = "client",
+        stdin: int | None = None,
+        interface: str = "",
+        capture_filter: str = "",
+        output: str | None = None,
+        limit: int = LIVE_ROWS,
+    ) -> None:
+        """`stdin`: the descriptor of what "-" means, when it is not descriptor 0. `interface`: to
+        capture there, with a BPF filter; `output`: what is read without end goes there, too.
+        `limit`: rows that are kept of what has no end."""
+        from tempfile import TemporaryFile
+
+        self._spool_file = TemporaryFile(buffering=0)  # noqa: SIM115
+        results, their_results = os.pipe()
+        their_commands, self._commands = os.pipe()
+        options = {
+            "inputs": list(inputs),
+            "ports": spans(ports),
+            "legs": legs,
+            "results": their_results,
+            "commands": their_commands,
+            "spool": self._spool_file.fileno(),
+            "interface": interface,
+            "capture_filter": capture_filter,
+            "output": output,
+            "limit": limit if interface or "-" in inputs else 0,
+        }
+        self._ring = bool(options["limit"])
+        self._process = subprocess.Popen(
+            # -P: the working directory may hold modules that are not ours.
+            [sys.executable, "-P", "-m", "kafkascope.tui.data.indexer", json.dumps(options)],
+            stdin=subprocess.DEVNULL if "-" not in inputs else stdin,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(their_results, their_commands, self._spool_file.fileno()),
+        )
+        os.close(their_results)
+        os.close(their_commands)
+        self._results = results
+        self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE)
+        self._closing = False
+        threading.Thread(target=self._receive, daemon=True).start()
+        self._store: Store | None = None
+        self._places: Spool | None = None
+        self._source: Any = None
+
+    @property
+    def store(self) -> Store:
+        """Where the rows are."""
+        if self._store is None:
+            # Not before the reader was started: it reads while this process loads.
+            from kafkascope.captures.inputs.spool import Spool
+            from kafkascope.tui.data.store import Store
+
+            # On disk: the places of a million frames would be half of this process.
+            self._places = Spool(PLACES if self._ring else ENDLESS)
+            self._store = Store(self._read, None, self._find, self._places)
+            self._store.progress.ring = self._ring
+        return self._store
+
+    def _find(self, numbers: set[int]) -> list[Packet]:
+        from kafkascope.captures.inputs.spool import NotKept
+
+        if self._source is None:
+            raise NotKept("packets not kept")
+        found: list[Packet] = self._source.find(numbers)
+        return found
+
+    def _read(self, file: int, at: int, size: int) -> bytes:
+        from kafkascope.captures.inputs.spool import NotKept
+
+        if self._source is None:
+            raise NotKept("bytes not kept")
+        data: bytes = self._source.read(file, at, size)
+        return data
+
+    def _receive(self) -> None:
+        with os.fdopen(self._results, "rb") as pipe:
+            while not self._closing:
+                head = pipe.read(SIZE.size)
+                if len(head) < SIZE.size:
+                    break
+                size = SIZE.unpack(head)[0]
+                data = pipe.read(size)
+                if len(data) < size:
+                    break  # it ended in the middle
+                self._queue.put(data)
+        self._queue.put(None)
+
+    def poll(self, seconds: float) -> bool:
+        """Take in what has arrived, for so long at most; whether anything has."""
+        until = time.monotonic() + seconds
+        found = False
+        while True:
+            try:
+                data = self._queue.get_nowait()
+            except queue.Empty:
+                return found
+            found = True
+            if data is None:
+                self._end()
+                return found
+            self._take(pickle.loads(data))
+            if time.monotonic() > until:
+                return found
+
+    def _take(self, message: dict[str, Any]) -> None:
+        from kafkascope.analyzer.session.deltas import apply
+        from kafkascope.captures.inputs.files import Source
+        from kafkascope.captures.inputs.spool import Spool
+
+        progress = self.store.progress
+        match message["kind"]:
+            case "opened":
+                grow_in_place()
+                spool = Spool(descriptor=os.dup(self._spool_file.fileno()))
+                self._source = Source(message["names"], spool)
+                progress.size = message["size"]
+            case "rows":
+                self._source.spool.follow(message["spool"], MARGIN)
+                self._source.follow(message["kept"])
+                with self.store.dropping(message["delta"].get("drop", 0)):
+                    apply(message["delta"], self.store.session)
+                self.store.texts.extend(message["texts"])
+                self.store.ends.extend(message["ends"])
+                progress.read = message["read"]
+                progress.size = max(progress.size, progress.read) if progress.size else 0
+                progress.indexed, progress.following = message["indexed"], message["following"]
+                progress.took(message["told"])
+            case "done":
+                progress.done = progress.indexed = True
+                progress.following = False
+                progress.stopped = message["stopped"]
+                progress.said, progress.remarks = message["damage"], message["remarks"]
+                if message["damage"]:
+                    progress.code = 4
+            case "failed":
+                progress.done, progress.following = True, False
+                progress.failure, progress.code = message["text"], message["code"]
+
+    def _end(self) -> None:
+        progress = self.store.progress
+        if not progress.done:
+            code = self._process.wait()
+            progress.done, progress.following, progress.code = True, False, 4
+            progress.failure = f"the reader ended early (exit code {code}): rows are missing"
+
+    def stop(self) -> None:
+        """Read no more; what was read stays."""
+        try:
+            os.write(self._commands, STOP)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """End the reader and release files."""
+        self._closing = True
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for _ in range(QUEUE + 1):  # lets the receiving thread end
+            try:
+                self._queue.get_nowait()
+            except queue.Empty:
+                break
+        try:
+            os.close(self._commands)
+        except OSError:
+            pass
+        if self._source is not None:
+            self._source.close()
+        if self._places is not None:
+            self._places.close()
+        self._spool_file.close()

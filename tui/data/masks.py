@@ -1,0 +1,72 @@
+"""Rows of a kind, as arrays of booleans over all rows: for jumping to the next one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kafkascope.analyzer.filter.language import compile_query
+from kafkascope.tui.data.store import BAD_STATES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kafkascope.analyzer.session.session import Session
+    from kafkascope.tui.data.store import Store
+
+    Bools = NDArray[np.bool_]
+
+
+def column(session: Session, name: str) -> NDArray[np.int64]:
+    """A column as numbers. A copy: an array that is looked at cannot grow."""
+    return np.array(getattr(session, name), dtype=np.int64)
+
+
+def bad(store: Store) -> Bools:
+    """Errors, and answers that are missing."""
+    session = store.session
+    return failed(session) | np.isin(column(session, "states"), list(BAD_STATES))
+
+
+def probes(session: Session) -> Bools:
+    """ApiVersions that were too new for the broker, which says what it knows: how clients begin
+    (KIP-511), and no trouble."""
+    usual = np.array([codes == (35,) for codes in session.error_lists.values] or [False])
+    errors = column(session, "errors")
+    found: Bools = np.zeros(len(session), dtype=np.bool_)
+    found[: len(errors)] = usual[errors]
+    found &= column(session, "api_keys") == 18
+    return found
+
+
+def failed(session: Session) -> Bools:
+    """Answers with an error, as far as bodies were read."""
+    wrong = np.array([bool(codes) for codes in session.error_lists.values] or [False])
+    errors = column(session, "errors")
+    found: Bools = np.zeros(len(session), dtype=np.bool_)
+    found[: len(errors)] = wrong[errors]
+    return found
+
+
+def same_connection(store: Store, index: int) -> Bools:
+    """Those of the connection of a row."""
+    found: Bools = column(store.session, "connection") == store.session.connection[index]
+    return found
+
+
+def numbered(store: Store, numbers: Collection[int]) -> Bools:
+    """Those with these numbers."""
+    return np.isin(column(store.session, "numbers"), list(numbers))
+
+
+def with_text(store: Store, text: str) -> Bools:
+    """Those whose line has the text: result, API, client, topics, groups and so on."""
+    quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    found, _ = compile_query(quoted).settle(store.session)
+    pattern = re.compile(re.escape(text.encode("utf-8", "surrogatepass")), re.IGNORECASE)
+    hits = store.texts.rows_with(pattern)
+    found[hits] = True  # of rows behind the last text only columns tell
+    return found

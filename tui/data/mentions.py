@@ -1,0 +1,101 @@
+"""Which rows findings are about: for a sign in the list, the context of an exchange, and filters.
+
+Evidence is looked up in small pieces, so that the keyboard never waits; what was known before stays
+until all is known anew. No widgets here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.filter.known import Known
+    from kafkascope.analyzer.findings import Finding
+    from kafkascope.analyzer.findings.evidence import Evidence
+    from kafkascope.tui.data.store import Store
+
+SIGNS: Final = {"error": "◆", "warning": "◇"}
+"""Severity -> sign in the list; milder ones have none."""
+ROLES: Final = {"error": "!", "warning": "?"}
+LEAST, MOST = 128, 1 << 16
+"""Rows of a piece."""
+USUAL: Final = 0.01
+"""Seconds that a piece may take before the next one is smaller."""
+
+
+class Mentions:
+    """The findings of each exchange, by its number."""
+
+    def __init__(self, store: Store, known: Known) -> None:
+        self.store, self.known = store, known
+        self.told: list[Finding] = []
+        """What was found last."""
+        self._found: dict[int, tuple[Finding, ...]] = {}
+        self._evidence: Evidence | None = None
+        self._new: dict[int, tuple[Finding, ...]] = {}
+        self._next = 0
+        """The next row; counts those that were dropped, too."""
+        self._piece = LEAST
+
+    @property
+    def busy(self) -> bool:
+        """Whether rows are left to be looked at."""
+        return self._evidence is not None
+
+    def tell(self, findings: Iterable[Finding]) -> None:
+        """What is found by now: look at all rows again, unless it is what was known."""
+        found = list(findings)
+        if found == self.told:
+            return
+        from kafkascope.analyzer.findings.evidence import Evidence
+
+        self.told = found
+        self._evidence = Evidence(found)
+        self._new, self._next = {}, self.store.session.dropped
+
+    def advance(self, seconds: float) -> bool:
+        """Look at more rows, for so long at most; whether all are known now."""
+        if self._evidence is None:
+            return False
+        session = self.store.session
+        until = time.monotonic() + seconds
+        while (now := time.monotonic()) < until:
+            begin = max(0, self._next - session.dropped)
+            end = min(len(session), begin + self._piece)
+            if begin >= end:
+                self._take()
+                return True
+            for index, found in self._evidence.among(session, begin, end).items():
+                self._new[session.numbers[index]] = found
+            self._next = session.dropped + end
+            spent = time.monotonic() - now
+            self._piece = max(LEAST, self._piece // 2) if spent > USUAL else self._piece
+            self._piece = min(MOST, self._piece * 2) if spent < USUAL / 4 else self._piece
+        return False
+
+    def _take(self) -> None:
+        from kafkascope.analyzer.findings.evidence import note
+
+        self._found, self._new, self._evidence = self._new, {}, None
+        self.known.findings.clear()
+        self.known.severities.clear()
+        for number, found in self._found.items():
+            note(self.known, number, found)
+
+    def of(self, number: int) -> tuple[Finding, ...]:
+        """What mentions an exchange, the worst first."""
+        return self._found.get(number, ())
+
+    def sign(self, number: int) -> tuple[str, str]:
+        """(sign, role) of the worst that mentions it; nothing for what is mild."""
+        found = self._found.get(number)
+        if not found:
+            return " ", ""
+        worst = found[0].severity
+        return SIGNS.get(worst, " "), ROLES.get(worst, "")
+
+    def worst(self, severity: str) -> list[int]:
+        """The exchanges whose worst finding is as bad as that."""
+        return [number for number, each in self._found.items() if each[0].severity == severity]

@@ -1,0 +1,214 @@
+"""Statistics for the screens: counted by a process of its own, of everything, or of what a filter
+shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.spans import spans
+from kafkascope.tui.data.indexer import SIZE
+
+if TYPE_CHECKING:
+    from kafkascope.tui.data.store import Store
+
+SLICE: Final = 0.02
+"""Seconds of counting at a time, where there is no process for it."""
+FAILED: Final = "counting failed"
+
+
+class Numbers(Protocol):
+    """The accumulators of one filter."""
+
+    version: int
+    """Another one when there are new numbers."""
+    done: bool
+    """Nothing more is counted."""
+    share: int | None
+    """How many percent of the input were counted, while that is known."""
+    following: bool
+    """All that there is was counted, and more may come."""
+    failure: str
+    """Why not all was counted; empty when all is well."""
+
+    def get(self, name: str) -> Any | None:
+        """An accumulator as it is by now; None as long as it is not there."""
+
+    def advance(self) -> None:
+        """Take in what there is, for a moment."""
+
+    def settle(self) -> None:
+        """Wait for no more."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class ProcessNumbers:
+    """Counted by a child, which reads the inputs from their beginning."""
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        *,
+        ports: Iterable[int] = (),
+        legs: str = "client",
+        filter_text: str = "",
+    ) -> None:
+        results, theirs = os.pipe()
+        options = {
+            "inputs": list(inputs),
+            "ports": spans(ports),
+            "legs": legs,
+            "filter": filter_text,
+            "results": theirs,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kafkascope.tui.data.counter", json.dumps(options)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(theirs,),
+        )
+        os.close(theirs)
+        self.version = 0
+        self.done = self.following = False
+        self.share: int | None = None
+        self.failure = ""
+        self._states: dict[str, bytes] = {}
+        self._loaded: dict[str, Any] = {}
+        self._newest: dict[str, Any] | None = None
+        self._ended = False
+        threading.Thread(target=self._receive, args=(results,), daemon=True).start()
+
+    def _receive(self, results: int) -> None:
+        with os.fdopen(results, "rb") as pipe:
+            while len(head := pipe.read(SIZE.size)) == SIZE.size:
+                data = pipe.read(SIZE.unpack(head)[0])
+                try:
+                    # Older ones that nobody took are of no use.
+                    self._newest = pickle.loads(data)
+                except (pickle.UnpicklingError, EOFError):
+                    break  # it ended in the middle
+        self._ended = True
+
+    def advance(self) -> None:
+        """Take in the newest states."""
+        ended = self._ended  # asked first: the last states come before the end
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            self._states, self._loaded = newest["states"], {}
+            self.done, self.following = newest["done"], newest["following"]
+            self.share = newest["share"]
+            self.version += 1
+        elif ended and not self.done:
+            # It died: what it had counted stays.
+            self.done, self.following, self.failure = True, False, FAILED
+            self.version += 1
+
+    def get(self, name: str) -> Any | None:
+        """An accumulator as it is by now; None as long as it is not there."""
+        found = self._loaded.get(name)
+        if found is None and name in self._states:
+            found = self._load(name)
+            self._loaded[name] = found
+        return found
+
+    def _load(self, name: str) -> Any:
+        from kafkascope.analyzer.findings import Findings
+        from kafkascope.analyzer.statistics import STATISTICS
+
+        state = pickle.loads(self._states[name])
+        if name == Findings.NAME:
+            beside: dict[str, Any] = {each: self.get(each) for each in STATISTICS}
+            return Findings.load(state, beside)
+        return STATISTICS[name].load(state)
+
+    def settle(self) -> None:
+        """What was counted is all that is wanted."""
+        self.close()
+        self.done, self.following = True, False
+        self.version += 1
+
+    def close(self) -> None:
+        """End the child."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+
+class StoreNumbers:
+    """Counted in this process from the store, in slices: for inputs that cannot be read twice."""
+
+    def __init__(self, store: Store, filter_text: str = "", known: Known = NOTHING) -> None:
+        from kafkascope.analyzer.filter.language import compile_filter
+        from kafkascope.analyzer.findings import accumulators
+
+        self._store = store
+        self._wanted = compile_filter(filter_text, known)
+        self._counted = accumulators()
+        self._next = 0
+        """The next row; counts those that were dropped, too."""
+        self._told = 0
+        self.version = 0
+        self.done = self.following = False
+        self.share: int | None = None
+        self.failure = ""
+
+    def advance(self) -> None:
+        """Count for a moment."""
+        import time
+
+        from kafkascope.analyzer.exchanges.rows import row_of
+        from kafkascope.captures.errors import CaptureError
+
+        until = time.monotonic() + SLICE
+        session, before = self._store.session, self._next
+        # Old rows of a live capture go; what was not counted by then is not counted.
+        self._next = max(self._next, session.dropped)
+        while self._next - session.dropped < len(session) and time.monotonic() < until:
+            index, self._next = self._next - session.dropped, self._next + 1
+            try:
+                exchange = session.exchange(index)
+            except CaptureError:
+                continue  # its bytes are gone
+            row = row_of(exchange, session.context.names)
+            if self._wanted(row, exchange):
+                for each in self._counted.values():
+                    each.add(row, exchange)
+        behind = self._next - session.dropped < len(session)
+        # Tables are made anew now and then, and when all is counted.
+        if self._next != before and (not behind or self._next - self._told > 500):
+            self.version += 1
+            self._told = self._next
+        progress = self._store.progress
+        self.done = not behind and progress.done
+        self.following = not behind and (progress.following or progress.ring) and not self.done
+        self.share = self._share()
+
+    def _share(self) -> int | None:
+        progress, rows = self._store.progress, len(self._store.session)
+        read = 1.0
+        if not progress.done:
+            if not 0 < progress.read < progress.size:
+                return None
+            read = progress.read / progress.size
+        counted = (self._next - self._store.session.dropped) / max(1, rows)
+        return min(99, int(100 * counted * read))
+
+    def get(self, name: str) -> Any | None:
+        """An accumulator as it is by now."""
+        return self._counted.get(name) if self.version or self.done else None
+
+    def settle(self) -> None:
+        """It ends with the store."""
+
+    def close(self) -> None:
+        """Nothing to end."""

@@ -1,0 +1,63 @@
+"""Texts inside messages: each exchange is read again, one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.exchanges.full import full_line
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.captures.errors import CaptureError
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.tui.data.store import Store
+
+_HEX: Final = re.compile(r"(0x)?[0-9a-f]{2}([: ]?[0-9a-f]{2})*\Z", re.IGNORECASE)
+
+
+def search(store: Store, numbers: Iterable[int], text: str, scope: str) -> Iterator[int | None]:
+    """For each exchange its number when the text is in it, else None."""
+    needles = _octets(text) if scope == "bytes" else _json(text)
+    for number in numbers:
+        found = None
+        try:
+            exchange = store.exchange(number)
+            if exchange is not None:
+                data = _wire(exchange) if scope == "bytes" else _fields(store, exchange)
+                if any(needle in data for needle in needles):
+                    found = number
+        except (CaptureError, IndexError):
+            pass  # its bytes are gone
+        yield found
+
+
+def _wire(exchange: Exchange) -> bytes:
+    sides = (exchange.request, exchange.response)
+    return b"\n".join(side.frame.payload for side in sides if side is not None)
+
+
+def _fields(store: Store, exchange: Exchange) -> bytes:
+    names = store.session.context.names
+    return full_line(row_of(exchange, names), exchange, names, []).lower()
+
+
+def _octets(text: str) -> list[bytes]:
+    """As text, and as hexadecimal digits when they may be some."""
+    found = [text.encode("utf-8", "surrogatepass")]
+    if _HEX.match(text) and (text.lower().startswith("0x") or ":" in text or " " in text):
+        plain = text[2:] if text.lower().startswith("0x") else text
+        found.append(bytes.fromhex(plain.replace(":", "")))
+    return found
+
+
+def _json(text: str) -> list[bytes]:
+    """As it stands in JSON."""
+    import json
+
+    wanted = text.lower()
+    return [
+        json.dumps(wanted, ensure_ascii=ascii_)[1:-1].encode("utf-8", "surrogatepass")
+        for ascii_ in (False, True)
+    ]

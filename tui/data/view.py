@@ -1,0 +1,281 @@
+"""Which exchanges are shown, and in which order: all, or those that a filter wants, found by
+columns where these tell, else in slices so that the keyboard never waits. They are shown by number,
+unless another order is wanted."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.analyzer.filter.bind import fields_of
+from kafkascope.analyzer.filter.known import NOTHING, Known
+from kafkascope.analyzer.filter.language import bind, compile_query
+from kafkascope.tui.data.numbered import Numbered
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kafkascope.analyzer.filter.backends.columns import Query
+    from kafkascope.tui.data.sorting import Order
+    from kafkascope.tui.data.store import Store
+
+PIECE: Final = 1 << 16
+"""Rows whose columns are looked at together while messages have to be read."""
+AGAIN: Final = 1.0
+"""Seconds between two sorts of a list that grows."""
+
+
+class View:
+    """Indexes of the store's rows, in the order in which they are shown."""
+
+    def __init__(self, store: Store, text: str = "", known: Known = NOTHING) -> None:
+        """`FilterError` when the text is no filter."""
+        self.store = store
+        self.text = text.strip()
+        self.order: Order | None = None
+        self._known = known
+        bound = bind(self.text)
+        self._hides = "ignored" not in fields_of(bound)
+        """Whether what the user ignores is left out."""
+        self._query = self._compiled()
+        self.fast = self._query is None or self._query.cost == "fast"
+        """Whether no message has to be read for it."""
+        self._shown = array("Q")
+        """What the filter wants, in the order in which rows came."""
+        self._numbered: Numbered | None = None
+        """The same by number; made when it is first wanted."""
+        self._placed = 0
+        """How many of them have a place there."""
+        self._seen = 0
+        self._dropped = store.session.dropped
+        self._open: list[int] = []
+        """Rows of the piece at hand whose messages have to be read; the next one last."""
+        self._piece: tuple[int, NDArray[np.bool_]] | None = None
+        self._names = len(store.session.context.names)
+        self._sorted: NDArray[np.int64] | None = None
+        self._sorted_rows = 0
+        self._sorted_at = 0.0
+        self._by_bodies = False
+        """The order is by what bodies tell."""
+        self._sorted_whole = 0
+
+    @property
+    def wanted(self) -> str:
+        """The whole filter: what was typed, without what is ignored."""
+        if not (self._hides and self._known.ignored):
+            return self.text
+        return f"({self.text}) and not ignored" if self.text else "not ignored"
+
+    def _compiled(self) -> Query | None:
+        text = self.wanted
+        return compile_query(text, self._known) if text else None
+
+    def __len__(self) -> int:
+        return len(self._by_number) if self._sorted is None else self._sorted_rows
+
+    def __getitem__(self, place: int) -> int:
+        return self._by_number[place] if self._sorted is None else int(self._sorted[place])
+
+    @property
+    def arrived(self) -> int:
+        """How many rows came that are wanted."""
+        return len(self.store) if self._query is None else len(self._shown)
+
+    def arrival(self, place: int) -> int:
+        """A row that is wanted, in the order in which they came."""
+        return place if self._query is None else self._shown[place]
+
+    @property
+    def _by_number(self) -> Numbered:
+        numbered = self._numbered
+        if numbered is None:
+            numbered, self._placed = Numbered(self.store.session), 0
+            self._numbered = numbered
+        arrived = self.arrived
+        if self._placed < arrived and self._dropped == self.store.session.dropped:
+            new = range(self._placed, arrived)
+            numbered.extend(new if self._query is None else self._shown[self._placed :])
+            self._placed = arrived
+        return numbered
+
+    def moved(self) -> bool:
+        """Whether rows went to other places since this was asked last."""
+        numbered = self._by_number
+        found, numbered.moved = numbered.moved, False
+        return found and self._sorted is None
+
+    @property
+    def scanned(self) -> float:
+        """The share of the rows that the filter has seen."""
+        return 1.0 if self._query is None else self._seen / max(1, len(self.store))
+
+    @property
+    def behind(self) -> bool:
+        """Whether rows are left for `advance`, now or when their bodies were read."""
+        return self._query is not None and self._seen < len(self.store)
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is only about the rows whose bodies were read: the others follow."""
+        store = self.store
+        if store.progress.done or store.whole >= len(store):
+            return False
+        sorted_by = self.order is not None and self._by_bodies
+        return sorted_by or (self._query is not None and self._query.bodies)
+
+    def _ready(self) -> int:
+        """Rows that can be judged now. When nothing more comes, messages are read instead."""
+        query, store = self._query, self.store
+        if query is None or not query.bodies or store.progress.done:
+            return len(store)
+        return store.whole
+
+    def array(self) -> NDArray[np.int64]:
+        """All that are shown, in the order in which they are. A copy."""
+        return self.indexes() if self._sorted is None else self._sorted.copy()
+
+    def indexes(self) -> NDArray[np.int64]:
+        """All that are shown, by number. A copy."""
+        return self._by_number.indexes()
+
+    def place_of(self, index: int) -> int:
+        """The place of a row, or of the first one behind it."""
+        if self._sorted is not None:
+            import numpy as np
+
+            found = np.flatnonzero(self._sorted == index)
+            return int(found[0]) if len(found) else 0
+        return self._by_number.place_of(index)
+
+    def advance(self, seconds: float) -> bool:
+        """Filter and sort more rows, for so long at most; whether anything changed."""
+        changed = self._follow_ring()
+        if self._query is not None:
+            changed |= self._late_names()
+            if self._seen < self._ready():
+                self._filter(time.monotonic() + seconds)
+                changed = True
+        return self._sort() or changed
+
+    def _filter(self, until: float) -> None:
+        assert self._query is not None
+        query, session = self._query, self.store.session
+        while self._seen < self._ready():
+            if self._piece is None:
+                size = self._ready()
+                end = size if self.fast else min(size, self._seen + PIECE)
+                yes, maybe = query.settle(session, self._seen, end)
+                self._piece = self._seen, yes
+                self._open = maybe.nonzero()[0][::-1].tolist()
+            begin, yes = self._piece
+            while self._open:
+                place = self._open.pop()
+                yes[place] = query.decide(session, begin + place)
+                if time.monotonic() > until and self._open:
+                    # What is decided shows at once.
+                    self._take(begin, yes[: place + 1])
+                    self._piece = begin + place + 1, yes[place + 1 :]
+                    self._open = [other - place - 1 for other in self._open]
+                    return
+            self._take(begin, yes)
+            self._piece = None
+            if time.monotonic() > until:
+                return
+
+    def _take(self, begin: int, yes: NDArray[np.bool_]) -> None:
+        found = yes.nonzero()[0].astype("uint64") + begin
+        self._shown.frombytes(found.tobytes())
+        self._seen = begin + len(yes)
+
+    def _late_names(self) -> bool:
+        """A topic that got its name late may be wanted now: look again, once all is read."""
+        names = len(self.store.session.context.names)
+        if not self.store.progress.done or names == self._names or not self.fast:
+            return False
+        self._names = names
+        self._start_again()
+        return True
+
+    def _start_again(self) -> None:
+        self._query = self._compiled()
+        self._shown, self._seen, self._piece, self._open = array("Q"), 0, None, []
+        self._numbered = None
+
+    def noted(self) -> None:
+        """Marks or comments changed: what the filter says about them, too."""
+        if self._query is not None:
+            self._start_again()
+
+    def hide(self, index: int) -> None:
+        """A row is ignored from now on."""
+        if not self._hides:
+            return
+        if self._query is None:
+            self._start_again()
+        else:
+            self._query = self._compiled()
+            self._piece, self._open = None, []
+            numbered = self._by_number
+            at = bisect_left(self._shown, index)
+            if self._shown[at : at + 1] == array("Q", [index]):
+                del self._shown[at]
+                numbered.remove(index)
+                self._placed -= 1
+        if self._sorted is not None:
+            self._sorted = self._sorted[self._sorted != index]
+            self._sorted_rows = len(self._sorted)
+
+    def _follow_ring(self) -> bool:
+        """Rows that were dropped have no index any more; the others have smaller ones."""
+        gone = self.store.session.dropped - self._dropped
+        if not gone:
+            return False
+        self._dropped += gone
+        # Unless they were dropped before anybody saw them, the first ones of all have places.
+        if self._numbered is not None:
+            self._numbered.drop(gone)
+            lost = gone if self._query is None else bisect_left(self._shown, gone)
+            self._placed = max(0, self._placed - lost)
+        kept = self._shown[bisect_left(self._shown, gone) :]
+        self._shown = array("Q", [index - gone for index in kept])
+        if self._query is not None:
+            # Tables have other numbers now.
+            self._query = self._compiled()
+            self._seen = max(0, self._seen - gone)
+            self._piece, self._open = None, []
+        if self._sorted is not None:
+            self._sorted_at = 0.0
+            self._sorted_rows = 0
+        return True
+
+    # --- order ------------------------------------------------------------------------------
+
+    def sort(self, order: Order | None) -> None:
+        """Another order; None is that of the capture."""
+        from kafkascope.tui.data.sorting import needs_bodies
+
+        self.order, self._sorted, self._sorted_rows = order, None, 0
+        self._by_bodies = order is not None and needs_bodies(order.name)
+        self._sorted_at = 0.0
+        self._sort()
+
+    def _sort(self) -> bool:
+        if self.order is None:
+            return False
+        rows = len(self.store) if self._query is None else len(self._shown)
+        settled = self.store.progress.done and not self.behind
+        whole = self.store.whole if self._by_bodies else 0
+        if (rows, whole) == (self._sorted_rows, self._sorted_whole) and self._sorted is not None:
+            return False
+        if not settled and time.monotonic() - self._sorted_at < AGAIN:
+            return False
+        from kafkascope.tui.data.sorting import ordered
+
+        wanted = None if self._query is None else self._shown
+        self._sorted = ordered(self.store.session, self.order, wanted, rows)
+        self._sorted_rows, self._sorted_at = rows, time.monotonic()
+        self._sorted_whole = whole
+        return True

@@ -1,0 +1,422 @@
+"""One exchange as trees of lines that know their bytes. No widgets here.
+
+Lines are made when their parent is opened; arrays show a hundred elements and count the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.analyzer.exchanges.embedded import embedded_of, may_hide
+from kafkascope.analyzer.exchanges.records import fields_of, shareable
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.model import Request, Response
+from kafkascope.analyzer.render.exchange import exchange_lines
+from kafkascope.analyzer.render.labels import Labels
+from kafkascope.analyzer.render.records import lines_inside
+from kafkascope.analyzer.render.tree import (
+    holds_records,
+    is_list,
+    is_noise,
+    is_struct,
+    path_of,
+    shown,
+)
+from kafkascope.analyzer.render.values import embedded_lines
+from kafkascope.dissectors.codec.tree import Node, annotate
+from kafkascope.dissectors.embedded.masking import asterisks, is_secret
+from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.tree import record_nodes
+from kafkascope.dissectors.registry import (
+    layout_of,
+    request_header_version,
+    response_header_version,
+)
+from kafkascope.tui.document.tree import Item, Space, Tree
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.analyzer.topics import TopicNames
+    from kafkascope.captures.model import Packet
+    from kafkascope.dissectors.embedded import Embedded
+    from kafkascope.dissectors.layout import Layout, Slot
+
+SHOWN: Final = 100
+"""Elements of an array that have lines at first."""
+OPENED: Final = 40
+"""Lines that are opened by themselves."""
+TELLING: Final[tuple[str, ...]] = (
+    "name",
+    "topic",
+    "topic_name",
+    "group_id",
+    "partition_index",
+    "partition",
+    "index",
+)
+"""Fields that stand for their struct, before others."""
+SASL_TOKEN: Final = "SaslToken"
+
+
+class Document:
+    """All tabs of an exchange, made when they are wanted."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        names: TopicNames,
+        hints: Callable[[], Iterable[str]] = tuple,
+        find: Callable[[set[int]], list[Packet]] | None = None,
+    ) -> None:
+        """`hints` tells lines of the context; `find` reads packets again by their numbers."""
+        self.exchange = exchange
+        self._names, self._hints, self._find = names, hints, find
+        self._trees: dict[str, Tree] = {}
+
+    def has(self, tab: str) -> bool:
+        """Whether it was made already."""
+        return tab in self._trees
+
+    def forget(self, tab: str) -> None:
+        """Make it anew when it is wanted next."""
+        self._trees.pop(tab, None)
+
+    def tree(self, tab: str) -> Tree:
+        """The lines of a tab; may take its time. `CaptureError` when bytes are gone."""
+        found = self._trees.get(tab)
+        if found is None:
+            found = self._trees[tab] = self._made(tab)
+        return found
+
+    def _made(self, tab: str) -> Tree:
+        exchange, names = self.exchange, self._names
+        match tab:
+            case "Request":
+                return _Side(exchange, exchange.request, names).tree("request")
+            case "Response":
+                return _Side(exchange, exchange.response, names).tree("response")
+            case "Records":
+                none = Item("", "no records", kind="note")
+                return Tree(list(_records(exchange, names)) or [none], [])
+            case "Packets":
+                from kafkascope.tui.document.packets import packet_tree
+
+                return packet_tree(exchange, self._find)
+        return Tree(_context(exchange, names, self._hints()), [])
+
+    def usual_tab(self) -> str:
+        """The side that is worth looking at first."""
+        return "Response" if self.exchange.response is not None else "Request"
+
+
+def _context(exchange: Exchange, names: TopicNames, hints: Iterable[str]) -> list[Item]:
+    lines = []
+    row = row_of(exchange, names)
+    for line in exchange_lines(row, exchange, names, show_hex=False):
+        if not line:
+            break
+        lines.append(line.strip())
+    connection = exchange.connection
+    sent = connection.bytes
+    lines.append(f"connection {connection.number}: {connection.a} to {connection.b}")
+    lines.append(f"  {sent[0]} bytes there, {sent[1]} back")
+    lines += hints
+    lines.append(f"exchange id {exchange.id}")
+    return nested(lines)
+
+
+def _records(exchange: Exchange, names: TopicNames) -> Iterator[Item]:
+    for each in fields_of(exchange, names):
+        topic = each.topic if each.topic is not None else "unknown topic"
+        title = f"{topic}-{each.partition}"
+        clean = shareable(each)
+        if clean is None:
+            yield Item(title, "holds secrets in a compressed batch, not shown", kind="note")
+            continue
+        node = Node("records", 0, len(each.data), clean)
+        item = Item(title, f"{len(each.data)} bytes", open=True)
+        item.adopt(nested(list(lines_inside(node, each))))
+        yield item
+
+
+def nested(lines: Iterable[str]) -> list[Item]:
+    """Lines that are indented by two blanks a level as items."""
+    roots: list[Item] = []
+    open_: list[tuple[int, Item]] = []
+    for line in lines:
+        text = line.lstrip(" ")
+        indent = len(line) - len(text)
+        kind = "error" if text.startswith(("!", "error:")) else ""
+        item = Item("", text, kind=kind, open=True)
+        while open_ and open_[-1][0] >= indent:
+            open_.pop()
+        if open_:
+            open_[-1][1].adopt([item])
+        else:
+            roots.append(item)
+        open_.append((indent, item))
+    return roots
+
+
+class _Side:
+    """Builds the tree of one message."""
+
+    def __init__(
+        self, exchange: Exchange, side: Request | Response | None, names: TopicNames
+    ) -> None:
+        self.exchange, self.side, self.names = exchange, side, names
+        self.labels = Labels(names)
+        self.spaces: list[Space] = []
+        self.embedded: dict[str, Embedded] = {}
+        self.data = b""
+        self.secret_spans: list[tuple[int, int]] = []
+
+    def tree(self, prefix: str) -> Tree:
+        side = self.side
+        if side is None:
+            why = self.exchange.reason or "not seen"
+            return Tree([Item("", f"no {prefix}: {why}", kind="note")], [])
+        self.data = self._without_secrets(side.frame.payload)
+        self.embedded = dict(embedded_of(self.exchange, side))
+        space = Space("Wire", self.data)
+        self.spaces.append(space)
+        roots: list[Item] = []
+        end = 0
+        if self.exchange.api == SASL_TOKEN:
+            space.data = b"*" * len(self.data)
+            token = Item("SASL token", f"{len(self.data)} bytes, not shown", 0, len(self.data))
+            return Tree([token], self.spaces)
+        for layout, at, path in self._layouts(side, prefix):
+            try:
+                root = annotate(layout, self.data, at)
+            except DissectError:
+                break
+            end = root.end
+            item = Item(f"{root.name} v{layout.version}", "", root.start, root.end)
+            item.adopt(self._children(root, path, root.value))
+            item.open = bool(path)
+            roots.append(item)
+        if side.decoded is not None and side.decoded.note:
+            roots.append(Item("", side.decoded.note, kind="note"))
+        roots += self._left(side, end, prefix)
+        self._mask(space, side, end)
+        _open_some(roots)
+        return Tree(roots, self.spaces)
+
+    def _without_secrets(self, payload: bytes) -> bytes:
+        """Kafka's own records may hold SCRAM credentials."""
+        for each in fields_of(self.exchange, self.names):
+            clean = shareable(each)
+            if clean != each.data:
+                stars = b"*" * len(each.data) if clean is None else clean
+                payload = payload.replace(each.data, stars)
+        return payload
+
+    def _layouts(self, side: Request | Response, prefix: str) -> Iterator[tuple[Layout, int, str]]:
+        decoded = side.decoded
+        if decoded is not None:
+            yield decoded.header_layout, 0, ""
+            yield decoded.layout, decoded.body_at, prefix
+            return
+        key, version = self.exchange.api_key, self.exchange.api_version
+        if key is None or version is None:
+            return
+        if isinstance(side, Response):
+            yield layout_of("ResponseHeader", response_header_version(key, version)), 0, ""
+        elif side.header is not None:
+            yield layout_of("RequestHeader", request_header_version(key, version)), 0, ""
+
+    def _left(self, side: Request | Response, end: int, name: str) -> Iterator[Item]:
+        for each in self.exchange.undecoded:
+            if each.side == name:
+                text = f"{each.reason}, {each.bytes} bytes" + (
+                    f": {each.text}" if each.text else ""
+                )
+                yield Item(
+                    "undecoded",
+                    text,
+                    min(each.offset, len(self.data)),
+                    len(self.data),
+                    kind="error",
+                )
+                return
+        if end < len(self.data):
+            text = f"{len(self.data) - end} bytes"
+            yield Item("undecoded", text, end, len(self.data), kind="error")
+
+    def _mask(self, space: Space, side: Request | Response, end: int) -> None:
+        data = bytearray(self.data)
+        for start, stop in self.secret_spans:
+            data[start:stop] = b"*" * (stop - start)
+        if end < len(data) and may_hide(self.exchange, side):
+            data[end:] = b"*" * (len(data) - end)
+        space.data = bytes(data)
+
+    def _children(self, node: Node, path: str, beside: Any) -> list[Item]:
+        items = [self._item(child, path, beside) for child in node.children if not is_noise(child)]
+        if len(items) <= SHOWN:
+            return items
+        first, rest = items[:SHOWN], items[SHOWN:]
+        first += _folded(rest)
+        return first
+
+    def _item(self, node: Node, around: str, beside: Any, space: int = 0) -> Item:
+        slot = node.slot
+        dotted = path_of(around, node.name)
+        secret = slot is not None and is_secret(slot.field, beside)
+        path = "" if node.name.startswith("[") or not around else _without_indexes(dotted)
+        item = Item(node.name, "", node.start, node.end, space, path=path, raw=None)
+        if is_list(node):
+            count = "null" if node.value is None else str(len(node.value))
+            item.value = f"({count})" if node.value is not None else count
+            item.path = ""
+        elif is_struct(node):
+            item.value = _telling(node, self._named)
+            item.path = ""
+        else:
+            value = node.value
+            if secret and isinstance(value, str | bytes):
+                value = asterisks(value)
+                self.secret_spans += [
+                    (leaf.start, leaf.end)
+                    for leaf in node.leaves()
+                    if leaf.name not in ("length", "marker")
+                ]
+            item.raw = value
+            item.value = shown(value, full=False) + self._named(slot, value, beside)
+            if slot is not None and slot.name == "error_code" and value:
+                item.kind = "error"
+            self._below(item, node, dotted, space)
+        inner = node.value if isinstance(node.value, dict) else beside
+        wanted = [child for child in node.children if not is_noise(child)]
+        if wanted and not secret and not (slot is not None and isinstance(node.value, bytes | str)):
+            item.adopt(self._children(node, dotted, inner))
+        return item
+
+    def _named(self, slot: Slot | None, value: Any, around: Any) -> str:
+        if slot is None:
+            return ""
+        label = self.labels.of(slot.field, value, around if isinstance(around, dict) else {})
+        return f" {label}" if label else ""
+
+    def _below(self, item: Item, node: Node, dotted: str, space: int) -> None:
+        """What the bytes of a field hold."""
+        if node.slot is not None and holds_records(node.slot) and node.value:
+            item.value = f"{len(node.value)} bytes"
+            start = node.end - len(node.value)
+            unaligned = node.slot.name == "unaligned_records"
+            item.make = lambda: [
+                self._record(each, 0)
+                for each in record_nodes(self.data, start, node.end, unaligned=unaligned)
+            ]
+        else:
+            found = self.embedded.get(dotted.partition(".")[2])
+            if found is not None:
+                item.adopt(self._spread(nested(embedded_lines(found)), item))
+
+    def _spread(self, items: list[Item], over: Item) -> list[Item]:
+        """Lines without bytes of their own stand for those of the field."""
+        for item in items:
+            item.start, item.end, item.space = over.start, over.end, over.space
+            self._spread(item._children, over)
+        return items
+
+    def _record(self, node: Node, space: int) -> Item:
+        value = node.value
+        text = shown(value, full=False) if isinstance(value, bytes) or value is None else str(value)
+        if value is None:
+            text = "null" if node.name in ("key", "value") else _about(node)
+        if node.slot is not None:
+            text += self._named(node.slot, value, {})
+        kind = "error" if node.name == "undecoded" or "(wrong)" in text else ""
+        item = Item(node.name, text, node.start, node.end, space, kind=kind, raw=value)
+        kids = [child for child in node.children if child.name not in ("length", "data")]
+        if kids:
+            item.make = lambda: _limited([self._record(child, space) for child in kids])
+        inside = node.inside
+        if inside is not None:
+
+            def expanded() -> list[Item]:
+                self.spaces.append(Space("Decompressed", inside.data))
+                number = len(self.spaces) - 1
+                return _limited([self._record(child, number) for child in inside.nodes])
+
+            item.make = expanded
+        return item
+
+
+def _limited(items: list[Item]) -> list[Item]:
+    return items if len(items) <= SHOWN else items[:SHOWN] + _folded(items[SHOWN:])
+
+
+def _folded(rest: list[Item]) -> list[Item]:
+    """Those beyond the limit, behind a line that counts them."""
+    more = Item(
+        "", f"... {len(rest):,} more", rest[0].start, rest[-1].end, rest[0].space, kind="note"
+    )
+    more.adopt(_limited(rest))
+    return [more]
+
+
+def _telling(node: Node, named: Callable[[Any, Any, Any], str]) -> str:
+    """What a struct is about, on its line: a few of its plain fields."""
+    leaves = {
+        child.name: child
+        for child in node.children
+        if child.slot is not None
+        and not is_list(child)
+        and not is_struct(child)
+        and not isinstance(child.value, bytes)
+        and child.value not in (None, "")
+        and not is_secret(child.slot.field, node.value if isinstance(node.value, dict) else {})
+    }
+    names = [name for name in TELLING if name in leaves]
+    if "error_code" in leaves and leaves["error_code"].value:
+        names.append("error_code")
+    names += [name for name in leaves if name not in names and name != "error_code"]
+    words = []
+    for name in names[:3]:
+        child = leaves[name]
+        label = named(child.slot, child.value, node.value)
+        words.append(f"{name} {shown(child.value, full=False)}{label}")
+    return ", ".join(words)
+
+
+def _about(node: Node) -> str:
+    """Key and value of a record, or offset and count of a batch, on its line."""
+    words = []
+    for child in node.children:
+        if child.name in ("key", "value") and node.name.startswith("record["):
+            words.append(f"{child.name} {shown(child.value, full=False)}")
+        elif child.name in ("base_offset", "offset", "records_count", "record_count"):
+            words.append(f"{child.name} {child.value}")
+    return "  ".join(words)
+
+
+def _without_indexes(path: str) -> str:
+    out, depth = "", 0
+    for char in path:
+        depth += char == "["
+        if not depth:
+            out += char
+        depth -= char == "]"
+    return out
+
+
+def _open_some(roots: list[Item]) -> None:
+    """Open lines from the top as long as all fits a screen."""
+    left = OPENED - len(roots)
+    level = [item for root in roots if root.open for item in [root]]
+    for item in level:
+        left -= len(item.children)
+    while level:
+        below = []
+        for parent in level:
+            for item in parent.children:
+                if item.make is not None or not item.foldable or len(item.children) > left:
+                    continue
+                item.open = True
+                left -= len(item.children)
+                below.append(item)
+        level = below

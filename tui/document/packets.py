@@ -1,0 +1,66 @@
+"""The packets that carried an exchange: their headers, dissected when somebody looks, and their
+bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.tui.document.tree import Item, Space, Tree
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.captures.model import Packet
+
+MOST: Final = 200
+"""Packets that are read again for one exchange."""
+_LAYER: Final = re.compile(r"#+\[ (.*) \]#+")
+_PAYLOAD: Final = re.compile(r"payload: (\d+) bytes")
+
+
+def packet_tree(exchange: Exchange, find: Callable[[set[int]], list[Packet]] | None) -> Tree:
+    """A line for each packet, its layers below it. `NotKept` when they are gone."""
+    sides = [side for side in (exchange.request, exchange.response) if side is not None]
+    numbers = sorted({part.packet for side in sides for part in side.frame.parts})
+    if find is None:
+        return Tree([Item("", "the packets were not kept", kind="note")], [])
+    spaces: list[Space] = []
+    roots: list[Item] = []
+    for packet in find(set(numbers[:MOST])):
+        layers, headers = _layers(packet)
+        # Headers only: what follows may be of other exchanges, and hold a password.
+        spaces.append(Space(f"Packet {packet.number}, headers", bytes(packet.data[:headers])))
+        text = f"{packet.length} bytes on the wire, {len(packet.data)} captured"
+        item = Item(f"packet {packet.number}", text, 0, headers, len(spaces) - 1)
+        item.adopt(layers)
+        item.open = True
+        roots.append(item)
+    if len(numbers) > MOST:
+        roots.append(Item("", f"... {len(numbers) - MOST:,} more packets", kind="note"))
+    if len(roots) == 1:
+        for child in roots[0].children:
+            child.open = True
+    return Tree(roots or [Item("", "no packet is known", kind="note")], spaces)
+
+
+def _layers(packet: Packet) -> tuple[list[Item], int]:
+    """The lines of a packet, and how many bytes its headers have."""
+    from kafkascope.captures.describe import describe
+
+    out: list[Item] = []
+    headers = 0
+    for line in describe(packet).splitlines()[1:]:
+        found = _LAYER.match(line.strip())
+        payload = _PAYLOAD.match(line)
+        if found:
+            out.append(Item(found[1]))
+        elif payload:
+            headers = max(0, len(packet.data) - int(payload[1]))
+            out.append(Item("payload", f"{payload[1]} bytes"))
+        elif line.startswith(" ") and "=" in line and out:
+            name, _, value = line.strip().partition("=")
+            out[-1].adopt([Item(name.strip(), value.strip())])
+        elif line.strip():
+            out.append(Item("", line.strip()))
+    return out, headers

@@ -1,0 +1,147 @@
+"""Filters from what is under the cursor: conditions of a row or a field, ways to join them with the
+filter that is there, and what to follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.session.rows import ColumnRow
+from kafkascope.captures.errors import CaptureError
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.session.session import Session
+    from kafkascope.tui.document.tree import Item
+
+WAYS: Final = (
+    ("is", "is: {0}"),
+    ("not", "is not: not {0}"),
+    ("and", "... and {0}"),
+    ("or", "... or {0}"),
+    ("and not", "... and not {0}"),
+    ("or not", "... or not {0}"),
+    ("prepare", "into the box: {0}"),
+)
+MOST_IDS: Final = 1_000
+MOST: Final = 6
+"""Values of a list that get a condition of their own."""
+
+
+class Follow(NamedTuple):
+    """Something to follow."""
+
+    title: str
+    filter: str
+
+
+def joined(way: str, condition: str, present: str) -> str:
+    """The filter that a way makes."""
+    if way in ("is", "prepare") or (way in ("and", "or") and not present):
+        return condition
+    if way == "not" or not present:
+        return f"not ({condition})" if " and " in condition else f"not {condition}"
+    word, _, rest = way.partition(" ")
+    left = f"({present})" if " or " in f" {present} " or " and " in f" {present} " else present
+    if word == "and" and " or " not in f" {present} ":
+        left = present
+    right = f"({condition})" if " and " in condition else condition
+    return f"{left} {word} {rest + ' ' if rest else ''}{right}"
+
+
+def of_item(item: Item) -> str:
+    """The condition that a field has this value; empty for what is no field."""
+    if not item.path or item.raw is None:
+        return ""
+    raw = item.raw
+    if isinstance(raw, str):
+        return f"{item.path} == {quoted(raw)}"
+    if isinstance(raw, bytes):
+        return f"{item.path} contains {raw[:16].hex(':')}" if raw else ""
+    return f"{item.path} == {str(raw).lower() if isinstance(raw, bool) else raw}"
+
+
+def of_row(session: Session, index: int) -> list[str]:
+    """Conditions that the row fulfils, the usual ones first."""
+    row = ColumnRow(session, index)
+    out: list[str] = []
+    if row.api:
+        out.append(f"api == {row.api}")
+        if row.client_id:
+            out.append(f"api == {row.api} and client == {quoted(row.client_id)}")
+    if row.client_id:
+        out.append(f"client == {quoted(row.client_id)}")
+    out += [f"error == {error.name}" for error in _few(row.errors)]
+    if row.state != "answered":
+        out.append(f"state == {row.state}")
+    out.append(f"conn == {row.connection}")
+    out += [f"topic == {quoted(topic)}" for topic in _few(row.topics) if not topic.endswith("?")]
+    out += [f"partition == {partition}" for partition in _few(row.partitions)]
+    out += [f"group == {quoted(group)}" for group in _few(row.groups)]
+    out += [f"producer.id == {number}" for number in _few(row.producer_ids) if number >= 0]
+    if row.api_version is not None and row.api:
+        out.append(f"api == {row.api} and version == {row.api_version}")
+    if row.software:
+        out.append(f"software == {quoted(row.software)}")
+    if row.user:
+        out.append(f"user == {quoted(row.user)}")
+    out.append(f"client.ip == {row.client_address.rpartition(':')[0].strip('[]')}")
+    out.append(f"broker == {quoted(row.broker_address)}")
+    return list(dict.fromkeys(out))
+
+
+def follows(session: Session, index: int) -> Iterator[Follow]:
+    """What the exchange is a part of."""
+    row = ColumnRow(session, index)
+    ends = f"{row.client_address} to {row.broker_address}"
+    yield Follow(f"connection {row.connection}   {ends}", f"conn == {row.connection}")
+    if row.client_id:
+        yield Follow(f"client {row.client_id}", f"client == {quoted(row.client_id)}")
+    for group in _few(row.groups):
+        yield Follow(f"group {group}", f"group == {quoted(group)}")
+    for topic in _few(row.topics):
+        if topic.endswith("?"):
+            continue
+        yield Follow(f"topic {topic}", f"topic == {quoted(topic)}")
+        for partition in _few(row.partitions):
+            text = f"topic == {quoted(topic)} and partition == {partition}"
+            yield Follow(f"topic-partition {topic}-{partition}", text)
+    for number in _few(row.producer_ids):
+        if number >= 0:
+            yield Follow(f"producer id {number}", f"producer.id == {number}")
+    for txn in _few(row.transactional_ids):
+        yield Follow(f"transactional id {txn}", f"txn == {quoted(txn)}")
+
+
+def nameless(session: Session, index: int | None) -> list[bytes]:
+    """Topic ids that nothing names, as far as bodies were read: those of a row first."""
+    here: tuple[bytes, ...] = ()
+    if index is not None:
+        try:
+            here = ColumnRow(session, index).topic_ids
+        except CaptureError:
+            pass  # its bytes are gone
+    every = (each for ids in session.topic_id_lists.values for each in ids)
+    names = session.context.names
+    found = dict.fromkeys(each for each in (*here, *every) if any(each) and not names.get(each))
+    return list(found)[:MOST_IDS]
+
+
+def _few(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))[:MOST]
+
+
+def ports(text: str) -> frozenset[int]:
+    """Ports and ranges of them; `ValueError` with a sentence."""
+    found: set[int] = set()
+    for part in text.replace(",", " ").split():
+        low, _, high = part.partition("-")
+        if not low.isdecimal() or not (high or low).isdecimal():
+            raise ValueError(f'"{part}" is no port and no range such as 9094-9096')
+        first, last = int(low), int(high or low)
+        if not 0 < first <= last < 65_536:
+            raise ValueError("ports are 1 to 65535")
+        found.update(range(first, last + 1))
+    if not found:
+        raise ValueError("no port was given")
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""`kafkascope demo`, its tour, and what the program says about itself."""

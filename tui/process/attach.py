@@ -1,0 +1,60 @@
+"""The terminal UI on a running proxy: exchanges from its live capture, screen 8 on its control
+socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Final
+
+import click
+
+MOST: Final = 1 << 16
+"""Bytes of an answer before a stream."""
+PATIENCE: Final = 10.0
+
+
+def stream(path: Path) -> socket.socket:
+    """A connection that carries what passes the proxy from now on, as pcapng; `OSError` with a
+    sentence."""
+    found = socket.socket(socket.AF_UNIX)
+    try:
+        found.settimeout(PATIENCE)
+        found.connect(str(path))
+        found.sendall(b'{"do":"capture"}\n')
+        line = b""
+        # What follows the answer is not ours to read.
+        while not line.endswith(b"\n") and len(line) < MOST:
+            octet = found.recv(1)
+            if not octet:
+                raise OSError(f"the proxy at {path} has ended")
+            line += octet
+        answer = json.loads(line)
+        if not answer.get("ok"):
+            raise OSError(f"the proxy at {path} refuses: {answer.get('error', '')}")
+    except (OSError, ValueError) as error:
+        found.close()
+        raise OSError(f"no proxy answers at {path}: {error}") from error
+    found.settimeout(None)
+    return found
+
+
+def open_proxy(path: Path, *, filter_text: str = "", plain: bool = False) -> int:
+    """Show the proxy behind a control socket until the user leaves; the exit code."""
+    from kafkascope.tui.data.feed import ProcessFeed
+    from kafkascope.tui.process.control import SocketControl
+    from kafkascope.tui.showing import check_terminal, show
+
+    check_terminal()
+    try:
+        data = stream(path)
+    except OSError as error:
+        raise click.ClickException(str(error)) from error
+    feed = ProcessFeed(["-"], stdin=data.fileno())
+    data.close()
+    control = SocketControl(path)
+    try:
+        return show(feed, path.stem, filter_text=filter_text, plain=plain, control=control).code
+    finally:
+        feed.close()

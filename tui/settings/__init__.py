@@ -1,0 +1,1 @@
+"""What users keep: settings, colours, marks and comments."""

@@ -1,0 +1,186 @@
+"""Colour rules of the user: filter -> style of the row, in a file beside the settings. The first
+that wants a row colours it; only rows that are drawn are held against them.
+
+    # ~/.config/kafkascope/colours.toml
+    "@slow" = "bold mark"
+    'topic contains ".dlq"' = "error"
+    "client == legacy-job" = "black on #e69f00"
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from rich.errors import StyleSyntaxError
+from rich.style import Style
+
+from kafkascope.analyzer.places import config_home
+from kafkascope.tui.settings.palette import STYLES
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.filter.known import Known
+    from kafkascope.analyzer.filter.language import Filter
+    from kafkascope.tui.data.store import Store
+
+ROLES: Final = frozenset({"error", "note", "label", "mark", "good", "wait", "bar"})
+"""Words for colours that can be read on the ground that is in use, whichever it is."""
+MOST_RULES: Final = 200
+KEPT: Final = 5_000
+"""Rows that are remembered."""
+NO_RULE: Final = -1
+
+
+class Rule(NamedTuple):
+    """One line of the file."""
+
+    text: str
+    words: str
+    """The style, as the user wrote it."""
+    wanted: Filter
+    reads: bool
+    """Whether messages have to be read for it."""
+
+
+def colours_path() -> Path:
+    """Where they are."""
+    return config_home() / "colours.toml"
+
+
+def style_of(words: str) -> Style:
+    """A style; `ValueError` for what is none, or what nobody should have to look at."""
+    spelt = [_colour(word) for word in words.split()]
+    try:
+        style = Style.parse(" ".join(spelt))
+    except StyleSyntaxError as error:
+        raise ValueError(str(error)) from None
+    if not style:
+        raise ValueError('a style is wanted, such as "bold", "error", "black on #e69f00"')
+    if style.blink or style.blink2 or style.conceal or style.link:
+        raise ValueError("no blinking, no hiding, no links")
+    return style
+
+
+def _colour(word: str) -> str:
+    colour = STYLES[word].color if word in ROLES else None
+    return word if colour is None else colour.name
+
+
+class Colours:
+    """The rules, and what they said about rows."""
+
+    def __init__(self, store: Store, known: Known) -> None:
+        self.store, self.known = store, known
+        self.rules: list[Rule] = []
+        self.said = ""
+        """One line about what is wrong with the file."""
+        self._found: dict[int, int] = {}
+        """Number of an exchange -> place of its rule."""
+
+    def read(self, path: Path | None = None) -> None:
+        """Take the rules from the file. Never fails: wrong ones are left out and told."""
+        path = path or colours_path()
+        self.rules, self.said = [], ""
+        self.forget()
+        told = _told(path)
+        if isinstance(told, str):
+            self.said = told
+            return
+        wrong: list[str] = []
+        for text, words in told.items():
+            made = _rule(text, words, self.known)
+            if isinstance(made, str):
+                wrong.append(f'"{text}": {made}')
+            elif len(self.rules) < MOST_RULES:
+                self.rules.append(made)
+            else:
+                wrong.append(f"more than {MOST_RULES} rules")
+                break
+        if wrong:
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            self.said = f"{path}: {wrong[0]}{more}"
+
+    def forget(self) -> None:
+        """What rules ask may have another answer now."""
+        self._found.clear()
+
+    def asks(self, word: str) -> bool:
+        """Whether a rule has the word."""
+        return any(word in rule.text for rule in self.rules)
+
+    def rule_of(self, index: int) -> Rule | None:
+        """The rule that colours a row; None also when that takes too long now."""
+        if not self.rules:
+            return None
+        number = self.store.session.numbers[index]
+        place = self._found.get(number)
+        if place is None:
+            place = self._place(index)
+            if place is None:
+                self.store.waiting = True
+                return None
+            if len(self._found) >= KEPT:
+                self._found.clear()
+            self._found[number] = place
+        return None if place == NO_RULE else self.rules[place]
+
+    def style(self, index: int) -> Style | None:
+        """How a row is drawn, beside what is usual."""
+        rule = self.rule_of(index)
+        return None if rule is None else style_of(rule.words)
+
+    def _place(self, index: int) -> int | None:
+        from kafkascope.analyzer.session.rows import ColumnRow
+        from kafkascope.captures.errors import CaptureError
+
+        session, budget = self.store.session, self.store.budget
+        row = ColumnRow(session, index)
+        early = index >= session.filled
+        before = session.times[index - 1] if index else None
+        for place, rule in enumerate(self.rules):
+            dear = rule.reads or early
+            if dear and not budget.left():
+                return None
+            begun = time.monotonic()
+            rule.wanted.before_ns = before
+            try:
+                if rule.wanted(cast("Row", row), row.exchange if rule.reads else None):
+                    return place
+            except CaptureError:
+                continue  # its bytes are gone
+            finally:
+                if dear:
+                    budget.took(time.monotonic() - begun)
+        return NO_RULE
+
+
+def _told(path: Path) -> dict[str, Any] | str:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        return f"{path}: {error}: no colour rules"
+
+
+def _rule(text: str, words: Any, known: Known) -> Rule | str:
+    from kafkascope.analyzer.filter.language import FilterError, compile_filter, cost
+    from kafkascope.analyzer.filter.saved import spelled
+
+    if not isinstance(words, str):
+        return "a filter and a style in quotes are wanted"
+    try:
+        style_of(words)
+        wanted = compile_filter(spelled(text), known)
+    except FilterError as error:
+        return f"{error.reason} at column {error.column}"
+    except ValueError as error:
+        return str(error)
+    bound = wanted.bound
+    if bound is None:
+        return "an empty filter wants every row"
+    return Rule(text, words, wanted, cost(bound) == "b")

@@ -1,0 +1,163 @@
+"""What the user says about a capture, kept in a file beside it: marks and comments on exchanges,
+exchanges to be ignored, names of topic ids. By exchange id, which is stable: the numbers of another
+reading may be others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.transform.marks import SCHEMA
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui.settings.config import put_json
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.session.session import Session
+
+
+class Notes:
+    """What the user said about exchanges. `known` is what filters ask."""
+
+    def __init__(self, path: Path | None = None, input_: str = "") -> None:
+        self.path = path
+        self.input = input_
+        """The capture, as the user named it; empty for several, or for a pipe."""
+        self.marked: set[int] = set()
+        """By number."""
+        self.ignored: set[int] = set()
+        self.comments: dict[int, str] = {}
+        self.topics: dict[bytes, str] = {}
+        """Names that the user gave to topic ids."""
+        self.known = Known(marked=self.marked, ignored=self.ignored, comments=self.comments)
+        self.said = ""
+        """Why the file could not be read or written."""
+        self._waiting: dict[str, dict[str, Any]] = {}
+        """Read from the file, by id: their exchanges have not come yet."""
+        self._looked = 0
+        if path is not None:
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            told = json.loads(path.read_text("utf-8"))
+            entries = told["exchanges"]
+            self.topics = _topics(told.get("topics", {}))
+            self._waiting = {
+                str(each["id"]): {
+                    "marked": bool(each.get("marked")),
+                    "ignored": bool(each.get("ignored")),
+                    "comment": str(each.get("comment", "")),
+                }
+                for each in entries
+            }
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self.said = f"{path.name}: cannot be read ({error}); marks are not kept"
+            self.path = None
+
+    def tell_names(self, session: Session) -> None:
+        """Names of topics that were given by hand: what the capture tells takes their place."""
+        for topic_id, name in self.topics.items():
+            session.context.names.learn(topic_id, name)
+
+    def resolve(self, session: Session) -> bool:
+        """Find the exchanges of what was read; whether any came."""
+        size = len(session) + session.dropped
+        if not self._waiting or size == self._looked:
+            return False
+        begin, self._looked = max(0, self._looked - session.dropped), size
+        found = False
+        ids = session.ids(begin)
+        for id_ in list(self._waiting):
+            index = _find(ids, _octets(id_))
+            if index is None:
+                continue
+            entry = self._waiting.pop(id_)
+            number = session.numbers[begin + index]
+            if entry["marked"]:
+                self.marked.add(number)
+            if entry["ignored"]:
+                self.ignored.add(number)
+            if entry["comment"]:
+                self.comments[number] = entry["comment"]
+            found = True
+        return found
+
+    def mark(self, number: int, session: Session) -> None:
+        """Mark, or take the mark away."""
+        self.marked ^= {number}
+        self._write(session)
+
+    def ignore(self, number: int, session: Session) -> None:
+        """Take it out of the list, or back."""
+        self.ignored ^= {number}
+        self._write(session)
+
+    def name_topic(self, topic_id: bytes, name: str, session: Session) -> None:
+        """Call a topic so."""
+        self.topics[topic_id] = name
+        session.context.names.learn(topic_id, name)
+        self._write(session)
+
+    def comment(self, number: int, text: str, session: Session) -> None:
+        """Say something about an exchange; nothing takes it back."""
+        if text:
+            self.comments[number] = text
+        else:
+            self.comments.pop(number, None)
+        self._write(session)
+
+    def _write(self, session: Session) -> None:
+        if self.path is None:
+            return
+        entries: list[dict[str, Any]] = []
+        for number in sorted(self.marked | self.ignored | self.comments.keys()):
+            index = session.index_of(number)
+            if index is None:
+                continue
+            entry: dict[str, Any] = {"id": session.ids(index, index + 1).hex(), "number": number}
+            if number in self.marked:
+                entry["marked"] = True
+            if number in self.ignored:
+                entry["ignored"] = True
+            if number in self.comments:
+                entry["comment"] = self.comments[number]
+            entries.append(entry)
+        entries += [
+            {"id": id_, **{name: value for name, value in each.items() if value}}
+            for id_, each in self._waiting.items()
+        ]
+        told: dict[str, Any] = {"schema": SCHEMA, "exchanges": entries}
+        if self.topics:
+            told["topics"] = {str(Uuid(id_)): name for id_, name in self.topics.items()}
+        try:
+            if entries or self.topics:
+                put_json(self.path, told, indent=1, shared=True)
+            else:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            self.said = f"marks are kept only until you leave: {error.strerror or error}"
+            self.path = None
+
+
+def _topics(told: dict[str, Any]) -> dict[bytes, str]:
+    return {bytes(Uuid.parse(id_)): str(name) for id_, name in told.items()}
+
+
+def _octets(id_: str) -> bytes:
+    """Of an id as it is written; empty for what is none."""
+    try:
+        return bytes.fromhex(id_) if len(id_) == 16 else b""
+    except ValueError:
+        return b""
+
+
+def _find(ids: bytes, id_: bytes) -> int | None:
+    """Ids have eight bytes each."""
+    at = ids.find(id_) if id_ else -1
+    while at >= 0 and at % 8:
+        at = ids.find(id_, at + 1)
+    return None if at < 0 else at // 8
