@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.filter.language import compile_query
-from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.session.session import Session, session_of
 
 SAMPLE = Path(__file__).parents[1] / "captures" / "samples" / "cluster.pcap.gz"
 TARGET_MS = 150
@@ -57,7 +57,7 @@ def main() -> int:
     options = parser.parse_args()
     missed = 0
     with open_capture([SAMPLE]) as capture:
-        session = capture.session()
+        session = session_of(capture)
         print(f"{many(session, options.rows)} rows")
         for text in FILTERS:
             taken = []

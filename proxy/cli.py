@@ -21,7 +21,7 @@ import click
 from kafkascope.analyzer.logs import log_to
 from kafkascope.analyzer.terminal import document, say
 from kafkascope.captures.inputs.private import PrivateFile
-from kafkascope.proxy.options import Wish, proxy_options
+from kafkascope.proxy.options import ReadOptions, proxy_options
 
 if TYPE_CHECKING:
     from kafkascope.proxy.control.control import Control
@@ -43,7 +43,7 @@ FAILED: Final = 3
 @click.command()
 @proxy_options
 @click.pass_context
-def proxy(context: click.Context, wish: Wish) -> int:
+def proxy(context: click.Context, wish: ReadOptions) -> int:
     """Stand between clients and brokers: watch, record, tamper.
 
     Point clients at the address that is printed. Every broker of the cluster gets a listener of its
@@ -91,7 +91,7 @@ def _run(running: Running) -> int:
 class Running:
     """A proxy as a command: from the options to the exit code."""
 
-    def __init__(self, wish: Wish, rules: list[Fault]) -> None:
+    def __init__(self, wish: ReadOptions, rules: list[Fault]) -> None:
         self.wish = wish
         self.rules = rules
         self._signals = 0

@@ -24,7 +24,7 @@ DEFAULT_LISTEN: Final = "127.0.0.1:19092"
 
 
 @dataclass(frozen=True)
-class Wish:
+class ReadOptions:
     """What the user wants of a proxy."""
 
     upstream: str
@@ -232,7 +232,7 @@ def proxy_options(function: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def _wish(told: dict[str, Any]) -> Wish:
+def _wish(told: dict[str, Any]) -> ReadOptions:
     try:
         listen = parse_address(told["listen"], port=0)
         metrics = parse_address(told["metrics"], port=0) if told["metrics"] else None
@@ -252,7 +252,7 @@ def _wish(told: dict[str, Any]) -> Wish:
         raise click.UsageError("--metrics-host needs --metrics")
     if told["control"] == "-" and not told["quiet"]:
         raise click.UsageError("--control - uses stdout: add --quiet")
-    return Wish(
+    return ReadOptions(
         upstream=told["upstream"],
         listen=told["listen"],
         mode=told["mode"],

@@ -21,7 +21,7 @@ INTEROP = Path(__file__).parent / "interop"
         ("tests/interop/test_clients.py::test_no_secret[3.9.2-java-1.1.1]", "brokers"),
         ("tests/interop/test_admin.py::test_every_frame[3.9.2]", "test_admin 3.9.2"),
         ("tests/interop/test_replay.py::test_what_4_answers[4.4]", "test_replay"),
-        ("tests/dissectors/test_laws.py::test_products_agree[Fetch-4]", ""),
+        ("tests/dissectors/codec/test_laws.py::test_products_agree[Fetch-4]", ""),
     ],
 )
 def test_the_group_follows_from_the_id(nodeid: str, expected: str) -> None:

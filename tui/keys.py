@@ -118,16 +118,6 @@ def rows() -> list[tuple[str, str]]:
     return [*found[:5], *MOVES, *found[5:]]
 
 
-def all_ids() -> list[str]:
-    """The ids of all actions, for the config file."""
-    from kafkascope.tui.screens import SCREENS as BOARDS
-    from kafkascope.tui.screens import board_class
-    from kafkascope.tui.screens.board import BOARD_KEYS
-
-    boards = [key for number in BOARDS for key in board_class(number).KEYS]
-    return [key.id for key in (*KEYS, *BOARD_KEYS, *boards)]
-
-
 ONLY_LIST: Final = ("list.", "detail.", "filter.from", "copy.", "pane.open")
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.tui.showing import check_terminal
 
@@ -63,7 +64,7 @@ def _input_or_interface(function: Any) -> Any:
 @_input_or_interface
 @reading_options("time_format", without=["count", "begin", "end"])
 def open_(
-    wish: Wish,
+    wish: ReadOptions,
     attach: str | None,
     interface: str | None,
     capture_filter: str,
@@ -136,7 +137,7 @@ def open_(
             wish = replace(wish, ports=wish.ports | shown.ports)
 
 
-def _in_browser(wish: Wish, live: Live, port: str | None) -> int:
+def _in_browser(wish: ReadOptions, live: Live, port: str | None) -> int:
     """Serve the UI; every tab reads for itself."""
     from kafkascope.analyzer.commands.failures import RIGHTS
     from kafkascope.tui.web.address import NotHere, address_of
@@ -183,7 +184,7 @@ class Live(NamedTuple):
     save: str | None = None
 
 
-def _feed(wish: Wish, live: Live, data: int | None) -> ProcessFeed:
+def _feed(wish: ReadOptions, live: Live, data: int | None) -> ProcessFeed:
     from kafkascope.tui.data.feed import ProcessFeed
 
     return ProcessFeed(
@@ -221,7 +222,7 @@ def _can_be_read_twice(name: str) -> bool:
     return name != "-" and (path.is_file() or path.is_dir())
 
 
-def _once(wish: Wish, live: Live) -> str:
+def _once(wish: ReadOptions, live: Live) -> str:
     """Why it cannot be shown again; empty when it can."""
     if live.interface:
         return f"another capture would replace {live.save}" if live.save else ""
@@ -230,7 +231,7 @@ def _once(wish: Wish, live: Live) -> str:
     return "what comes through a pipe cannot be read again"
 
 
-def _title(wish: Wish, live: Live) -> str:
+def _title(wish: ReadOptions, live: Live) -> str:
     if live.interface:
         return f"live on {live.interface}"
     if len(wish.inputs) != 1:
@@ -239,7 +240,7 @@ def _title(wish: Wish, live: Live) -> str:
     return "stdin" if name == "-" else Path(name).name or name
 
 
-def _show(feed: Feed, wish: Wish, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
+def _show(feed: Feed, wish: ReadOptions, live: Live, *, tour: bool, hello: str, tab: bool) -> Shown:
     from kafkascope.analyzer.transform.marks import notes_path
     from kafkascope.tui.data.numbers import ProcessNumbers
     from kafkascope.tui.settings.config import remember

@@ -96,7 +96,7 @@ def _app(tour: bool) -> type[ScopeApp]:
 
 def _settings(plain: bool, times: str) -> dict[str, Any]:
     """What the user set, here or once for all."""
-    from kafkascope.tui.keys import all_ids
+    from kafkascope.tui.screens import all_ids
     from kafkascope.tui.settings.config import read_config
 
     config = read_config(all_ids)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.commands.atrest_choice import Choice
-from kafkascope.analyzer.commands.options import Wish
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import cut, filled, safe
@@ -79,7 +79,7 @@ def _none_of(found: list[AtRest], name: str) -> list[AtRest]:
     return []
 
 
-def _refuse_capture_options(wish: Wish, *, choosing: bool = False) -> None:
+def _refuse_capture_options(wish: ReadOptions, *, choosing: bool = False) -> None:
     """`choosing`: whether -Y, --from and --to have a meaning here."""
     given = {
         "-Y": bool(wish.filter_text) and not choosing,
@@ -97,7 +97,7 @@ def _refuse_capture_options(wish: Wish, *, choosing: bool = False) -> None:
 class _Report:
     """What is said on stderr about files, and the exit code that follows."""
 
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, wish: ReadOptions) -> None:
         self.wish = wish
         self.code = 0
 
@@ -112,7 +112,7 @@ class _Report:
 # --- ls
 
 
-def list_files(files: Iterable[AtRest], wish: Wish) -> int:
+def list_files(files: Iterable[AtRest], wish: ReadOptions) -> int:
     """Batches of logs, entries of other files; the verdict on stderr, or as an object in JSON."""
     _refuse_capture_options(wish, choosing=True)
     files = list(files)
@@ -155,7 +155,7 @@ def _listed(file: AtRest, choice: Choice) -> Iterator[LogBatch | Verdict | dict[
 class _ListRows:
     """Prints what is listed in the wanted form."""
 
-    def __init__(self, output: Output, wish: Wish) -> None:
+    def __init__(self, output: Output, wish: ReadOptions) -> None:
         self.output = output
         self.form = wish.form
         self.raw = wish.raw
@@ -277,7 +277,9 @@ def _cells(batch: LogBatch) -> list[str]:
 # --- records
 
 
-def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes], None]) -> int:
+def print_records(
+    files: Iterable[AtRest], wish: ReadOptions, printer: Callable[[bytes], None]
+) -> int:
     """Every record of the files; what is damaged on stderr."""
     from kafkascope.analyzer.logdir.model import Verdict
     from kafkascope.analyzer.logdir.records import lines_of
@@ -318,7 +320,9 @@ def print_records(files: Iterable[AtRest], wish: Wish, printer: Callable[[bytes]
 # --- show
 
 
-def show_files(files: Sequence[AtRest], numbers: set[int], wish: Wish, show_hex: bool) -> int:
+def show_files(
+    files: Sequence[AtRest], numbers: set[int], wish: ReadOptions, show_hex: bool
+) -> int:
     """Batches by their number in `ls`, opened."""
     _refuse_capture_options(wish)
     if not files[0].holds_batches:
@@ -342,7 +346,7 @@ def show_files(files: Sequence[AtRest], numbers: set[int], wish: Wish, show_hex:
 
 
 def _shown(
-    file: AtRest, batch: LogBatch, data: bytes, wish: Wish, show_hex: bool
+    file: AtRest, batch: LogBatch, data: bytes, wish: ReadOptions, show_hex: bool
 ) -> Iterator[str | bytes]:
     from kafkascope.analyzer.logdir.records import records_of
     from kafkascope.dissectors.codec.jsonform import dumps

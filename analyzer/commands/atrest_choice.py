@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.commands.options import Wish
     from kafkascope.analyzer.logdir.model import LogBatch
     from kafkascope.analyzer.logdir.opening import AtRest
     from kafkascope.analyzer.logdir.records import Place
+    from kafkascope.analyzer.reading.options import ReadOptions
     from kafkascope.dissectors.records.records import Record
 
 NS_PER_MS: Final = 1_000_000
@@ -20,7 +20,7 @@ NS_PER_MS: Final = 1_000_000
 class Choice:
     """Batches and records that are wanted. `FilterError` for a filter that is wrong here."""
 
-    def __init__(self, wish: Wish, files: Sequence[AtRest]) -> None:
+    def __init__(self, wish: ReadOptions, files: Sequence[AtRest]) -> None:
         self.active = bool(wish.filter_text.strip() or wish.begin or wish.end)
         """Whether anything is left out at all."""
         if not self.active:
@@ -71,7 +71,7 @@ class Choice:
         return wanted
 
 
-def _kinds(wish: Wish) -> set[str]:
+def _kinds(wish: ReadOptions) -> set[str]:
     return {mark.kind for mark in (wish.begin, wish.end) if mark is not None}
 
 

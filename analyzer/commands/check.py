@@ -11,13 +11,14 @@ import click
 
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import Wish, input_options, known_release
+from kafkascope.analyzer.commands.options import input_options, known_release
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.findings import RANK, RULES, Cause, Findings
 from kafkascope.analyzer.findings.causes import apart, counted, names_of
 from kafkascope.analyzer.findings.causes import unfolded as flat
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import row, say
@@ -86,7 +87,7 @@ def _list_rules(ctx: click.Context, parameter: click.Parameter, value: bool) -> 
 @hosts_option
 @input_options
 def check(
-    wish: Wish,
+    wish: ReadOptions,
     fail_on: str,
     only: set[str],
     ignore: set[str],

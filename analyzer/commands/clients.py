@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import Wish, input_options, known_release
+from kafkascope.analyzer.commands.options import input_options, known_release
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
-from kafkascope.analyzer.findings.outcomes import Outcome, outcomes
+from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
-from kafkascope.analyzer.statistics.clients import Clients, Usage, line_of
-from kafkascope.analyzer.statistics.model import Column, Line
-from kafkascope.analyzer.statistics.verdict import RANK, breaks_at, verdict_of
+from kafkascope.analyzer.statistics.clients import Clients
 from kafkascope.analyzer.terminal import say
 from kafkascope.dissectors.reference.releases import RELEASES, release_key
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.identity import Identity
     from kafkascope.captures.model import Resolved
-
-BREAKS: Final = Column("breaks_at", "breaks at")
-VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "list"))
 
 
 @click.command()
@@ -42,7 +37,7 @@ VERDICT: Final = (Column("verdict", "verdict"), BREAKS, Column("why", "why", "li
 @click.option("--apis", is_flag=True, help="One line per client and API, with its versions.")
 @hosts_option
 @input_options
-def clients(wish: Wish, release: str | None, apis: bool, hosts: tuple[Resolved, ...]) -> int:
+def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Resolved, ...]) -> int:
     """Clients: id, address, library, user, roles, what became of them, and where their API versions
     end.
 
@@ -85,7 +80,7 @@ def clients(wish: Wish, release: str | None, apis: bool, hosts: tuple[Resolved, 
         return reading.finish()
 
 
-def _left_out(wish: Wish) -> str:
+def _left_out(wish: ReadOptions) -> str:
     """The options that leave out exchanges; empty where all are there."""
     given = {
         "-Y": wish.filter_text,
@@ -94,27 +89,6 @@ def _left_out(wish: Wish) -> str:
         "-c": wish.count,
     }
     return ", ".join(option for option, value in given.items() if value)
-
-
-def judged(
-    found: Clients, release: str | None, ends: Mapping[Identity, Outcome] | None = None
-) -> list[Line]:
-    """The clients with where they break, and what became of them; with a release, those that break
-    on it first. Behind them hosts that never came to a request."""
-    ends = dict(ends or {})
-    lines = []
-    for usage in found.usages():
-        line = {**line_of(usage), "breaks_at": breaks_at(usage)}
-        if release is not None:
-            verdict = verdict_of(usage, release)
-            line["verdict"] = verdict.word
-            line["why"] = [reason.text for reason in verdict.reasons]
-        end = ends.pop(usage.identity, None)
-        lines.append(line if end is None else {**line, **end.line()})
-    if release is not None:
-        lines.sort(key=lambda line: RANK[line["verdict"]])
-    strangers = [{**line_of(Usage(each)), **end.line()} for each, end in ends.items()]
-    return lines + found.rows()[len(lines) :] + strangers
 
 
 def _remark(release: str) -> None:

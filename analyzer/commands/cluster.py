@@ -8,9 +8,10 @@ import click
 
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
@@ -26,7 +27,7 @@ PARTS = ("nodes", "coordinators", "leaders")
 @click.option("--only", type=click.Choice(PARTS), help="One of the three tables.")
 @hosts_option
 @input_options
-def cluster(wish: Wish, only: str | None, hosts: tuple[Resolved, ...]) -> int:
+def cluster(wish: ReadOptions, only: str | None, hosts: tuple[Resolved, ...]) -> int:
     """The cluster as clients were told: nodes with their addresses, and whether those who were
     told reached them; coordinators of groups and transactions; leaders of partitions.
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.captures.build import MAX_MSS, MSS
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     metavar="BYTES",
     help="Payload of a packet at most.",
 )
-def cut(wish: Wish, anonymize: bool, mss: int) -> int:
+def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
     """Write the exchanges that -Y, --from, --to and -c choose as a pcapng of their own: TCP
     handshakes kept, streams complete, secrets hidden. Marks and comments of `kafkascope open`
     can be asked for; comments go along.
@@ -102,7 +103,7 @@ def _said(cutting: Cutting, others: int, path: Path) -> Iterator[str]:
         yield f"written once, though it was sent again: {plural(cutting.resent, 'segment')}"
 
 
-def _target(wish: Wish) -> Path:
+def _target(wish: ReadOptions) -> Path:
     if wish.output in (None, "-"):
         raise click.UsageError("where to? -o FILE.pcapng")
     assert wish.output is not None

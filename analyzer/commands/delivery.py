@@ -9,9 +9,10 @@ import click
 
 from kafkascope.analyzer.commands.grid import print_lines
 from kafkascope.analyzer.commands.groups import split_names
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.cluster.cluster import Cluster
@@ -38,7 +39,7 @@ TABLES: Final = ("partitions", "events", "plans", "lag")
 @click.option("--lag", "only", flag_value="lag", help="Fetched, committed, end and lag over time.")
 @click.option("--partitions", "only", flag_value="partitions", help="Only the partitions.")
 @input_options
-def delivery(wish: Wish, only: str | None) -> int:
+def delivery(wish: ReadOptions, only: str | None) -> int:
     """The delivery audit of groups: lag, records skipped or read again, pauses, owners.
 
     With a GROUP behind INPUT only that one. What was before the capture is unknown and stays empty.
@@ -72,7 +73,12 @@ def delivery(wish: Wish, only: str | None) -> int:
 
 
 def _print(
-    audit: Audit, chosen: list[str], only: str | None, wish: Wish, output: Output, times: Times
+    audit: Audit,
+    chosen: list[str],
+    only: str | None,
+    wish: ReadOptions,
+    output: Output,
+    times: Times,
 ) -> None:
     tables: dict[str, tuple[str, tuple[Column, ...], list[Line]]] = {
         "partitions": (

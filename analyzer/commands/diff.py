@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import columns_taken, padded, safe
 
@@ -52,7 +53,7 @@ class Side(NamedTuple):
 )
 @click.option("--strict", is_flag=True, help="Times, ids and other volatile values count, too.")
 @click.option("--hex", "show_hex", is_flag=True, help="With the bytes of each field (exchanges).")
-def diff(wish: Wish, api: str | None, side: str | None, strict: bool, show_hex: bool) -> int:
+def diff(wish: ReadOptions, api: str | None, side: str | None, strict: bool, show_hex: bool) -> int:
     """Compare A and B: two captures API by API, or two exchanges (FILE#NUMBER) field by field.
     Ends with 1 when they differ.
 
@@ -88,7 +89,12 @@ def _side(text: str) -> Side:
 
 
 def _captures(
-    wish: Wish, left: Side, right: Side, api: str | None, sides: tuple[str, ...], strict: bool
+    wish: ReadOptions,
+    left: Side,
+    right: Side,
+    api: str | None,
+    sides: tuple[str, ...],
+    strict: bool,
 ) -> int:
     from kafkascope.analyzer.transform.profiles import contrasts
     from kafkascope.dissectors.registry import api_named
@@ -107,7 +113,9 @@ def _captures(
     return bad or worse or (DIFFERENT if found else 0)
 
 
-def _profile(wish: Wish, side: Side, sides: tuple[str, ...], api: str) -> tuple[Profile, int]:
+def _profile(
+    wish: ReadOptions, side: Side, sides: tuple[str, ...], api: str
+) -> tuple[Profile, int]:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.transform.profiles import Profile
 
@@ -153,7 +161,7 @@ def _print_contrasts(output: Output, left: Side, right: Side, found: list[Any]) 
 
 
 def _exchanges(
-    wish: Wish, left: Side, right: Side, sides: tuple[str, ...], strict: bool, show_hex: bool
+    wish: ReadOptions, left: Side, right: Side, sides: tuple[str, ...], strict: bool, show_hex: bool
 ) -> int:
     (one, bad), (two, worse) = (_told(wish, side) for side in (left, right))
     if one is None or two is None:
@@ -176,7 +184,7 @@ def _exchanges(
     return bad or worse or int(different)
 
 
-def _told(wish: Wish, side: Side) -> tuple[Told | None, int]:
+def _told(wish: ReadOptions, side: Side) -> tuple[Told | None, int]:
     from kafkascope.analyzer.reading.reading import Reading
 
     with Reading(replace(wish, inputs=(side.path,))) as reading:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.export import FORMATS, Table, Writer, format_of, open_writer
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading, problems_said
 from kafkascope.analyzer.terminal import say, stdout_bytes
 from kafkascope.captures.inputs.private import PrivateFile
@@ -25,7 +26,7 @@ from kafkascope.captures.inputs.private import PrivateFile
     default="exchanges",
     help="What a line is.",
 )
-def export(wish: Wish, full: bool, table: Table) -> int:
+def export(wish: ReadOptions, full: bool, table: Table) -> int:
     """Write exchanges, or records, to the file of -o; its suffix says how (jsonl, csv, parquet).
 
     \b
@@ -46,7 +47,7 @@ def export(wish: Wish, full: bool, table: Table) -> int:
         return reading.finish()
 
 
-def _form(wish: Wish) -> str:
+def _form(wish: ReadOptions) -> str:
     """The format that --format or the suffix asks for."""
     if wish.form in FORMATS:
         return wish.form
@@ -62,7 +63,12 @@ def _form(wish: Wish) -> str:
 
 
 def write_all(
-    reading: Reading, wish: Wish, form: str, *, table: Table = "exchanges", full: bool = False
+    reading: Reading,
+    wish: ReadOptions,
+    form: str,
+    *,
+    table: Table = "exchanges",
+    full: bool = False,
 ) -> int:
     """Write all wanted exchanges to `wish.output` or stdout; the number of them."""
     names = reading.capture.context.names
@@ -82,7 +88,7 @@ def write_all(
         )
 
 
-def _write(reading: Reading, wish: Wish, writer: Writer) -> int:
+def _write(reading: Reading, wish: ReadOptions, writer: Writer) -> int:
     shown = 0
     try:
         for row, exchange in reading.rows():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say, stdout_bytes
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def fixture() -> None:
     show_default=True,
     help="What becomes asterisks; all: names, too. Secrets always.",
 )
-def from_captures(wish: Wish, per_version: int | None, redact: Any) -> int:
+def from_captures(wish: ReadOptions, per_version: int | None, redact: Any) -> int:
     """Write the messages of a capture as fixtures: -o DIR, or -o FILE.jsonl."""
     from kafkascope.analyzer.fixtures.make import Making
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading

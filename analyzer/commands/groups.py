@@ -11,9 +11,10 @@ from typing import Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.groups.groups import Groups
@@ -37,7 +38,7 @@ NOTE: Final = 30
 @click.option("--members", "only", flag_value="members", help="Only the members.")
 @click.option("--rebalances", "only", flag_value="rebalances", help="Only the rebalances.")
 @input_options
-def groups(wish: Wish, wanted: tuple[str, ...], lanes: bool, only: str | None) -> int:
+def groups(wish: ReadOptions, wanted: tuple[str, ...], lanes: bool, only: str | None) -> int:
     """Groups: how often they rebalance, why, and how long it takes.
 
     With a GROUP behind INPUT (or --group) its rebalances and members; without, one line per group.
@@ -94,7 +95,9 @@ def _nearest(name: str, found: Groups) -> str:
     return f'; did you mean "{safe(near[0])}"?' if near else ""
 
 
-def _print_lanes(found: Groups, names: list[str], times: Times, output: Output, wish: Wish) -> None:
+def _print_lanes(
+    found: Groups, names: list[str], times: Times, output: Output, wish: ReadOptions
+) -> None:
     if wish.form not in ("table", "tsv"):
         raise click.UsageError("--timeline is text; --rebalances and --members have other formats")
     width = LANE_WIDTH if output.width is None else output.width - MARGIN - NOTE
@@ -124,7 +127,7 @@ def _print_details(
     found: Groups,
     chosen: list[str],
     only: str | None,
-    wish: Wish,
+    wish: ReadOptions,
     output: Output,
     times: Times,
     names: object,

@@ -9,14 +9,15 @@ import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
 from kafkascope.analyzer.commands.export import write_all
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.exchanges.connects import MOST_WAITING, Connects
-from kafkascope.analyzer.exchanges.connects import to_json as connect_json
 from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY
 from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.reading.connects import MOST_WAITING, Connects
+from kafkascope.analyzer.reading.connects import to_json as connect_json
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.listing import (
     Column,
@@ -33,8 +34,8 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.connects import Pair
     from kafkascope.analyzer.exchanges.rows import Row
+    from kafkascope.analyzer.reading.connects import Pair
 
 
 @click.command()
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     help="Also connects that were refused or not answered: lines without a number.",
 )
 @input_options
-def ls(wish: Wish, connects: bool) -> int:
+def ls(wish: ReadOptions, connects: bool) -> int:
     """List the exchanges of captures: a request with its response, or why there is none.
 
     INPUT is a pcap or pcapng file (also .gz, .zst, .xz, .bz2), several, a folder, or - for stdin.
@@ -126,7 +127,7 @@ def _sorting(text: str, times: Times) -> Callable[[Iterable[Pair]], list[Pair]]:
 
 
 def _ordered(
-    pairs: Iterable[Pair], sorting: Callable[[Iterable[Pair]], list[Pair]] | None, wish: Wish
+    pairs: Iterable[Pair], sorting: Callable[[Iterable[Pair]], list[Pair]] | None, wish: ReadOptions
 ) -> Iterator[Pair]:
     source: Iterable[Pair] = pairs if sorting is None else sorting(pairs)
     for index, pair in enumerate(source):
@@ -177,7 +178,9 @@ def _style(state: str, failed: bool) -> str:
     return {"answered": "", "no-reply": "", "opaque": "~"}.get(state, "?")
 
 
-def _print_plain(pairs: Iterator[Pair], columns: list[Column], wish: Wish, output: Output) -> None:
+def _print_plain(
+    pairs: Iterator[Pair], columns: list[Column], wish: ReadOptions, output: Output
+) -> None:
     """tsv, csv, and JSON of chosen columns: values without units."""
     names = [column.name for column in columns]
     if wish.form == "csv":

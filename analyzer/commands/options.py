@@ -6,12 +6,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
 
-from kafkascope.analyzer.commands.tables import FORMATS, Format
+from kafkascope.analyzer.reading.options import FORMATS, Format, ReadOptions
 from kafkascope.analyzer.render import times as render_times
 
 KEYLOG: Final = (
@@ -33,38 +32,6 @@ def known_release(ctx: click.Context, parameter: click.Parameter, value: str | N
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     return value.strip().removeprefix("v")
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user wants of a capture."""
-
-    inputs: tuple[str, ...]
-    filter_text: str
-    count: int | None
-    """Stop after so many exchanges."""
-    begin: render_times.Mark | None
-    end: render_times.Mark | None
-    time_format: str
-    ports: frozenset[int]
-    """Decode as Kafka."""
-    output: str | None
-    form: Format
-    columns: tuple[str, ...]
-    """Empty: the usual ones."""
-    fields: tuple[str, ...]
-    """Of `-T fields`: `-e` names; empty otherwise."""
-    field_options: tuple[str, ...]
-    sort: str | None
-    top: int | None
-    quiet: bool
-    verbose: bool
-    color: Literal["auto", "always", "never"]
-    plain: bool
-    progress: bool
-    both_legs: bool
-    raw: bool
-    """CSV with text that a spreadsheet may take for a formula."""
 
 
 def input_options(function: Callable[..., int]) -> Callable[..., int]:
@@ -111,7 +78,7 @@ def _wish(
     legs: str,
     no_progress: bool,
     **others: Any,
-) -> Wish:
+) -> ReadOptions:
     if keylog is not None:
         raise click.UsageError(KEYLOG)
     if fields and type_ not in (None, "fields"):
@@ -120,7 +87,7 @@ def _wish(
         raise click.UsageError("-T fields needs -e FIELD, once or several times")
     if type_ in ("json", "jsonl", "tsv", "csv", "table"):
         form = form or type_  # type: ignore[assignment]
-    return Wish(
+    return ReadOptions(
         inputs=inputs,
         filter_text=_spelled(filter_text or ""),
         begin=_mark("--from", begin),
@@ -173,10 +140,11 @@ def _filters(ctx: click.Context, parameter: click.Parameter, incomplete: str) ->
     from kafkascope.analyzer.filter.language import complete
     from kafkascope.analyzer.filter.names import names_at, without_names
     from kafkascope.analyzer.filter.saved import read_saved
+    from kafkascope.analyzer.findings import RULES
 
     found = names_at(incomplete, len(incomplete), read_saved()[0])
     if found is None:
-        found = complete(without_names(incomplete))
+        found = complete(without_names(incomplete), findings=RULES)
     return [incomplete[: found.begin] + item.text for item in found.items]
 
 

@@ -7,9 +7,9 @@ import sys
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from kafkascope.analyzer.commands.options import Wish
 from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import stdout_bytes, tabbed
 from kafkascope.analyzer.text import ascii_only, json_safe
 from kafkascope.captures.inputs.private import PrivateFile
@@ -22,7 +22,7 @@ STYLES: Final = {"!": "\x1b[31m", "?": "\x1b[33m", "~": "\x1b[2m", "header": "\x
 class Output:
     """A context manager; `line` and `octets` write, `width` is the terminal's or None."""
 
-    def __init__(self, wish: Wish, *, live: bool = False) -> None:
+    def __init__(self, wish: ReadOptions, *, live: bool = False) -> None:
         self._live = live
         self._file: PrivateFile | None = None
         if wish.output not in (None, "-"):
@@ -78,7 +78,7 @@ def _is_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def _colors(wish: Wish) -> bool:
+def _colors(wish: ReadOptions) -> bool:
     if wish.color != "auto":
         return wish.color == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.stats import shown
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.statistics.producers.producers import Producers
 
 
@@ -13,7 +14,7 @@ from kafkascope.analyzer.statistics.producers.producers import Producers
 @click.option("--partitions", "what", flag_value="lanes", help="Sequences by partition.")
 @click.option("--transactions", "what", flag_value="transactions", help="Transactions by time.")
 @input_options
-def producers(wish: Wish, what: str | None) -> int:
+def producers(wish: ReadOptions, what: str | None) -> int:
     """Idempotent and transactional producers: what they sent, sent again, or left out; how their
     transactions ended.
 

@@ -8,8 +8,9 @@ from typing import Any, Final
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, print_records
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.text import safe
@@ -46,7 +47,7 @@ PARTS: Final = ("key", "value", "headers")
 @click.option("--key", "parts", flag_value="key", multiple=True, help="Show keys.")
 @click.option("--value", "parts", flag_value="value", multiple=True, help="Show values.")
 @click.option("--headers", "parts", flag_value="headers", multiple=True, help="Show headers.")
-def records(wish: Wish, parts: tuple[str, ...]) -> int:
+def records(wish: ReadOptions, parts: tuple[str, ...]) -> int:
     """List records: of Produce requests and of Fetch responses, or of Kafka's own log segments.
 
     Without --key, --value, --headers: keys and values. -Y chooses exchanges; --json gives record/1
@@ -89,7 +90,7 @@ def records(wish: Wish, parts: tuple[str, ...]) -> int:
         return reading.finish()
 
 
-def _printer(wish: Wish, parts: tuple[str, ...], output: Output) -> Any:
+def _printer(wish: ReadOptions, parts: tuple[str, ...], output: Output) -> Any:
     if wish.form == "jsonl" and not wish.columns:
         return output.json_lines
     if wish.form == "json" and not wish.columns:
@@ -122,7 +123,7 @@ class _Array:
 class _Lines:
     """Tables, tsv and csv."""
 
-    def __init__(self, wish: Wish, names: list[str], output: Output) -> None:
+    def __init__(self, wish: ReadOptions, names: list[str], output: Output) -> None:
         self._names = names
         self._output = output
         self._form = wish.form

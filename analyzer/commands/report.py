@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkascope.analyzer.commands.hosts import hosts_option
-from kafkascope.analyzer.commands.options import Wish, known_release, reading_options
+from kafkascope.analyzer.commands.options import known_release, reading_options
 from kafkascope.analyzer.commands.targets import refuse_inputs
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.terminal import say
 
@@ -45,7 +46,7 @@ REDACTED: Final = {
 )
 @hosts_option
 @reading_options("output")
-def report(wish: Wish, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
+def report(wish: ReadOptions, release: str, redact: str, hosts: tuple[Resolved, ...]) -> int:
     """A report in one file: findings, clients and what breaks, latency, errors, groups, topics.
 
     -o FILE.html is a page without scripts and without anything from the network; -o FILE.md is
@@ -80,7 +81,7 @@ def report(wish: Wish, release: str, redact: str, hosts: tuple[Resolved, ...]) -
         return reading.finish(tls=False)
 
 
-def _target(wish: Wish) -> Path:
+def _target(wish: ReadOptions) -> Path:
     if wish.output in (None, "-"):
         raise click.UsageError("where to? -o FILE.html or -o FILE.md")
     assert wish.output is not None

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, show_files
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ MAX_NUMBERS: Final = 1_000_000
 @click.option("--tree", is_flag=True, help="The tree alone (the default).")
 @click.option("--all", "whole", is_flag=True, help="Also what else takes one line (ApiVersions).")
 @click.option("--packets", is_flag=True, help="The packets that carried it, dissected down to TCP.")
-def show(wish: Wish, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
+def show(wish: ReadOptions, show_hex: bool, tree: bool, whole: bool, packets: bool) -> int:
     """Decode exchanges: INPUT, then their numbers (N, N,M or N-M), or all that -Y finds.
 
     \b

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kafkascope.analyzer.commands.grid import print_lines
-from kafkascope.analyzer.commands.options import Wish, input_options
+from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY, asks_connections, selected
 from kafkascope.analyzer.filter.language import compile_filter
 from kafkascope.analyzer.filter.values import duration
 from kafkascope.analyzer.findings.view import plural
 from kafkascope.analyzer.reading.counting import count
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics import latency as latencies
@@ -85,12 +86,14 @@ class _LeftOut:
         return [f"{plural(self._count, 'connect')} left out: {CHOSEN_BY}"]
 
 
-def _show(wish: Wish, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any) -> int:
+def _show(
+    wish: ReadOptions, statistic: Any, name: str, columns: tuple[Column, ...], **how: Any
+) -> int:
     return shown(wish, statistic, name, columns, lambda names: statistic.rows(names, **how))
 
 
 def shown(
-    wish: Wish,
+    wish: ReadOptions,
     statistic: Any,
     name: str,
     columns: tuple[Column, ...],
@@ -118,7 +121,7 @@ def shown(
 @stats.command()
 @by_option(throughput.BY, "api")
 @input_options
-def apis(wish: Wish, by: tuple[str, ...]) -> int:
+def apis(wish: ReadOptions, by: tuple[str, ...]) -> int:
     """Requests, bytes, records, errors and throttling by API, version, client and broker."""
     columns = (*(throughput.BY[part] for part in by), *Throughput.COLUMNS)
     return _show(wish, Throughput(), "apis", columns, by=by)
@@ -127,7 +130,7 @@ def apis(wish: Wish, by: tuple[str, ...]) -> int:
 @stats.command()
 @by_option(latencies.BY, "api")
 @input_options
-def latency(wish: Wish, by: tuple[str, ...]) -> int:
+def latency(wish: ReadOptions, by: tuple[str, ...]) -> int:
     """Latency and excess: excess is latency without the wait that the client asked for."""
     columns = (*(latencies.BY[part] for part in by), *Latency.COLUMNS)
     found = Latency()
@@ -139,7 +142,7 @@ def latency(wish: Wish, by: tuple[str, ...]) -> int:
 @stats.command()
 @by_option(ERRORS_BY, "code,api,client,topic")
 @input_options
-def errors(wish: Wish, by: tuple[str, ...]) -> int:
+def errors(wish: ReadOptions, by: tuple[str, ...]) -> int:
     """Error codes, how often, for whom, about what."""
     key = tuple(ERRORS_BY[part] for part in by)
     named = (Column("error", "Error"),) if "code" in by else ()
@@ -148,14 +151,14 @@ def errors(wish: Wish, by: tuple[str, ...]) -> int:
 
 @stats.command()
 @input_options
-def topics(wish: Wish) -> int:
+def topics(wish: ReadOptions) -> int:
     """Who writes to and reads from which topic, and how much."""
     return _show(wish, Topics(), "topics", Topics.COLUMNS)
 
 
 @stats.command()
 @input_options
-def partitions(wish: Wish) -> int:
+def partitions(wish: ReadOptions) -> int:
     """The same by partition, with its share of the topic and the offsets that went by."""
     statistic = Topics()
     return shown(wish, statistic, "partitions", Topics.PARTITION_COLUMNS, statistic.partitions)
@@ -164,7 +167,7 @@ def partitions(wish: Wish) -> int:
 @stats.command()
 @click.option("--by", type=click.Choice(["connection", "client"]), default="connection")
 @input_options
-def connections(wish: Wish, by: str) -> int:
+def connections(wish: ReadOptions, by: str) -> int:
     """Connections: who, how long, what became of them, how far they came, how they ended, how the
     network was. Connects that were refused or not answered have a line as well.
 
@@ -191,7 +194,7 @@ def connections(wish: Wish, by: str) -> int:
 @stats.command()
 @by_option(sizes_of.BY, "what,api,client,topic")
 @input_options
-def sizes(wish: Wish, by: tuple[str, ...]) -> int:
+def sizes(wish: ReadOptions, by: tuple[str, ...]) -> int:
     """Sizes of requests, answers and record batches, and how many records batches hold."""
     columns = (*(sizes_of.BY[part] for part in by), *SizesOf.COLUMNS)
     return _show(wish, SizesOf(), "sizes", columns, by=by)
@@ -214,6 +217,6 @@ def _every(ctx: click.Context, parameter: click.Parameter, value: str) -> int:
 @stats.command()
 @click.option("--every", default="1s", show_default=True, callback=_every, help="Width of a line.")
 @input_options
-def rates(wish: Wish, every: int = SECOND) -> int:
+def rates(wish: ReadOptions, every: int = SECOND) -> int:
     """How much went through over time."""
     return _show(wish, Rates(every), "rates", Rates.COLUMNS)

@@ -7,16 +7,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
 
+from kafkascope.analyzer.reading.options import FORMATS, Format
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import json_out, out, row
 from kafkascope.analyzer.text import columns_taken, cut, padded, safe
-
-Format = Literal["table", "tsv", "csv", "json", "jsonl"]
-FORMATS: Final = ("table", "tsv", "csv", "json", "jsonl")
 
 MIN_WIDTH: Final = 20
 

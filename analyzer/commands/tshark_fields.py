@@ -14,7 +14,7 @@ from kafkascope.analyzer.text import safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.commands.output import Output
-    from kafkascope.analyzer.exchanges.connects import Pair
+    from kafkascope.analyzer.reading.connects import Pair
 
 _NAMED: Final = {"/t": "\t", "/s": " "}
 _QUOTES: Final = {"n": "", "d": '"', "s": "'"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.conversation.conversations import Conversations
 from kafkascope.analyzer.exchanges.internal import FETCH, learn_from_log
-from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.model import Exchange
 from kafkascope.captures import CutShort, Source, Spool, open_inputs, streams
 from kafkascope.captures.model import Chunk, Closed, Opened, Resolved, StreamEvent
 from kafkascope.captures.packets.resolved import in_chunk
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.session.session import Session
+    pass
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Legs: TypeAlias = Literal["client", "both"]
@@ -33,8 +31,6 @@ BROKER_LEG: Final = "kafkascope: broker leg"
 """Comment of the capture interface on which our proxy records its side towards the broker. The same
 requests went over the client's leg, so its rows are left out unless they are asked for."""
 
-TOGETHER: Final = 64
-"""Exchanges that go into the columns of a session together."""
 
 FINGERPRINT_BYTES: Final = 64 * 1024
 """Of a file's head: times and sequence numbers of its first packets make it unlike any other."""
@@ -124,19 +120,6 @@ class Capture:
             for exchange in found:
                 self.listener.exchange(exchange)
         return found
-
-    def session(self) -> Session:
-        """All exchanges as columns. Bodies are read and decoded again when they are looked at, so
-        the input has to stay open; what cannot be read twice needs a spool."""
-        from kafkascope.analyzer.session.session import Session
-
-        session = Session(self.context, self.source.read)
-        exchanges, names = self.exchanges(), self.context.names
-        while some := list(islice(exchanges, TOGETHER)):
-            rows = [row_of(exchange, names) for exchange in some]
-            session.extend(some, rows)
-            session.fill(some, rows)
-        return session
 
 
 def open_capture(

@@ -60,8 +60,14 @@ def nothing_seen(field: str) -> Iterable[str]:
     return ()
 
 
-def complete(text: str, cursor: int | None = None, values: Seen = nothing_seen) -> Completion:
-    """The items for the word at the cursor (the end of the text when None), best first."""
+def complete(
+    text: str,
+    cursor: int | None = None,
+    values: Seen = nothing_seen,
+    findings: Iterable[str] = (),
+) -> Completion:
+    """The items for the word at the cursor (the end of the text when None), best first. `findings`:
+    names of findings, which this room does not know."""
     cursor = len(text) if cursor is None else max(0, min(cursor, len(text)))
     before = _tokens_before(text, cursor)
     current = before.pop() if before and _touches(before[-1], cursor) else None
@@ -74,7 +80,7 @@ def complete(text: str, cursor: int | None = None, values: Seen = nothing_seen) 
     begin = cursor if current is None else current.at
     end = max(cursor, _end_of_word(text, begin, cursor, current))
     typed = "" if current is None else text[begin:cursor].strip('"')
-    items = tuple(_items(place, field, depth, typed, values))[:MOST]
+    items = tuple(_items(place, field, depth, typed, values, findings))[:MOST]
     error = None
     try:
         bind(text)
@@ -158,7 +164,9 @@ def _place(before: list[Token]) -> tuple[Place, str, int]:
     return place, field, depth
 
 
-def _items(place: Place, name: str, depth: int, typed: str, values: Seen) -> Iterator[Item]:
+def _items(
+    place: Place, name: str, depth: int, typed: str, values: Seen, findings: Iterable[str]
+) -> Iterator[Item]:
     if place == "field":
         yield from _fields(typed)
         return
@@ -167,7 +175,9 @@ def _items(place: Place, name: str, depth: int, typed: str, values: Seen) -> Ite
     if place == "operator":
         yield from _operators(field, typed)
     elif place in ("value", "set"):
-        yield from _values(field, typed, values)
+        yield from _values(
+            field, typed, values, findings if field is not None and field.name == "finding" else ()
+        )
         if place == "set" and not typed:
             yield Item("}", "word", "ends the set")
         return
@@ -257,11 +267,13 @@ def _operators(field: Field | None, typed: str) -> Iterator[Item]:
             yield Item(operator, "operator", meaning)
 
 
-def _values(field: Field | None, typed: str, values: Seen) -> Iterator[Item]:
+def _values(field: Field | None, typed: str, values: Seen, more: Iterable[str]) -> Iterator[Item]:
     if field is None:
         return
     seen = dict.fromkeys(values(field.name), "seen here")
-    known = seen | dict.fromkeys((value for value in _known(field) if value not in seen), "")
+    known = seen | dict.fromkeys(
+        (value for value in (*_known(field), *more) if value not in seen), ""
+    )
     for value in ranked(typed, known):
         yield Item(str(Value(value)), "value", known[value])
     if not known and not typed and field.example:
@@ -287,10 +299,6 @@ def _known(field: Field) -> Iterator[str]:
             from kafkascope.dissectors.reference.releases import RELEASES
 
             yield from reversed(RELEASES)
-    if field.name == "finding":
-        from kafkascope.analyzer.findings import RULES
-
-        yield from RULES
     if field.name == "finding.severity":
         yield from ("error", "warning", "note", "chat")
     if field.name == "codec":

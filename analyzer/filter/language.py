@@ -19,6 +19,8 @@ from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.filter.syntax import Tree, parse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kafkascope.analyzer.filter.backends.columns import Query
     from kafkascope.analyzer.filter.completion import Completion, Seen
     from kafkascope.analyzer.session.session import Session
@@ -31,11 +33,18 @@ def compile_query(text: str, known: Known = NOTHING) -> Query:
     return filter_columns.compile_query(text, known)
 
 
-def complete(text: str, cursor: int | None = None, values: Seen | None = None) -> Completion:
-    """What may stand at the cursor: see `filter_completion`."""
+def complete(
+    text: str,
+    cursor: int | None = None,
+    values: Seen | None = None,
+    findings: Iterable[str] = (),
+) -> Completion:
+    """What may stand at the cursor: see `completion`."""
     from kafkascope.analyzer.filter import completion as filter_completion
 
-    return filter_completion.complete(text, cursor, values or filter_completion.nothing_seen)
+    return filter_completion.complete(
+        text, cursor, values or filter_completion.nothing_seen, findings
+    )
 
 
 def seen_in(session: Session) -> Seen:

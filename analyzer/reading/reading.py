@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish
 from kafkascope.analyzer.conversation.detect import UNKNOWN
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row
 from kafkascope.analyzer.filter.known import FOUND, MARKS, Known
 from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks, snaplen
 from kafkascope.analyzer.terminal import say, status
 from kafkascope.analyzer.text import safe
@@ -49,7 +49,9 @@ TICK: Final = 256
 class Reading:
     """One pass over the inputs; a context manager. `code` is how the command should end."""
 
-    def __init__(self, wish: Wish, *, spool: bool = False, known: Known | None = None) -> None:
+    def __init__(
+        self, wish: ReadOptions, *, spool: bool = False, known: Known | None = None
+    ) -> None:
         """`known`: marks and comments, where there are any to ask for."""
         self.wish = wish
         # A wrong filter is told before anything is opened.
@@ -289,7 +291,7 @@ def _bytes_of(row: Row) -> int:
     return (row.request_bytes or 0) + (row.response_bytes or 0)
 
 
-def _stored(wish: Wish) -> Stored | None:
+def _stored(wish: ReadOptions) -> Stored | None:
     """The tables that the pipeline made, when they are the input."""
     if len(wish.inputs) != 1 or not (Path(wish.inputs[0]) / "_manifest").is_dir():
         return None
@@ -300,7 +302,7 @@ def _stored(wish: Wish) -> Stored | None:
     return Stored(wish.inputs[0])
 
 
-def _found(wish: Wish) -> Evidence:
+def _found(wish: ReadOptions) -> Evidence:
     """What the inputs' findings are about, from a pass of its own: a finding is known at the end
     only."""
     from kafkascope.analyzer.findings import Findings
@@ -319,7 +321,7 @@ def _found(wish: Wish) -> Evidence:
         return Evidence(findings.told(names))
 
 
-def problems_said(problems: list[Problem], wish: Wish) -> None:
+def problems_said(problems: list[Problem], wish: ReadOptions) -> None:
     """Say which records could not be read, or are damaged: the first few, and how many."""
     if wish.quiet:
         return
@@ -340,7 +342,7 @@ def _is_live(name: str) -> bool:
 class Progress:
     """One line on a terminal's stderr, after more than a second, ten times a second at most."""
 
-    def __init__(self, wish: Wish, reading: Reading) -> None:
+    def __init__(self, wish: ReadOptions, reading: Reading) -> None:
         self._reading = reading
         self._begun = time.monotonic()
         self._next = self._begun + 1.0

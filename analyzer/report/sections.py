@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kafkascope.analyzer.commands.clients import VERDICT, judged
-from kafkascope.analyzer.commands.grid import RIGHT, cell
 from kafkascope.analyzer.filter.lexer import quoted
+from kafkascope.analyzer.findings.clients import VERDICT, judged
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.findings.view import api_is
@@ -29,6 +28,7 @@ from kafkascope.analyzer.statistics.mergeable import OTHERS
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.producers.producers import Producers
 from kafkascope.analyzer.statistics.rates import Rates
+from kafkascope.analyzer.statistics.table import RIGHT, cell
 from kafkascope.analyzer.statistics.topics import Topics
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ Sans-I/O, apart from the `Read` function it is given.
 from __future__ import annotations
 
 from array import array
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.bodies.dissection import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
     from kafkascope.analyzer.conversation.context import Context
+    from kafkascope.analyzer.exchanges.offline import Capture
     from kafkascope.captures.model import Connection
 
 _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
@@ -356,3 +358,19 @@ class Session:
             return Response(frame, None if id_ == NO_ID else id_, None), ()
         decoded, left = dissect_response(frame, header)
         return Response(frame, header.correlation_id, decoded), left
+
+
+TOGETHER: Final = 64
+"""Exchanges that go into the columns of a session together."""
+
+
+def session_of(capture: Capture) -> Session:
+    """All exchanges of a capture as columns. Bodies are read and decoded again when they are looked
+    at, so the input has to stay open; what cannot be read twice needs a spool."""
+    session = Session(capture.context, capture.source.read)
+    exchanges, names = capture.exchanges(), capture.context.names
+    while some := list(islice(exchanges, TOGETHER)):
+        rows = [row_of(exchange, names) for exchange in some]
+        session.extend(some, rows)
+        session.fill(some, rows)
+    return session

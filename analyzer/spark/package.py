@@ -20,7 +20,7 @@ FIXED: Final = (1980, 1, 1, 0, 0, 0)
 MAIN: Final = '''\
 """`kafkascope spark` for spark-submit: takes the same INPUT... and options."""
 
-from kafkascope.analyzer.spark.job import main
+from kafkascope.analyzer.commands.spark_job import main
 
 main()
 '''

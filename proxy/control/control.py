@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy.control.steering import Steering, text_of
+from kafkascope.proxy.engine.held import NotHeld
 from kafkascope.proxy.recording.live import Live
-from kafkascope.proxy.relay.held import NotHeld
 from kafkascope.proxy.rules.faults.faults import FaultError
 
 if TYPE_CHECKING:

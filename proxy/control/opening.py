@@ -18,13 +18,13 @@ from kafkascope.captures.inputs.private import PrivateFile
 from kafkascope.proxy.control.control import socket_path
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.options import Wish
+    from kafkascope.proxy.options import ReadOptions
 
 AFTER_S: Final = 10.0
 """Beyond `--grace`, for the end of the proxy."""
 
 
-def run(wish: Wish, hook: Callable[[Path], int]) -> int:
+def run(wish: ReadOptions, hook: Callable[[Path], int]) -> int:
     """Start the proxy, show it until the user leaves, stop it; the exit code."""
     ready, tell = os.pipe()
     with tempfile.TemporaryFile("w+") as said:

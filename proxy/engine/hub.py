@@ -18,9 +18,9 @@ from kafkascope.proxy.engine.metrics import Metrics
 if TYPE_CHECKING:
     from kafkascope.captures.model import Endpoint
     from kafkascope.proxy.engine.arena import Arena
+    from kafkascope.proxy.engine.held import Held
     from kafkascope.proxy.engine.memory import Memory
     from kafkascope.proxy.relay.addresses import Rewriter
-    from kafkascope.proxy.relay.held import Held
     from kafkascope.proxy.rules.rules import Chain
 
 _log = logging.getLogger("kafkascope.proxy")

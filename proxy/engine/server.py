@@ -18,12 +18,12 @@ from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.arena import Arena
 from kafkascope.proxy.engine.destinations import Destinations, parse_network
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes, open_socket, parse_address
+from kafkascope.proxy.engine.held import Held
 from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
 from kafkascope.proxy.engine.stream import DRAINING, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
 from kafkascope.proxy.relay.addresses import Rewriter
-from kafkascope.proxy.relay.held import Held
 from kafkascope.proxy.rules.rules import Chain
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
 from kafkascope.analyzer.commands.output import Output
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import safe
 from kafkascope.proxy.engine.directory import Address, whole_address
@@ -69,7 +70,7 @@ class Options(NamedTuple):
 @click.option("--sasl", metavar="MECHANISM", help="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.")
 @click.option("--user", metavar="NAME", help=f"For --sasl; the password is read from ${PASSWORD}.")
 def replay(
-    wish: Wish,
+    wish: ReadOptions,
     to: str,
     speed: str,
     allow_writes: bool,
@@ -148,7 +149,7 @@ def _tls(cafile: str | None) -> ssl.SSLContext:
 
 def _reach(options: Options) -> Reach:
     from kafkascope.proxy.replay.peer import Reach
-    from kafkascope.proxy.replay.sasl import MECHANISMS, Credentials
+    from kafkascope.proxy.sasl import MECHANISMS, Credentials
 
     credentials = None
     if options.user is not None:
@@ -162,7 +163,7 @@ def _reach(options: Options) -> Reach:
     return Reach(options.tls, credentials, options.timeout)
 
 
-def _replay(wish: Wish, options: Options) -> int:
+def _replay(wish: ReadOptions, options: Options) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.replay.peer import PeerError
@@ -200,7 +201,7 @@ async def _run(
     plan: Plan,
     options: Options,
     reach: Reach,
-    wish: Wish,
+    wish: ReadOptions,
     output: Output,
 ) -> Outcome:
     from kafkascope.proxy.replay.cluster import Cluster, known_versions
@@ -264,7 +265,7 @@ async def _have_topics(cluster: Any, plan: Plan, topics: set[str], options: Opti
 # --- what came of it
 
 
-def _print(outcome: Outcome, plan: Plan, wish: Wish, output: Output) -> int:
+def _print(outcome: Outcome, plan: Plan, wish: ReadOptions, output: Output) -> int:
     """Print differences, latency and what was left out; the number of differences."""
     from kafkascope.proxy.replay.told import lines_of, not_answered
 

@@ -18,7 +18,7 @@ from kafkascope.dissectors.registry import (
     request_header_version,
     write_layout,
 )
-from kafkascope.proxy.replay.sasl import Credentials, Refused, tokens
+from kafkascope.proxy.sasl import Credentials, Refused, tokens
 
 CLIENT_ID: Final = "kafkascope-replay"
 MAX_RESPONSE: Final = 256 << 20

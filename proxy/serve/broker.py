@@ -12,16 +12,16 @@ from kafkascope.dissectors.layout import Slot
 from kafkascope.dissectors.registry import APIS, Decoded, layout_of
 from kafkascope.proxy.serve.asked import LONGEST_WAIT_S, Asked, Code, Handler
 from kafkascope.proxy.serve.cluster import Cluster
-from kafkascope.proxy.serve.consumers import ConsumerGroups
+from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
+from kafkascope.proxy.serve.coordinators.groups import Groups
+from kafkascope.proxy.serve.coordinators.offsets import Offsets
+from kafkascope.proxy.serve.coordinators.producers import Producers
+from kafkascope.proxy.serve.coordinators.room import STATE_LIMIT, Room
+from kafkascope.proxy.serve.coordinators.shares import ShareGroups
 from kafkascope.proxy.serve.fitting import fitted
-from kafkascope.proxy.serve.groups import Groups
 from kafkascope.proxy.serve.library import NEAR, Library, Match, kind_of, told
 from kafkascope.proxy.serve.model import Model
-from kafkascope.proxy.serve.offsets import Offsets
 from kafkascope.proxy.serve.partitions import Partitions
-from kafkascope.proxy.serve.producers import Producers
-from kafkascope.proxy.serve.room import STATE_LIMIT, Room
-from kafkascope.proxy.serve.shares import ShareGroups
 
 PATIENT: Final = frozenset({"Fetch", "ShareFetch", "JoinGroup", "SyncGroup"})
 """They wait for something that happens here, not as long as they waited in the capture."""

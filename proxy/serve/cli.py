@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from kafkascope.analyzer.commands.options import Wish, reading_options
+from kafkascope.analyzer.commands.options import reading_options
+from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.terminal import out, say
 from kafkascope.proxy.engine.directory import whole_address
 
@@ -74,7 +75,7 @@ class Options(NamedTuple):
 )
 @click.option("--until-eof", is_flag=True, hidden=True)
 def serve(
-    wish: Wish,
+    wish: ReadOptions,
     listen: str,
     advertise: str | None,
     pace: str,
@@ -149,7 +150,7 @@ def _tls(
     return context
 
 
-def _read_and_serve(wish: Wish, options: Options) -> int:
+def _read_and_serve(wish: ReadOptions, options: Options) -> int:
     from kafkascope.analyzer.reading.reading import Reading
     from kafkascope.analyzer.session.session import Session
     from kafkascope.proxy.serve.library import Library
@@ -172,7 +173,7 @@ def _read_and_serve(wish: Wish, options: Options) -> int:
     return code or damaged
 
 
-async def _serve(model: Model, library: Library, wish: Wish, options: Options) -> int:
+async def _serve(model: Model, library: Library, wish: ReadOptions, options: Options) -> int:
     from kafkascope.proxy.serve.broker import Broker
     from kafkascope.proxy.serve.logins import Accounts
     from kafkascope.proxy.serve.server import Server

@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 from typing import Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.proxy.replay.sasl import SCRAM
+from kafkascope.proxy.sasl import SCRAM
 from kafkascope.proxy.serve.asked import Code
 
 ITERATIONS: Final = 4096

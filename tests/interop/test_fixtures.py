@@ -22,7 +22,7 @@ from kafkascope.analyzer.transform.pseudonyms import Pseudonyms
 from kafkascope.analyzer.transform.redaction import Redaction
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.layout import ArrayWire, Layout, StructWire, Wire
-from tests.dissectors.test_kio import CLASSES, _from_kio
+from tests.dissectors.codec.test_kio import CLASSES, _from_kio
 from tests.interop.oracle import Oracle
 from tests.interop.test_oracle import RENAMED, compare
 

@@ -105,7 +105,9 @@ class Filtering(Base):
         seen = seen_in(self.feed.store.session)
         found = names_at(box.value, box.cursor_position, self.saved)
         if found is None:
-            found = complete(without_names(box.value), box.cursor_position, seen)
+            from kafkascope.analyzer.findings import RULES
+
+            found = complete(without_names(box.value), box.cursor_position, seen, RULES)
         word = box.value[found.begin : found.end]
         if [item.text for item in found.items] == [word] and found.error is None:
             self.choices.show(None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding
 
-from kafkascope.analyzer.commands.clients import BREAKS, VERDICT, judged
+from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.identity import Identity

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kafkascope.analyzer.commands.grid import DOWNWARDS, RIGHT, cell, sorted_by
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.statistics.model import Column, Line
+from kafkascope.analyzer.statistics.table import DOWNWARDS, RIGHT, cell, sorted_by
 from kafkascope.analyzer.text import columns_taken, padded
 
 Span: TypeAlias = tuple[str, str]

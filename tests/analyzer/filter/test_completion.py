@@ -14,6 +14,7 @@ from kafkascope.analyzer.filter.bind import resolve
 from kafkascope.analyzer.filter.errors import FilterError, distance, nearest
 from kafkascope.analyzer.filter.fields import FIELDS, WIRESHARK, all_names
 from kafkascope.analyzer.filter.language import bind, complete, seen_in
+from kafkascope.analyzer.session.session import session_of
 
 SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
 
@@ -125,7 +126,7 @@ def test_what_is_wrong_has_its_place(text: str) -> None:
 
 def test_values_are_those_of_the_capture() -> None:
     with open_capture([SAMPLES / "rebalance.pcap"]) as capture:
-        values = seen_in(capture.session())
+        values = seen_in(session_of(capture))
     assert list(values("group"))
     assert "JoinGroup" in values("api")
     assert "REBALANCE_IN_PROGRESS" in values("error")

@@ -13,6 +13,7 @@ from kafkascope.analyzer.exchanges.rows import row_of
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.findings import Findings
 from kafkascope.analyzer.findings.evidence import Evidence
+from kafkascope.analyzer.session.session import session_of
 from kafkascope.tui.cli import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
@@ -32,7 +33,7 @@ def test_columns_and_single_exchanges_agree(name: str) -> None:
     findings, known, single = Findings(), Known(), Known()
     with open_capture([capture_of(name)]) as capture:
         capture.watch = findings.saw
-        session = capture.session()
+        session = session_of(capture)
         names = capture.context.names
         exchanges = [session.exchange(index) for index in range(len(session))]
         pairs = [(row_of(exchange, names), exchange) for exchange in exchanges]

@@ -15,7 +15,7 @@ from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.deltas import Growth, apply
 from kafkascope.analyzer.session.packing import ROW_COLUMNS, TABLE_COLUMNS
 from kafkascope.analyzer.session.rows import ColumnRow
-from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.captures import Spool
 from tests.analyzer.conversation.test_conversation import CONVERSATION
 from tests.analyzer.wire import told
@@ -44,7 +44,7 @@ def test_an_exchange_is_found_by_its_number() -> None:
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_exchanges_come_back_as_they_were(path: Path) -> None:
     with open_capture([path]) as first, open_capture([path], spool=Spool()) as second:
-        session = second.session()
+        session = session_of(second)
         exchanges = list(first.exchanges())
         assert len(session) == len(exchanges) > 0
         for index, exchange in enumerate(exchanges):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.memory import LEAST, PATIENCE, QUIET, Memory
 from kafkascope.proxy.rules.faults.faults import parse_fault
+from tests.proxy.engine.test_hostile import leave, run, works
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, until
-from tests.proxy.test_hostile import leave, run, works
 
 MB = 1024 * 1024
 LIMIT = 16 * MB

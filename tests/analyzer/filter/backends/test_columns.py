@@ -19,7 +19,7 @@ from kafkascope.analyzer.filter.fields import FIELDS, STATES, Field, Type
 from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange
-from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.captures import Spool
 from kafkascope.captures.inputs.spool import NotKept
 from kafkascope.captures.model import Connection, Endpoint
@@ -120,7 +120,7 @@ def _read(file: int, at: int, size: int) -> bytes:
 @pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name)
 def sample(request: pytest.FixtureRequest) -> Iterator[Told]:
     with open_capture([request.param], spool=Spool()) as capture:
-        session = capture.session()
+        session = session_of(capture)
         exchanges = [session.exchange(index) for index in range(len(session))]
         yield Told(session, [row_of(e, capture.context.names) for e in exchanges], exchanges)
 
@@ -307,7 +307,7 @@ def _with_topic(topic: str) -> list[tuple[Exchange, Row]]:
 
 def test_messages_are_read_only_where_the_answer_depends_on_them() -> None:
     with open_capture([SAMPLES[0]], spool=Spool()) as capture:
-        session = capture.session()
+        session = session_of(capture)
         query = compile_query("request.max_wait_ms >= 0 and api == Fetch and number < 50")
         assert query.cost == "decodes"
         yes, maybe = query.settle(session)
@@ -321,7 +321,7 @@ def test_messages_are_read_only_where_the_answer_depends_on_them() -> None:
 
 def test_rows_whose_bytes_are_gone_are_not_wanted() -> None:
     with open_capture([SAMPLES[0]]) as capture:
-        session = capture.session()
+        session = session_of(capture)
         whole = compile_query("request.max_wait_ms >= 0").mask(session)
     session = _without_bytes(session)
     assert whole.any()

@@ -1,0 +1,1 @@
+"""Coordinators of a served capture: groups, offsets, share groups, producers."""

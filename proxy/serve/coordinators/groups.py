@@ -1,0 +1,412 @@
+"""Classic groups that live: JoinGroup, SyncGroup, heartbeats, members that come, go and fall
+silent. Every wait has a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler
+from kafkascope.proxy.serve.coordinators.room import Room, size_of, size_of_names, size_of_protocols
+
+FORMING: Final = 0.15
+"""Seconds that the first members of a group have to come together."""
+LONGEST_S: Final = 300.0
+"""Whatever a member asks for: nobody waits longer for a rebalance."""
+STATES: Final = {
+    "empty": "Empty",
+    "joining": "PreparingRebalance",
+    "syncing": "CompletingRebalance",
+    "stable": "Stable",
+}
+"""As DescribeGroups names them."""
+MAX_GROUPS: Final = 10_000
+MAX_MEMBERS: Final = 1_000
+MAX_OFFERED: Final = 1_000
+"""Member ids of a group that were handed out and are not used yet."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A member of a classic group."""
+
+    id: str
+    instance: str | None
+    session_s: float
+    rebalance_s: float
+    protocols: list[Body]
+    seen: float
+    joining: asyncio.Future[int] | None = None
+    syncing: asyncio.Future[int] | None = None
+    assignment: bytes = b""
+
+
+@dataclass(slots=True)
+class Group:
+    """A classic group."""
+
+    name: str
+    type: str = ""
+    generation: int = 0
+    protocol: str = ""
+    leader: str = ""
+    state: str = "empty"
+    """empty, joining, syncing, stable."""
+    members: dict[str, Member] = field(default_factory=dict)
+    known: dict[str, None] = field(default_factory=dict)
+    """Ids that were handed out and are not used yet, oldest first."""
+    timer: asyncio.TimerHandle | None = None
+
+
+class Groups:
+    """All classic groups of a served capture."""
+
+    def __init__(self, room: Room | None = None) -> None:
+        self._groups: dict[str, Group] = {}
+        self._room = room or Room()
+        self._room.holds(self._held)
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "JoinGroup": self._join,
+            "SyncGroup": self._sync,
+            "Heartbeat": self._heartbeat,
+            "LeaveGroup": self._leave,
+        }
+
+    async def _join(self, asked: Asked) -> Body:
+        told = await self.join(asked.version, asked.client_id, asked.body)
+        if asked.version < 7 and told["protocol_name"] is None:
+            told["protocol_name"] = ""
+        return told
+
+    async def _sync(self, asked: Asked) -> Body:
+        return await self.sync(asked.body)
+
+    async def _heartbeat(self, asked: Asked) -> Body:
+        return {"error_code": self.heartbeat(asked.body)}
+
+    async def _leave(self, asked: Asked) -> Body:
+        members = self.leave(asked.body)
+        error = members[0]["error_code"] if asked.version < 3 and members else 0
+        return {"error_code": error, "members": members}
+
+    def _group(self, name: str) -> Group | None:
+        """The group of that name; None when there are too many others that live."""
+        group = self._groups.get(name)
+        if group is not None:
+            return group
+        if len(self._groups) >= MAX_GROUPS:
+            empty = next((each for each in self._groups.values() if not each.members), None)
+            if empty is None:
+                return None
+            del self._groups[empty.name]
+        if not self._room.admit(size_of(name)):
+            return None
+        group = self._groups[name] = Group(name)
+        return group
+
+    def _held(self) -> int:
+        """Bytes of all groups and their members."""
+        held = 0
+        for group in self._groups.values():
+            held += size_of(group.name) + size_of_names(group.known)
+            for member in group.members.values():
+                held += size_of(member.id, member.assignment) + size_of_protocols(member.protocols)
+        return held
+
+    async def join(self, version: int, client_id: str | None, body: Body) -> Body:
+        """JoinGroup; answers when all members are here."""
+        group = self._group(body["group_id"])
+        if group is None:
+            return _joined(Code.GROUP_MAX_SIZE_REACHED, body["member_id"])
+        self._expire(group)
+        member_id = body["member_id"]
+        instance = body.get("group_instance_id")
+        if not member_id:
+            member_id = f"{instance or client_id or 'member'}-{uuid.uuid4()}"
+            if len(group.members) >= MAX_MEMBERS:
+                return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
+            if version >= 4 and not instance:
+                if len(group.known) >= MAX_OFFERED:
+                    group.known.pop(next(iter(group.known)))
+                elif not self._room.admit(size_of(member_id)):
+                    return _joined(Code.GROUP_MAX_SIZE_REACHED, "")
+                group.known[member_id] = None
+                return _joined(Code.MEMBER_ID_REQUIRED, member_id)
+            _replace(group, instance)
+        elif member_id not in group.members and member_id not in group.known:
+            return _joined(Code.UNKNOWN_MEMBER_ID, member_id)
+        member = group.members.get(member_id)
+        fresh = member is None
+        more = size_of_protocols(body["protocols"])
+        more += size_of(member_id) if member is None else -size_of_protocols(member.protocols)
+        if more > 0 and not self._room.admit(more):
+            return _joined(Code.GROUP_MAX_SIZE_REACHED, member_id)
+        group.known.pop(member_id, None)
+        if member is None:
+            member = group.members[member_id] = Member(member_id, instance, 0, 0, [], 0)
+        member.session_s = min(max(body["session_timeout_ms"] / 1000, 1), LONGEST_S)
+        limit_ms: int = body.get("rebalance_timeout_ms") or body["session_timeout_ms"]
+        member.rebalance_s = min(max(limit_ms, 1) / 1000, LONGEST_S)
+        had, member.protocols = member.protocols, body["protocols"]
+        member.seen = time.monotonic()
+        alone = len(group.members) == 1
+        if _common(group) is None or not (alone or group.type == body["protocol_type"]):
+            member.protocols = had
+            if fresh:
+                del group.members[member_id]
+            return _joined(Code.INCONSISTENT_GROUP_PROTOCOL, member_id)
+        group.type = body["protocol_type"]
+        loop = asyncio.get_running_loop()
+        if member.joining is None or member.joining.done():
+            member.joining = loop.create_future()
+        self._rebalance(group)
+        try:
+            error = await asyncio.wait_for(asyncio.shield(member.joining), member.rebalance_s + 5)
+        except TimeoutError:
+            error = Code.REBALANCE_IN_PROGRESS
+        if error:
+            return _joined(error, member_id)
+        member.seen = time.monotonic()
+        members = []
+        if group.leader == member_id:
+            members = [
+                {
+                    "member_id": each.id,
+                    "group_instance_id": each.instance,
+                    "metadata": _metadata(each, group.protocol),
+                }
+                for each in group.members.values()
+            ]
+        return {
+            **_joined(0, member_id),
+            "generation_id": group.generation,
+            "protocol_type": group.type,
+            "protocol_name": group.protocol,
+            "leader": group.leader,
+            "members": members,
+        }
+
+    def _rebalance(self, group: Group) -> None:
+        """Begin, or end as soon as everybody has joined."""
+        group.state = "joining"
+        for member in group.members.values():
+            if member.syncing is not None and not member.syncing.done():
+                member.syncing.set_result(Code.REBALANCE_IN_PROGRESS)
+        waiting = [m for m in group.members.values() if m.joining is None or m.joining.done()]
+        if group.timer is not None:
+            group.timer.cancel()
+        longest = max((m.rebalance_s for m in group.members.values()), default=1.0)
+        delay = FORMING if not waiting else min(longest, 30.0)
+        group.timer = asyncio.get_running_loop().call_later(delay, self._complete, group)
+
+    def _complete(self, group: Group) -> None:
+        """Everybody who joined is in; the others are out."""
+        gone = [m.id for m in group.members.values() if m.joining is None or m.joining.done()]
+        for member_id in gone:
+            del group.members[member_id]
+        if not group.members:
+            group.state = "empty"
+            return
+        group.generation += 1
+        group.protocol = _common(group) or ""
+        if group.leader not in group.members:
+            group.leader = next(iter(group.members))
+        group.state = "syncing"
+        for member in group.members.values():
+            member.assignment = b""
+            if member.joining is not None and not member.joining.done():
+                member.joining.set_result(0)
+            member.joining = None
+
+    async def sync(self, body: Body) -> Body:
+        """SyncGroup; answers when the leader has sent the assignment."""
+        group, error = self._checked(body)
+        blank = {
+            "error_code": error,
+            "protocol_type": None,
+            "protocol_name": None,
+            "assignment": b"",
+        }
+        if error or group is None:
+            return blank
+        if group.state == "joining":
+            return {**blank, "error_code": Code.REBALANCE_IN_PROGRESS}
+        member = group.members[body["member_id"]]
+        if body["member_id"] == group.leader and group.state == "syncing":
+            if not self._room.admit(sum(size_of(e["assignment"]) for e in body["assignments"])):
+                return {**blank, "error_code": Code.UNKNOWN_SERVER_ERROR}
+            for each in body["assignments"]:
+                if each["member_id"] in group.members:
+                    group.members[each["member_id"]].assignment = each["assignment"]
+            group.state = "stable"
+            for other in group.members.values():
+                if other.syncing is not None and not other.syncing.done():
+                    other.syncing.set_result(0)
+        elif group.state == "syncing":
+            member.syncing = asyncio.get_running_loop().create_future()
+            try:
+                error = await asyncio.wait_for(member.syncing, member.rebalance_s + 5)
+            except TimeoutError:
+                error = Code.REBALANCE_IN_PROGRESS
+            if error:
+                return {**blank, "error_code": error}
+        return {
+            "error_code": 0,
+            "protocol_type": group.type,
+            "protocol_name": group.protocol,
+            "assignment": member.assignment,
+        }
+
+    def heartbeat(self, body: Body) -> int:
+        """The error of a heartbeat."""
+        group, error = self._checked(body)
+        if error or group is None:
+            return error
+        self._expire(group)
+        return Code.REBALANCE_IN_PROGRESS if group.state == "joining" else 0
+
+    def check_commit(self, body: Body) -> int:
+        """The error of a commit by a member; those from outside of the group are welcome."""
+        if not body.get("member_id") or body.get("generation_id_or_member_epoch", -1) < 0:
+            return 0
+        group = self._groups.get(body["group_id"])
+        if group is None or body["member_id"] not in group.members:
+            return 0 if group is None else Code.UNKNOWN_MEMBER_ID
+        group.members[body["member_id"]].seen = time.monotonic()
+        return (
+            0
+            if body["generation_id_or_member_epoch"] == group.generation
+            else Code.ILLEGAL_GENERATION
+        )
+
+    def leave(self, body: Body) -> list[Body]:
+        """LeaveGroup; one answer for each member."""
+        group = self._groups.get(body["group_id"]) or Group(body["group_id"])
+        members = body.get("members") or [{"member_id": body.get("member_id", "")}]
+        told = []
+        for each in members:
+            found = each["member_id"]
+            if not found and each.get("group_instance_id"):
+                found = next(
+                    (
+                        m.id
+                        for m in group.members.values()
+                        if m.instance == each["group_instance_id"]
+                    ),
+                    "",
+                )
+            gone = group.members.pop(found, None)
+            told.append({**each, "error_code": 0 if gone else Code.UNKNOWN_MEMBER_ID})
+            if gone is not None and gone.joining is not None and not gone.joining.done():
+                gone.joining.set_result(Code.UNKNOWN_MEMBER_ID)
+        if group.members:
+            self._rebalance(group)
+        else:
+            group.state = "empty"
+        return told
+
+    def described(self, name: str) -> Body:
+        """What DescribeGroups tells."""
+        group = self._groups.get(name)
+        if group is None:
+            return {"group_id": name, "group_state": "Dead", "members": [], "error_code": 0}
+        return {
+            "error_code": 0,
+            "group_id": name,
+            "group_state": STATES[group.state],
+            "protocol_type": group.type,
+            "protocol_data": group.protocol,
+            "members": [
+                {
+                    "member_id": each.id,
+                    "group_instance_id": each.instance,
+                    "client_id": each.id.rpartition("-")[0],
+                    "client_host": "/127.0.0.1",
+                    "member_metadata": _metadata(each, group.protocol),
+                    "member_assignment": each.assignment,
+                }
+                for each in group.members.values()
+            ],
+        }
+
+    def listed(self) -> list[Body]:
+        """What ListGroups tells."""
+        return [
+            {
+                "group_id": group.name,
+                "protocol_type": group.type,
+                "group_state": STATES[group.state],
+                "group_type": "classic",
+            }
+            for group in self._groups.values()
+        ]
+
+    def _checked(self, body: Body) -> tuple[Group | None, int]:
+        group = self._groups.get(body["group_id"])
+        if group is None or body["member_id"] not in group.members:
+            return None, Code.UNKNOWN_MEMBER_ID
+        group.members[body["member_id"]].seen = time.monotonic()
+        if body["generation_id"] != group.generation:
+            return (
+                group,
+                Code.REBALANCE_IN_PROGRESS if group.state == "joining" else Code.ILLEGAL_GENERATION,
+            )
+        return group, 0
+
+    def _expire(self, group: Group) -> None:
+        """Members that were silent for their session are out."""
+        now = time.monotonic()
+        gone = [
+            member.id
+            for member in group.members.values()
+            if member.joining is None and now - member.seen > member.session_s
+        ]
+        for member_id in gone:
+            del group.members[member_id]
+        if gone and group.members and group.state != "joining":
+            self._rebalance(group)
+
+
+def _replace(group: Group, instance: str | None) -> None:
+    """A static member (KIP-345) is back under a new id: the one it had before is fenced."""
+    for old in [m for m in group.members.values() if instance and m.instance == instance]:
+        del group.members[old.id]
+        for waiting in (old.joining, old.syncing):
+            if waiting is not None and not waiting.done():
+                waiting.set_result(Code.FENCED_INSTANCE_ID)
+
+
+def _joined(error: int, member_id: str) -> Body:
+    return {
+        "error_code": error,
+        "generation_id": -1,
+        "protocol_type": None,
+        "protocol_name": "" if error != Code.MEMBER_ID_REQUIRED else None,
+        "leader": "",
+        "member_id": member_id,
+        "members": [],
+    }
+
+
+def _common(group: Group) -> str | None:
+    """The first protocol that all members have; None when there is none."""
+    members = list(group.members.values())
+    if not members:
+        return None
+    common = set.intersection(*({each["name"] for each in m.protocols} for m in members))
+    return next((each["name"] for each in members[0].protocols if each["name"] in common), None)
+
+
+def _metadata(member: Member, protocol: str) -> bytes:
+    for each in member.protocols:
+        if each["name"] == protocol:
+            data: bytes = each["metadata"]
+            return data
+    return b""

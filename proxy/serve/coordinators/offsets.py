@@ -1,0 +1,160 @@
+"""Committed offsets of groups, before the capture and since: OffsetCommit, OffsetFetch,
+TxnOffsetCommit. Sans-I/O."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler, each_partition, naming
+from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
+from kafkascope.proxy.serve.coordinators.groups import Groups
+from kafkascope.proxy.serve.coordinators.room import ENTRY, Room, size_of
+from kafkascope.proxy.serve.model import Model, uuid_of
+
+Committed: TypeAlias = dict[tuple[str, int], tuple[int, str | None]]
+"""(topic, partition) -> offset, metadata."""
+
+METADATA_LIMIT: Final = 4096
+"""Of the text beside an offset: offset.metadata.max.bytes of brokers."""
+
+
+class Offsets:
+    """What groups have committed."""
+
+    def __init__(
+        self, model: Model, groups: Groups, consumers: ConsumerGroups, room: Room | None = None
+    ) -> None:
+        self._model = model
+        self._groups = groups
+        self._consumers = consumers
+        self._known: dict[str, Committed] = {g: dict(known) for g, known in model.offsets.items()}
+        self._pending: dict[int, dict[str, Committed]] = {}
+        """Producer id -> what its transaction commits."""
+        self._room = room or Room()
+        self._room.holds(self._held)
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "OffsetCommit": self._commit,
+            "OffsetFetch": self._fetch,
+            "TxnOffsetCommit": self._txn_commit,
+        }
+
+    def groups(self) -> list[str]:
+        """Groups with offsets."""
+        return list(self._known)
+
+    def end_transaction(self, producer: int, committed: bool) -> None:
+        """Offsets of the producer's transaction count from now on, or never."""
+        for group, known in self._pending.pop(producer, {}).items():
+            if committed:
+                self._known.setdefault(group, {}).update(known)
+
+    async def _commit(self, asked: Asked) -> Body:
+        return self._taken(asked.body, self._known)
+
+    async def _txn_commit(self, asked: Asked) -> Body:
+        body = asked.body
+        producer = body["producer_id"]
+        pending = self._pending.get(producer, {})
+        told = self._taken(body, pending)
+        if pending:
+            self._pending[producer] = pending
+        return told
+
+    def _taken(self, body: Body, groups: dict[str, Committed]) -> Body:
+        """Keep what a request commits; an error for each partition."""
+        error = self._groups.check_commit(body) or self._consumers.check_commit(body)
+        if error:
+            return {"topics": each_partition(body["topics"], error)}
+        topics = []
+        for each in body["topics"]:
+            name = self._model.name_of(each)
+            parts = [
+                {
+                    "partition_index": part["partition_index"],
+                    "error_code": self._keep(groups, body["group_id"], name, part),
+                }
+                for part in each["partitions"]
+            ]
+            topics.append({**naming(each), "partitions": parts})
+        return {"topics": topics}
+
+    def _keep(self, groups: dict[str, Committed], group: str, name: str, part: Body) -> int:
+        """Keep an offset; the error when that is not possible."""
+        number, metadata = part["partition_index"], part.get("committed_metadata")
+        if len(metadata or "") > METADATA_LIMIT:
+            return Code.OFFSET_METADATA_TOO_LARGE
+        topic = self._model.topics.get(name)
+        if topic is None or number not in topic.partitions:
+            return Code.UNKNOWN_TOPIC_OR_PARTITION
+        known = groups.get(group)
+        size = size_of(group) if known is None else 0
+        place = (topic.name, number)
+        if known is None or place not in known:
+            size += ENTRY
+        if metadata:
+            size += size_of(metadata)
+        if size and not self._room.admit(size):
+            return Code.INVALID_COMMIT_OFFSET_SIZE
+        if known is None:
+            known = groups[group] = {}
+        known[place] = (part["committed_offset"], metadata)
+        return 0
+
+    def _held(self) -> int:
+        """Bytes of all that is committed, or will be."""
+        return sum(
+            size_of(group) + sum(ENTRY + size_of(metadata) for _, metadata in known.values())
+            for groups in (self._known, *self._pending.values())
+            for group, known in groups.items()
+        )
+
+    async def _fetch(self, asked: Asked) -> Body:
+        body = asked.body
+        if "groups" not in body:
+            told = self._told(body["group_id"], body["topics"])
+            return {"error_code": 0, "topics": told}
+        groups = []
+        for each in body["groups"]:
+            error = self._consumers.check_member(
+                each["group_id"], each.get("member_id"), each.get("member_epoch", -1)
+            )
+            topics = [] if error else self._told(each["group_id"], each["topics"])
+            groups.append({"group_id": each["group_id"], "error_code": error, "topics": topics})
+        return {"groups": groups}
+
+    def _told(self, group: str, topics: list[Body] | None) -> list[Body]:
+        known = self._known.get(group, {})
+        if topics is None:
+            by_name: dict[str, list[int]] = {}
+            for name, number in known:
+                by_name.setdefault(name, []).append(number)
+            topics = [
+                {
+                    "name": name,
+                    "topic_id": uuid_of(self._model.topic(name)),
+                    "partition_indexes": numbers,
+                }
+                for name, numbers in by_name.items()
+                if name in self._model.topics
+            ]
+        told = []
+        for each in topics:
+            name = self._model.name_of(each)
+            parts = []
+            for number in each["partition_indexes"]:
+                offset, metadata = known.get((name, number), (-1, ""))
+                parts.append(
+                    {
+                        "partition_index": number,
+                        "committed_offset": offset,
+                        "committed_leader_epoch": -1,
+                        "metadata": metadata or "",
+                        "error_code": 0,
+                    }
+                )
+            told.append({**naming(each), "partitions": parts})
+        return told

@@ -1,0 +1,134 @@
+"""Producers and their transactions: ids and epochs of our own; what a transaction writes is held
+back from readers of committed records until it ends. Sans-I/O."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code, Handler
+from kafkascope.proxy.serve.coordinators.offsets import Offsets
+from kafkascope.proxy.serve.coordinators.room import Room, size_of
+from kafkascope.proxy.serve.partitions import Partitions
+
+FIRST_ID: Final = 1 << 40
+"""Beyond all ids that a captured cluster gave away."""
+LAST_EPOCH: Final = 0x7FFE
+MOST: Final = 10_000
+"""Transactional ids."""
+EPOCH_OF_EACH: Final = 5
+"""From this version of EndTxn on, every transaction has an epoch of its own (KIP-890)."""
+
+
+class Producers:
+    """Who writes."""
+
+    def __init__(self, partitions: Partitions, offsets: Offsets, room: Room | None = None) -> None:
+        self._partitions = partitions
+        self._offsets = offsets
+        self._next = FIRST_ID
+        self._known: dict[str, tuple[int, int]] = {}
+        """Transactional id -> producer id and epoch."""
+        self._room = room or Room()
+        self._room.holds(lambda: sum(map(size_of, self._known)))
+
+    def handlers(self) -> dict[str, Handler]:
+        """By API."""
+        return {
+            "InitProducerId": self._init,
+            "AddPartitionsToTxn": self._add_partitions,
+            "AddOffsetsToTxn": self._add_offsets,
+            "EndTxn": self._end,
+        }
+
+    def _fresh(self) -> tuple[int, int]:
+        self._next += 1
+        return self._next, 0
+
+    async def _init(self, asked: Asked) -> Body:
+        name = asked.body["transactional_id"]
+        if not name:
+            producer, epoch = self._fresh()
+            return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}
+        known = self._known.get(name)
+        if known is None:
+            if not self._room.admit(size_of(name)):
+                error = Code.UNKNOWN_SERVER_ERROR
+                return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
+            if len(self._known) >= MOST:
+                self._known.pop(next(iter(self._known)))
+            known = self._fresh()
+        else:
+            # Whoever was there before is fenced, and what it had open is aborted.
+            self._ended(*known, committed=False)
+            producer, epoch = known
+            known = (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
+        self._known[name] = known
+        return {"error_code": 0, "producer_id": known[0], "producer_epoch": known[1]}
+
+    def _ended(self, producer: int, epoch: int, *, committed: bool) -> None:
+        self._partitions.end_transaction(producer, epoch, committed)
+        self._offsets.end_transaction(producer, committed)
+
+    def _check(self, name: str, producer: int, epoch: int, fenced: Code) -> int:
+        known = self._known.get(name)
+        if known is None or known[0] != producer:
+            return Code.INVALID_PRODUCER_ID_MAPPING
+        return 0 if epoch == known[1] else fenced
+
+    async def _add_partitions(self, asked: Asked) -> Body:
+        def told(topics: list[Body], error: int) -> list[Body]:
+            return [
+                {
+                    "name": each["name"],
+                    "results_by_partition": [
+                        {"partition_index": number, "partition_error_code": error}
+                        for number in each["partitions"]
+                    ],
+                }
+                for each in topics
+            ]
+
+        body = asked.body
+        if "transactions" in body:
+            whole = []
+            for each in body["transactions"]:
+                name = each["transactional_id"]
+                error = self._check(
+                    name, each["producer_id"], each["producer_epoch"], Code.PRODUCER_FENCED
+                )
+                topics = told(each["topics"], error)
+                whole.append({"transactional_id": name, "topic_results": topics})
+            return {"error_code": 0, "results_by_transaction": whole}
+        error = self._check(
+            body["v3_and_below_transactional_id"],
+            body["v3_and_below_producer_id"],
+            body["v3_and_below_producer_epoch"],
+            Code.PRODUCER_FENCED if asked.version >= 2 else Code.INVALID_PRODUCER_EPOCH,
+        )
+        return {"results_by_topic_v3_and_below": told(body["v3_and_below_topics"], error)}
+
+    def _checked(self, asked: Asked) -> int:
+        body = asked.body
+        fenced = Code.PRODUCER_FENCED if asked.version >= 2 else Code.INVALID_PRODUCER_EPOCH
+        name, producer = body["transactional_id"], body["producer_id"]
+        return self._check(name, producer, body["producer_epoch"], fenced)
+
+    async def _add_offsets(self, asked: Asked) -> Body:
+        return {"error_code": self._checked(asked)}
+
+    async def _end(self, asked: Asked) -> Body:
+        error = self._checked(asked)
+        body = asked.body
+        name, producer, epoch = (
+            body["transactional_id"],
+            body["producer_id"],
+            body["producer_epoch"],
+        )
+        if error:
+            return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
+        self._ended(producer, epoch, committed=body["committed"])
+        if asked.version >= EPOCH_OF_EACH:
+            producer, epoch = (producer, epoch + 1) if epoch < LAST_EPOCH else self._fresh()
+            self._known[name] = producer, epoch
+        return {"error_code": 0, "producer_id": producer, "producer_epoch": epoch}

@@ -1,0 +1,120 @@
+"""Connects that were refused or not answered: lines of `stats connections` and of `ls --connects`,
+and what findings about them point at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkascope.tui.cli import main
+
+HERE = Path(__file__).parents[1] / "captures"
+REFUSED = str(HERE / "wrong-address.pcap")
+SILENT = str(HERE / "causes" / "advertised-silent-librdkafka.pcap.gz")
+DOWN = str(HERE / "causes" / "broker-down-java.pcap.gz")
+DROPPED = str(HERE / "causes" / "firewall-idle-drop-librdkafka.pcap.gz")
+TLS = str(HERE / "causes" / "tls-expired-java.pcap.gz")
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, args)
+
+
+def objects(*args: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(*args, "--json").stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("path", "state", "count"), [(REFUSED, "refused", 6), (SILENT, "unreachable", 4)]
+)
+def test_connections_have_a_state(path: str, state: str, count: int) -> None:
+    lines = objects("stats", "connections", path)
+    failed = [line for line in lines if line["state"] == state]
+    assert len(failed) == count
+    assert all(line["packet"] > 0 and line["opened"] and not line["requests"] for line in failed)
+    assert {line["state"] for line in lines} - {state} <= {"open", "closed", "reset"}
+
+
+def test_the_first_packet_is_a_syn_to_that_address() -> None:
+    from scapy.layers.inet import TCP
+    from scapy.layers.l2 import Ether  # registers the link type
+    from scapy.utils import rdpcap
+
+    assert Ether
+    packets = rdpcap(REFUSED)
+    for line in objects("stats", "connections", REFUSED):
+        tcp = packets[line["packet"] - 1][TCP]
+        assert tcp.flags == "S"
+        assert line["broker_address"].endswith(f":{tcp.dport}")
+        assert line["client_address"].endswith(f":{tcp.sport}")
+
+
+@pytest.mark.parametrize("path", [REFUSED, SILENT, DOWN, DROPPED, TLS])
+def test_findings_about_connects_select_connections(path: str) -> None:
+    lines = objects("check", path)
+    pointing = [line for line in lines if line["connects"]]
+    assert pointing
+    for line in pointing:
+        found = objects("stats", "connections", path, "-Y", line["connects"])
+        assert found
+        assert len(found) < len(objects("stats", "connections", path)) or path == TLS
+        if line["name"].startswith("address-un"):
+            assert {each["state"] for each in found} <= {"refused", "unreachable"}
+    told = run("check", path).stdout
+    assert "see: kafkascope stats connections INPUT -Y" in told
+
+
+def test_filters_of_connections_select_connections() -> None:
+    found = objects("stats", "connections", REFUSED, "-Y", "broker.port == 9")
+    assert [line["state"] for line in found] == ["refused"] * 6
+    found = objects("stats", "connections", REFUSED, "-Y", "conn in {0, 1} and not conn == 0")
+    assert [line["connection"] for line in found] == [1]
+    (line,) = objects("stats", "connections", REFUSED, "--by", "client", "-Y", "broker.port == 9")
+    assert (line["connections"], line["open"]) == (6, 0)
+
+
+def test_other_filters_leave_connects_out_and_say_so() -> None:
+    done = run("stats", "connections", REFUSED, "-Y", "api == Metadata", "--json")
+    assert "6 connects left out" in done.stderr
+    assert all(json.loads(line)["requests"] for line in done.stdout.splitlines())
+    done = run("ls", "--connects", REFUSED, "-Y", "api == Metadata", "--json")
+    assert "6 connects left out" in done.stderr
+    assert "connect/1" not in done.stdout
+
+
+@pytest.mark.parametrize(("path", "count"), [(REFUSED, 6), (SILENT, 4), (DOWN, 275)])
+def test_ls_lists_connects_without_numbers(path: str, count: int) -> None:
+    lines = objects("ls", "--connects", path)
+    connects = [line for line in lines if line["schema"] == "connect/1"]
+    assert len(connects) == count
+    assert all(line["number"] is None and line["frames"] for line in connects)
+    # Exchanges stay what they are.
+    assert [line for line in lines if line not in connects] == objects("ls", path)
+
+
+def test_connects_of_a_part_are_refused() -> None:
+    assert run("ls", "--connects", REFUSED, "-c", "2").exit_code == 2
+
+
+def test_tables_and_fields_have_connects() -> None:
+    told = run("ls", "--connects", "-Y", "broker.port == 9", REFUSED).stdout.splitlines()
+    assert len(told) == 7
+    assert all(line.startswith("-\t") and "connect refused" in line for line in told[1:])
+    told = run("ls", "--connects", REFUSED, "-T", "fields", "-e", "conn", "-e", "state").stdout
+    assert "1\trefused" in told.splitlines()
+
+
+def test_a_flood_of_connects_is_counted_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = objects("ls", "--connects", DOWN)
+    monkeypatch.setattr("kafkascope.analyzer.reading.connects.MOST_WAITING", 10)
+    done = run("ls", "--connects", DOWN, "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    missing = len(every) - len(lines)
+    assert missing > 100
+    assert f"{missing} more connects are not listed" in done.stderr
+    assert [line for line in every if line["number"]] == [line for line in lines if line["number"]]
+    assert [line for line in every if line in lines] == lines

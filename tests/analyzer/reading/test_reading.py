@@ -1,0 +1,235 @@
+"""What commands make of a capture: which exchanges a filter chooses, and how the command ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafkascope.analyzer.conversation.context import Context
+from kafkascope.analyzer.reading.remarks import unread
+from kafkascope.captures.model import Connection, Endpoint, HandshakeResult
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui.cli import main
+from tests.analyzer.capture_files import capture_file
+from tests.analyzer.exchanges.test_rows import example_partition
+from tests.analyzer.wire import beat, heartbeat, request, response
+
+ID = Uuid(range(1, 17))
+CAPTURES = Path(__file__).parents[1] / "captures"
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+def metadata() -> bytes:
+    topics: list[dict[str, Any]] = [
+        {**_topic(), "name": "orders", "topic_id": ID},
+    ]
+    return response("Metadata", 12, 2, topics=topics)
+
+
+def _topic() -> dict[str, Any]:
+    return {
+        "error_code": 0,
+        "is_internal": False,
+        "partitions": [],
+        "topic_authorized_operations": 0,
+        "_tagged_fields": [],
+    }
+
+
+@pytest.fixture
+def late(tmp_path: Path) -> Path:
+    """A Fetch by topic id, and Metadata that tells its name."""
+    topics = [{"topic_id": ID, "partitions": [example_partition()]}]
+    frames = [
+        ("client", request("Fetch", 13, 1, topics=topics)),
+        ("broker", response("Fetch", 13, 1)),
+        ("client", request("Metadata", 12, 2)),
+        ("broker", metadata()),
+        ("client", heartbeat(3)),
+        ("broker", beat(3)),
+    ]
+    return capture_file(tmp_path / "late.pcapng", frames)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("topic == orders", ["2", "1"]),
+        ("not topic == orders", ["3"]),
+        ('"orders"', ["2", "1"]),
+        ("topic == orders and api == Fetch", ["1"]),
+    ],
+)
+def test_topics_are_found_by_names_that_come_late(
+    late: Path, text: str, numbers: list[str]
+) -> None:
+    done = run("ls", late, "-Y", text, "--columns", "number,topic")
+    assert done.exit_code == 0
+    lines = [line.split("\t") for line in done.stdout.splitlines()[1:]]
+    assert [line[0] for line in lines] == numbers
+    assert all(line[1] in ("orders", "") for line in lines)
+
+
+def test_marks_and_findings_are_refused_where_there_are_none(late: Path) -> None:
+    done = run("ls", late, "-Y", "marked or finding == x")
+    assert done.exit_code == 2
+    assert "terminal UI" in done.stderr
+
+
+# --- what is said about the capture as a whole ---------------------------------------------------
+
+
+FRAMES = [
+    frame
+    for number in range(1, 6)
+    for frame in (("client", heartbeat(number)), ("broker", beat(number)))
+]
+
+
+def test_a_capture_that_the_snaplen_cut_is_partial(tmp_path: Path) -> None:
+    path = capture_file(tmp_path / "cut.pcapng", FRAMES, snaplen=80)
+    for options in ([], ["-q"]):
+        done = run("ls", path, *options)
+        assert done.exit_code == 4
+        assert done.stdout
+        assert "snaplen" in done.stderr
+        assert "tcpdump -s 0" in done.stderr
+
+
+def test_cut_packets_of_others_do_not_matter(tmp_path: Path) -> None:
+    path = capture_file(tmp_path / "whole.pcapng", FRAMES, snaplen=2000)
+    done = run("ls", path)
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [("client", "there are requests"), ("broker", "there are responses")],
+)
+def test_one_direction_alone_is_said(tmp_path: Path, side: str, words: str) -> None:
+    frames = [frame for frame in FRAMES if frame[0] == side]
+    done = run("ls", capture_file(tmp_path / "one.pcapng", frames))
+    assert done.exit_code == 0
+    assert "only one direction" in done.stderr
+    assert words in done.stderr
+    assert "only one direction" not in run("ls", tmp_path / "one.pcapng", "-q").stderr
+
+
+def test_both_directions_need_no_remark(tmp_path: Path) -> None:
+    done = run("ls", capture_file(tmp_path / "both.pcapng", FRAMES))
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("-o", "x.csv"), ("-o", "x.jsonl", "--table", "records"), ("-o", "-", "--format", "csv")],
+)
+def test_full_bodies_are_refused_where_they_have_no_place(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = capture_file(tmp_path / "both.pcapng", FRAMES)
+    done = run("export", path, "--full", *options)
+    assert done.exit_code == 2
+    assert "--full goes with" in done.stderr
+    assert not Path("x.csv").exists()
+
+
+def test_connections_without_a_byte_are_called_so(tmp_path: Path) -> None:
+    path = capture_file(tmp_path / "probe.pcapng", [])
+    for command in ("ls", "check"):
+        done = run(command, path)
+        assert done.exit_code == 0
+        assert "no byte was sent in the connection" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["\0orders", "\0ab", "\0" + "ab" * 17, "\0" + 32 * "z"])
+def test_a_topic_may_be_called_anything(tmp_path: Path, name: str) -> None:
+    partition = {"error_code": 3, "partition_index": 0, "leader_id": 1, "replica_nodes": [1]}
+    partition |= {"isr_nodes": [1], "offline_replicas": [], "leader_epoch": 1}
+    topic = {"error_code": 3, "name": name, "is_internal": False, "partitions": [partition]}
+    data = [{"name": name, "partition_data": [{"index": 0, "records": None}]}]
+    asked = [{"name": name}]
+    frames = [
+        ("client", request("Metadata", 7, 1, topics=asked)),
+        ("broker", response("Metadata", 7, 1, topics=[topic])),
+        ("client", request("Produce", 7, 2, acks=-1, topic_data=data)),
+    ]
+    path = capture_file(tmp_path / "odd.pcapng", frames)
+    report = tmp_path / "odd.md"
+    for command in (["stats", "partitions", path], ["cluster", path], ["check", path]):
+        assert run(*command).exit_code in (0, 1)
+    assert run("report", path, "-o", report).exit_code == 0
+
+
+TLS = CAPTURES / "tls-only.pcap"
+DEMO = SAMPLES / "libraries.pcap"
+SHOP = CAPTURES / "shop.pcap.zst"
+
+
+def remarks_of(*words: str) -> list[str]:
+    """What is said of TLS."""
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code in (0, 1), done.output
+    return [line for line in done.stderr.splitlines() if "TLS" in line]
+
+
+@pytest.mark.parametrize("command", [("ls",), ("records",), ("stats", "apis"), ("clients",)])
+def test_tls_sessions_of_brokers_are_told_once_and_shortly(command: tuple[str, ...]) -> None:
+    (line,) = remarks_of(*command, str(DEMO), str(TLS))
+    assert len(line.removeprefix("kafkascope: ")) <= 100
+    assert "proxy" in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ls", "-Y", "api == Fetch"),
+        ("ls", "-c", "3"),
+        ("show", "12"),
+        ("check", "--rule", "tls-opaque"),
+    ],
+)
+def test_where_tls_hides_nothing_that_was_asked_for_it_is_not_told(words: tuple[str, ...]) -> None:
+    command, *more = words
+    numbers = [more.pop()] if command == "show" else []
+    assert remarks_of(command, str(DEMO), str(TLS), *numbers, *more) == []
+
+
+def test_what_is_not_found_may_be_in_tls() -> None:
+    assert len(remarks_of("ls", str(DEMO), str(TLS), "-Y", "api == Vote")) == 1
+
+
+def test_a_hello_that_no_broker_answered_hides_nothing() -> None:
+    assert remarks_of("ls", str(SHOP)) == []
+
+
+def test_tls_between_others_is_none_of_kafka() -> None:
+    context = Context()
+    broker, other = Endpoint("10.0.0.1", 9092), Endpoint("10.0.0.2", 443)
+    client = Endpoint("10.0.0.9", 40_000)
+    context.brokers.add(broker)
+    for server, sizes in ((other, [900, 4000]), (Endpoint("10.0.0.1", 9999), [900, 4000])):
+        connection = Connection(1, client, server, 0)
+        connection.bytes[:] = sizes
+        context.not_kafka("TLS: ...", connection)
+    failed = Connection(3, client, broker, 0, tls=HandshakeResult("alert"))
+    failed.bytes[:] = [900, 4000]
+    context.not_kafka("TLS: ...", failed)
+    refused = Connection(2, client, broker, 0)
+    refused.bytes[:] = [200, 7]
+    context.not_kafka("TLS: ...", refused)
+    assert unread(context) == 1
+
+
+def test_a_report_tells_of_tls_itself(tmp_path: Path) -> None:
+    target = tmp_path / "r.md"
+    assert remarks_of("report", str(DEMO), str(TLS), "-o", str(target)) == []
+    assert "TLS connection" in target.read_text()

@@ -1,0 +1,70 @@
+"""Captures joined with cat: the headers between their records are no records."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from kafkascope.captures import CutShort, open_inputs
+
+SAMPLES = Path(__file__).parents[3] / "captures" / "samples"
+ONE = (SAMPLES / "kafka-python.pcap").read_bytes()
+OTHER = (SAMPLES / "aiokafka.pcap").read_bytes()
+
+
+def packets(path: Path, block_bytes: int | None = None) -> list[bytes]:
+    with open_inputs([path]) as source:
+        if block_bytes is not None:
+            source.block_bytes = block_bytes
+        return [bytes(packet.data) for packet in source.packets()]
+
+
+def wanted(tmp_path: Path) -> list[bytes]:
+    found = []
+    for name, data in (("one", ONE), ("other", OTHER)):
+        path = tmp_path / f"{name}.pcap"
+        path.write_bytes(data)
+        found += packets(path)
+    return found
+
+
+def test_two_files_in_one_have_the_packets_of_both(tmp_path: Path) -> None:
+    path = tmp_path / "joined.pcap"
+    path.write_bytes(ONE + OTHER)
+    assert packets(path) == wanted(tmp_path)
+
+
+@pytest.mark.parametrize("block_bytes", [64, 100, 1000])
+def test_the_header_may_lie_across_blocks(tmp_path: Path, block_bytes: int) -> None:
+    path = tmp_path / "joined.pcap"
+    path.write_bytes(ONE + OTHER)
+    assert packets(path, block_bytes) == wanted(tmp_path)
+
+
+def test_members_of_gz_that_were_joined(tmp_path: Path) -> None:
+    path = tmp_path / "joined.pcap.gz"
+    path.write_bytes(gzip.compress(ONE) + gzip.compress(OTHER))
+    assert packets(path) == wanted(tmp_path)
+
+
+def test_a_header_alone_at_the_end_is_no_packet(tmp_path: Path) -> None:
+    path = tmp_path / "joined.pcap"
+    path.write_bytes(ONE + OTHER[:24])
+    (tmp_path / "one.pcap").write_bytes(ONE)
+    assert packets(path) == packets(tmp_path / "one.pcap")
+
+
+def test_a_header_that_is_cut_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "joined.pcap"
+    path.write_bytes(ONE + OTHER[:20])
+    with pytest.raises(CutShort):
+        packets(path)
+
+
+def test_another_kind_behind_it_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "joined.pcap"
+    path.write_bytes(ONE + OTHER[:20] + b"\x65\0\0\0" + OTHER[24:])
+    with pytest.raises(CutShort, match="another kind"):
+        packets(path)

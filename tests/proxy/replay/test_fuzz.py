@@ -1,0 +1,122 @@
+"""Brokers that answer anything at all: replay ends with a sentence, never with a fault of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.proxy.replay import cluster, run
+from kafkascope.proxy.sasl import MECHANISMS
+from kafkascope.tui.cli import main
+from tests.analyzer.broken import SAMPLES
+from tests.proxy.dummy import blank, broker
+from tests.proxy.mutations import Gatekeeper, Liar
+
+SAMPLE_NAMES = (
+    "java-old.pcap",
+    "transactions.pcap",
+    "rebalance.pcap",
+    "librdkafka.pcap",
+    "sasl.pcap",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hurried() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (cluster, run):
+            patch.setattr(module, "PAUSE", 0.001)
+            patch.setattr(module, "TRIES", 3)
+        yield
+
+
+def replayed(sample: str, seed: int, count: int = 60) -> tuple[int, str]:
+    """Lies told, and what was printed."""
+    liar = Liar(sample, seed)
+    with broker(liar) as port:
+        to = f"127.0.0.1:{port}"
+        arguments = ["replay", str(SAMPLES / sample), "--to", to, "--speed", "max"]
+        arguments += ["--timeout", "0.1", "--create-topics", "-c", str(count)]
+        if seed % 2:
+            arguments += ["--allow-writes", "--group-prefix", "p-"]
+        result = CliRunner().invoke(main, arguments)
+    error = result.exception
+    assert error is None or isinstance(error, SystemExit), (sample, seed, error)
+    assert result.exit_code in (0, 1, 2, 3), (sample, seed, result.output)
+    assert "Traceback" not in result.output
+    assert result.output.strip()
+    return liar.lies, result.output
+
+
+def logged_in(mechanism: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Lies of a broker that asks for a password, and how often it let us in."""
+    monkeypatch.setenv("KAFKASCOPE_PASSWORD", "p")
+    keeper = Gatekeeper(seed)
+    with broker(keeper) as port:
+        arguments = ["replay", str(SAMPLES / "sasl.pcap"), "--to", f"127.0.0.1:{port}"]
+        arguments += ["--speed", "max", "--timeout", "0.5", "-c", "5"]
+        result = CliRunner().invoke(main, [*arguments, "--sasl", mechanism, "--user", "u"])
+    error = result.exception
+    assert error is None or isinstance(error, SystemExit), (mechanism, seed, error)
+    # 2 would mean that the capture or the command line is wrong.
+    assert result.exit_code in (0, 1, 3), (mechanism, seed, result.output)
+    assert "Traceback" not in result.output
+    assert result.output.replace("\n", "").isprintable(), (mechanism, seed, result.output)
+    assert 0 < len(result.output) < 20_000, (mechanism, seed)
+    return keeper.lies, keeper.passed
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_no_login_is_a_fault_of_ours(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = [logged_in(mechanism, seed, monkeypatch) for seed in range(40)]
+    assert sum(lies for lies, _ in told) > 40
+    assert sum(passed > 0 for _, passed in told) > 5  # else the last token is never judged
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_nor_are_a_thousand_logins(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(1_000, 2_000):
+        logged_in(mechanism, seed, monkeypatch)
+
+
+@pytest.mark.parametrize("sample", SAMPLE_NAMES)
+def test_no_answer_is_a_fault_of_ours(sample: str) -> None:
+    lies = sum(replayed(sample, seed)[0] for seed in range(6))
+    assert lies > 20
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_nor_are_ten_thousand() -> None:
+    lies, seed = 0, 1_000
+    while lies < 10_000:
+        lies += replayed(SAMPLE_NAMES[seed % len(SAMPLE_NAMES)], seed, count=200)[0]
+        seed += 1
+
+
+def test_no_coordinator_at_all() -> None:
+    """A FindCoordinator response with an empty array was an IndexError."""
+    import struct
+
+    from kafkascope.dissectors.registry import example, layout_of, read_request_header, write_layout
+
+    def nobody(payload: bytes, port: int) -> bytes | None:
+        head = read_request_header(payload)
+        if head.api_key != 10 or head.api_version < 4:
+            return blank(payload, port)
+        body = example("FindCoordinatorResponse", head.api_version)
+        answer = struct.pack(">iB", head.correlation_id, 0)
+        answer += write_layout(layout_of("FindCoordinatorResponse", head.api_version), body)
+        return struct.pack(">i", len(answer)) + answer
+
+    with broker(nobody) as port:
+        to = f"127.0.0.1:{port}"
+        options = ["--speed", "max", "--timeout", "1", "--allow-writes", "--group-prefix", "p-"]
+        path = str(SAMPLES / "transactions.pcap")
+        result = CliRunner().invoke(main, ["replay", path, "--to", to, *options])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "requests sent" in result.output

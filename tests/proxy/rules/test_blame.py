@@ -1,0 +1,317 @@
+"""Findings about what our own proxy did say so: rules, recording, reading, findings."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kafkascope.analyzer.conversation.tampering import deeds_of
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.findings import Findings
+from kafkascope.analyzer.findings.model import Finding
+from kafkascope.captures.formats import remarks
+from kafkascope.captures.formats.pcapng import Pcapng
+from kafkascope.proxy import KafkaProxy, Recorder
+from kafkascope.proxy.engine.held import Held
+from kafkascope.proxy.recording.packing import CLOSE, OPEN, Event, Packing, preamble
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
+from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.rules import Chain
+from kafkascope.proxy.rules.verdicts import Drop, Forward
+from kafkascope.tui.cli import main
+from tests.analyzer.pipeline.kit import Apart, made
+from tests.proxy.kit import HEARTBEAT, Bench, broker, connect, echo, read_frame, request, response
+
+SECOND = 1_000_000_000
+EXCHANGES = 8
+
+
+class Taped:
+    """A connection's tap that composes a recording."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.packing = Packing()
+        self.events: list[Event] = []
+        relay = bench.relay
+        self.events.append(Event(1, OPEN, relay.client, relay.broker, bench.now_ns))
+
+    def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
+        self.events.append(Event(1, 0, side, bytes(data), now_ns, comment))
+
+    def broker(self, side: int, data: bytes, now_ns: int, comment: str = "") -> None:
+        self.events.append(Event(1, 1, side, data, now_ns, comment))
+
+    def end(self, side: int | None, how: str, now_ns: int) -> None:
+        self.events.append(Event(1, CLOSE, side, how, now_ns))
+
+    def write(self, path: Path) -> None:
+        for event in self.events:
+            self.packing.add(event)
+        path.write_bytes(preamble() + b"".join(map(bytes, self.packing.take().parts)))
+
+
+def recorded(path: Path, rule: str) -> None:
+    """A client heartbeats each five seconds through a proxy with a rule; the broker answers within
+    10 ms. What takes longer, fails or ends early is the rule's doing."""
+    bench = Bench()
+    tape = bench.relay.tap = Taped(bench)
+    bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
+    Chain([parse_fault(rule)], bench.hub.metrics).attach(bench.hub)
+    queue: list[tuple[int, int, Any]] = []
+    order = 0
+
+    to_broker = bytearray()
+    asked_first = request(HEARTBEAT, 4, {"group_id": "g"})
+
+    def later(after_ns: int, what: Any) -> None:
+        nonlocal order
+        order += 1
+        heapq.heappush(queue, (bench.now_ns + after_ns, order, what))
+
+    def obey(actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, WakeUp):
+                token = action.token
+                later(action.delay_ns, lambda now, token=token: bench.relay.woken(token, now))
+            elif isinstance(action, Send) and action.side == BROKER:
+                to_broker.extend(action.data)
+                while len(to_broker) >= len(asked_first):  # all are of one size
+                    number = int.from_bytes(to_broker[8:12], "big")
+                    del to_broker[: len(asked_first)]
+                    answer = response(HEARTBEAT, 4, correlation_id=number)
+                    later(SECOND // 100, lambda now, a=answer: bench.feed(BROKER, a))
+            elif isinstance(action, End):
+                tape.end(1 - action.side, "rst" if action.how == "reset" else "fin", bench.now_ns)
+
+    for number in range(EXCHANGES):
+        asked = request(HEARTBEAT, 4, {"group_id": "g"}, correlation_id=number)
+        later(number * 5 * SECOND, lambda now, a=asked: bench.feed(CLIENT, a))
+    later((EXCHANGES * 5 + 60) * SECOND, lambda now: [])
+    while queue:
+        at, _, what = heapq.heappop(queue)
+        bench.now_ns = max(bench.now_ns, at)
+        if bench.relay.over:
+            continue
+        obey(list(what(bench.now_ns) or ()))
+        for way in bench.relay.ways:
+            if way.stop is not None and way.stop.held is not None:
+                held, way.stop.held = way.stop.held, None
+                bench.hub.held.forget(held)
+                stop, side = way.stop, way.side
+                later(
+                    3 * SECOND,
+                    lambda now, s=stop, d=side: bench.relay.release(d, s, Forward(), now),
+                )
+    bench.relay.closed()
+    tape.end(None, "fin", bench.now_ns)
+    tape.write(path)
+
+
+def found_in(path: Path) -> tuple[list[Finding], dict[int, list[str]]]:
+    """Findings, and what the proxy did, by exchange."""
+    findings, deeds = Findings(), {}
+    with open_capture([path]) as capture:
+        capture.watch = findings.saw
+        for exchange in capture.exchanges():
+            row = row_of(exchange, capture.context.names)
+            findings.add(row, exchange)
+            if deeds_of(row.notes):
+                deeds[row.number] = deeds_of(row.notes)
+    return findings.told(), deeds
+
+
+BLAMED = {
+    "-> delay 2s on request first 4": "slow-answers",
+    "-> delay 2s on response first 4": "slow-answers",
+    "-> hold on request first 4": "slow-answers",
+    "-> hold on response first 4": "slow-answers",
+    "-> throttle 10B/s on request first 4": "slow-answers",
+    "-> throttle 4B/s on response first 4": "slow-answers",
+    "-> drop on response first 4": None,
+    "-> drop on request first 4": None,
+    "-> black-hole on request": None,
+    "-> black-hole on response": None,
+    "-> reset on request": None,
+    "-> reset on response": None,
+    "-> close on response": None,
+    "-> half-close on response": None,
+    "-> truncate 6 on response": None,
+    "-> error GROUP_AUTHORIZATION_FAILED first 4": None,
+    "-> stamp GROUP_AUTHORIZATION_FAILED first 4": None,
+    "-> stamp UNKNOWN_SERVER_ERROR first 4": None,
+    "-> delay 200s on response": None,
+}
+"""Rule -> the finding that would blame the broker, where it is one in particular."""
+
+
+@pytest.mark.parametrize("rule", BLAMED)
+def test_findings_name_the_proxys_rule_and_not_the_broker(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.pcapng"
+    recorded(path, rule)
+    found, deeds = found_in(path)
+    assert deeds
+    word = rule.split()[1]
+    assert all(word in deed for each in deeds.values() for deed in each), deeds
+    told = {each.name: each for each in found}
+    # Who does not read what the recording says blames the broker.
+    monkeypatch.setattr(Pcapng, "_remark", lambda *_: None)
+    blaming, nothing = found_in(path)
+    assert not nothing
+    blaming = [each for each in blaming if each.severity in ("error", "warning")]
+    if BLAMED[rule]:
+        assert BLAMED[rule] in {each.name for each in blaming}
+    assert blaming
+    for each in blaming:
+        assert "the proxy that recorded" in told[each.name].text, each
+        assert word in told[each.name].text
+        assert told[each.name].severity in ("note", "chat")
+        assert "Nothing on the broker" in told[each.name].advice
+
+
+def test_what_the_broker_did_itself_stays_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    recorded(path, "-> stamp UNKNOWN_MEMBER_ID nth 900")
+    found, deeds = found_in(path)
+    assert not deeds
+    assert not any("proxy" in each.text for each in found)
+
+
+def test_through_sockets_and_the_command(tmp_path: Path) -> None:
+    path, part = tmp_path / "session.pcapng", tmp_path / "part.pcapng"
+
+    async def session() -> None:
+        recorder = Recorder(path)
+        rule = parse_fault("api == Heartbeat -> delay 1200ms on response first 2")
+        async with broker(echo) as up, KafkaProxy(str(up), recorder=recorder, rules=[rule]) as made:
+            reader, writer = await connect(made.bootstrap)
+            for number in range(3):
+                writer.write(request(HEARTBEAT, 4, correlation_id=number))
+                await read_frame(reader)
+            writer.close()
+
+    asyncio.run(session())
+    cut = CliRunner().invoke(main, ["cut", str(path), "-o", str(part)])
+    assert cut.exit_code == 0
+    for each in (path, part):
+        done = CliRunner().invoke(main, ["check", str(each), "--rule", "slow-answers"])
+        assert "delay 1200ms" in done.output, done.output
+        assert "the proxy that recorded" in " ".join(done.output.split())
+    shown = CliRunner().invoke(main, ["ls", str(path), "--json"])
+    assert shown.output.count("the proxy that recorded this: delay 1200ms") == 2
+
+
+@pytest.mark.parametrize("rule", ["-> delay 2s on response first 4", "-> drop first 4"])
+def test_all_engines_and_their_tables_say_the_same(rule: str, tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    recorded(path, rule)
+    expected, _ = made([str(path)], tmp_path / "plain", records=True)
+    assert "the proxy that recorded this" in str(expected["exchanges"])
+    for spread in (0, 2):
+        apart = Apart(spread=spread)
+        out = tmp_path / f"apart{spread}"
+        assert made([str(path)], out, apart, size=300, records=True)[0] == expected
+        check = ["check", "--json", "--fail-on", "never"]
+        of_capture, of_tables = (
+            CliRunner().invoke(main, [*check, str(each)]).stdout for each in (path, out)
+        )
+        assert "by rules of the proxy" in of_capture
+        assert of_tables == of_capture
+
+
+def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    bench = Bench()
+    tape = bench.relay.tap = Taped(bench)
+    Chain([parse_fault("-> delay 2s on response once")], bench.hub.metrics).attach(bench.hub)
+    bench.feed(CLIENT, b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(3)))
+    both = b"".join(response(HEARTBEAT, 4, correlation_id=n) for n in range(3))
+    (wake,) = (each for each in bench.feed(BROKER, both) if isinstance(each, WakeUp))
+    bench.relay.woken(wake.token, bench.now_ns + 2 * SECOND)
+    tape.end(None, "fin", bench.now_ns + 2 * SECOND)
+    tape.write(path)
+    found, deeds = found_in(path)
+    assert list(deeds) == [1]
+    (slow,) = [each for each in found if each.name == "slow-answers"]
+    assert "1 of 3 Heartbeat requests" in slow.text
+    assert "by rules of the proxy" in slow.text
+
+
+def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    bench = Bench()
+    tape = bench.relay.tap = Taped(bench)
+    bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
+    Chain([parse_fault("-> hold on response")], bench.hub.metrics).attach(bench.hub)
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    bench.feed(BROKER, response(HEARTBEAT, 4))
+    bench.now_ns += 60 * SECOND
+    bench.relay.closed()
+    bench.relay.closed()
+    tape.end(CLIENT, "fin", bench.now_ns)
+    tape.write(path)
+    assert found_in(path)[1] == {1: ["hold"]}
+    assert sum(event.leg == 1 for event in tape.events) == 2
+
+
+class Custom:
+    """A rule in Python: it says nothing of what it did."""
+
+    name = "our; [rule]"
+    side = BROKER
+
+    def look(self, message: Any) -> str:
+        return "whole"
+
+    def judge(self, message: Any) -> Drop:
+        return Drop()
+
+
+def test_rules_in_python_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    bench = Bench()
+    tape = bench.relay.tap = Taped(bench)
+    Chain([Custom()], bench.hub.metrics).attach(bench.hub)  # type: ignore[list-item]
+    bench.feed(CLIENT, request(HEARTBEAT, 4))
+    bench.feed(BROKER, response(HEARTBEAT, 4))
+    tape.end(None, "fin", bench.now_ns)
+    tape.write(path)
+    assert found_in(path)[1] == {1: ["rule: our, (rule]"]}
+    part = tmp_path / "part.pcapng"
+    done = CliRunner().invoke(main, ["cut", str(path), "--anonymize", "-o", str(part)])
+    assert done.exit_code == 0
+    assert found_in(part)[1] == {1: ["rule: hidden"]}
+
+
+def test_comments_of_others_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "session.pcapng"
+    recorded(path, "-> delay 2s on response first 4")
+    theirs = path.read_bytes().replace(b"kafkascope: client leg", b"somebody's: client leg")
+    path.write_bytes(theirs)
+    found, deeds = found_in(path)
+    assert not deeds
+    (slow,) = [each for each in found if each.name == "slow-answers"]
+    assert "proxy" not in slow.text
+
+
+def test_remarks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remarks, "MAX_REMARKS", 10)
+    kept = remarks.Remarks()
+    for number in range(100):
+        one = remarks.remark(0, 50, f"fault: drop [c {number}]" if number % 2 else "fault: drop")
+        kept.add(0, number * 100, [one])
+        kept.add(0, number * 100, [one])  # walked again
+    assert len(kept.of_file(0)) <= 10
+    assert kept.at(0, 9_820) == "fault: drop"
+    assert kept.at(0, 9_860) == ""  # behind that packet
+    assert kept.at(0, 20) == ""  # forgotten
+    assert kept.about("c 99", 0, 9_000) == "fault: drop"
+    assert kept.about("c 1", 0, 0) == ""
+    assert kept.about("c 99", 0, 9_950) == ""  # it is about what was before it

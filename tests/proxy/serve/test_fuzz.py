@@ -1,0 +1,64 @@
+"""Clients that ask anything at all: a served capture answers or closes, without a fault of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from kafkascope.proxy.serve.coordinators import groups
+from tests.proxy.mutations import requests, wrong_request
+from tests.proxy.served import peer_of, with_server
+
+SAMPLE_NAMES = ("libraries.pcap", "rebalance.pcap", "transactions.pcap", "librdkafka.pcap")
+AT_ONCE = 20
+"""Requests of a connection that does not wait for answers."""
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "FORMING", 0.001)
+
+
+async def ask(host: str, port: int, frames: list[bytes]) -> None:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(b"".join(frames))
+        async with asyncio.timeout(0.05):
+            while await reader.read(1 << 16):
+                pass
+    except (TimeoutError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+def served(sample: str, seed: int, count: int) -> None:
+    dice = random.Random(seed)
+    known = requests(sample)
+
+    async def use(host: str, port: int, told: list[str]) -> None:
+        good = await peer_of(host, port)
+        for _ in range(count // AT_ONCE):
+            frames = [wrong_request(dice.choice(known), dice) for _ in range(AT_ONCE)]
+            # One connection each for most: the first that cannot be read closes it.
+            await asyncio.gather(*(ask(host, port, [each]) for each in frames[1:]))
+            await ask(host, port, frames)
+        assert (await good.ask("ApiVersions", 0, {}))["api_keys"]
+        assert not [line for line in told if "fault of kafkascope" in line], (sample, seed, told)
+        await good.close()
+
+    asyncio.run(with_server(sample, use))
+
+
+@pytest.mark.parametrize("sample", SAMPLE_NAMES)
+def test_no_request_is_a_fault_of_ours(sample: str) -> None:
+    served(sample, 1, 200)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_nor_are_ten_thousand() -> None:
+    for seed in range(10):
+        served(SAMPLE_NAMES[seed % len(SAMPLE_NAMES)], 100 + seed, 1_000)

@@ -1,0 +1,141 @@
+"""What clients may make a served capture keep has a limit, and an error that Kafka has for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.codec.reader import Body
+from kafkascope.proxy.serve.asked import Asked, Code
+from kafkascope.proxy.serve.coordinators import room as rooms
+from kafkascope.proxy.serve.coordinators.consumers import ConsumerGroups
+from kafkascope.proxy.serve.coordinators.groups import Groups
+from kafkascope.proxy.serve.coordinators.offsets import METADATA_LIMIT, Offsets
+from kafkascope.proxy.serve.coordinators.room import Room
+from kafkascope.proxy.serve.lines import BURST, Lines
+from kafkascope.proxy.serve.model import Model, Partition
+from tests.proxy.served import peer_of, with_server
+
+
+@pytest.fixture(autouse=True)
+def counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "RECOUNT_S", 0.0)
+
+
+def model_of_a_topic() -> Model:
+    model = Model(TopicNames())
+    model.topic("t").partitions[0] = Partition(1, [1])
+    return model
+
+
+def commit(group: str, metadata: str | None = "", topic: str = "t", number: int = 0) -> Asked:
+    part = {"partition_index": number, "committed_offset": 5, "committed_metadata": metadata}
+    topics = [{"name": topic, "partitions": [part]}]
+    return Asked(6, {"group_id": group, "member_id": "", "topics": topics})
+
+
+def error_of(body: Body | None) -> int:
+    assert body is not None
+    code: int = body["topics"][0]["partitions"][0]["error_code"]
+    return code
+
+
+def committed(room: Room) -> tuple[Offsets, Any]:
+    model = model_of_a_topic()
+    offsets = Offsets(model, Groups(room), ConsumerGroups(model, room), room)
+    return offsets, offsets.handlers()["OffsetCommit"]
+
+
+def test_commits_are_held_against_what_brokers_take() -> None:
+    async def main() -> None:
+        offsets, ask = committed(Room())
+        assert error_of(await ask(commit("g", "x" * METADATA_LIMIT))) == 0
+        too_long = "x" * (METADATA_LIMIT + 1)
+        assert error_of(await ask(commit("h", too_long))) == Code.OFFSET_METADATA_TOO_LARGE
+        unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
+        assert error_of(await ask(commit("h", topic="nosuch"))) == unknown
+        assert error_of(await ask(commit("h", number=7))) == unknown
+        assert offsets.groups() == ["g"]
+
+    asyncio.run(main())
+
+
+def test_a_flood_of_commits_ends_at_the_limit() -> None:
+    async def main() -> None:
+        room = Room(1 << 20)
+        offsets, ask = committed(room)
+        codes = [error_of(await ask(commit(f"{n}" + "g" * 1000))) for n in range(3_000)]
+        assert set(codes) == {0, Code.INVALID_COMMIT_OFFSET_SIZE}
+        assert len(offsets.groups()) == codes.count(0) < 1_000
+        assert room.refusals == codes.count(Code.INVALID_COMMIT_OFFSET_SIZE)
+        # The same group again takes no more room than before.
+        assert error_of(await ask(commit("0" + "g" * 1000))) == 0
+
+    asyncio.run(main())
+
+
+def join(number: int, size: int) -> Body:
+    return {
+        "group_id": "g",
+        "member_id": "",
+        "group_instance_id": f"i{number}",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": bytes(size)}],
+    }
+
+
+def test_members_with_much_to_say_fill_a_group_and_leave_it_empty() -> None:
+    async def main() -> None:
+        groups = Groups(Room(1 << 20))
+        joins = [asyncio.create_task(groups.join(5, "c", join(n, 100_000))) for n in range(9)]
+        told = [await each for each in joins]
+        refused = [each for each in told if each["error_code"] == Code.GROUP_MAX_SIZE_REACHED]
+        well = [each for each in told if not each["error_code"]]
+        assert len(refused) + len(well) == 9
+        assert refused
+        leaving = [{"member_id": each["member_id"]} for each in well]
+        groups.leave({"group_id": "g", "members": leaving})
+        again = await groups.join(5, "c", join(9, 100_000))
+        assert again["error_code"] == 0
+
+    asyncio.run(main())
+
+
+def test_leaving_a_group_that_is_not_there_makes_none() -> None:
+    groups = Groups()
+    (told,) = groups.leave({"group_id": "nosuch", "member_id": "m"})
+    assert told["error_code"] == Code.UNKNOWN_MEMBER_ID
+    assert groups.listed() == []
+
+
+def test_a_client_that_comes_is_told_once() -> None:
+    async def use(host: str, port: int, told: list[str]) -> None:
+        for _ in range(3):
+            peer = await peer_of(host, port)
+            body = {"client_software_name": "lib\x1b[31m", "client_software_version": "1.2"}
+            assert (await peer.ask("ApiVersions", 3, body))["api_keys"]
+            await peer.close()
+        (line,) = told
+        assert 'client "kafkascope-replay" connected, lib' in line
+        assert line.startswith("127.0.0.1:")
+        assert "1.2" in line
+        assert "\x1b" not in line
+
+    asyncio.run(with_server("libraries.pcap", use))
+
+
+def test_a_flood_of_different_lines_is_cut() -> None:
+    said: list[str] = []
+    now = [0.0]
+    lines = Lines(said.append, clock=lambda: now[0])
+    for number in range(10_000):
+        lines.tell("me", f"line {number}")
+    assert len(said) == BURST
+    now[0] = 5.0
+    lines.tell("me", "the last")
+    assert said[-1] == f"me: the last ({10_000 - BURST} lines before it were left out)"
