@@ -14,7 +14,7 @@ from analyzer.commands.options import Wish
 from analyzer.commands.output import Output
 from analyzer.spreadsheet import csv_line
 from analyzer.terminal import say
-from analyzer.text import cut, filled, safe
+from analyzer.text import between_tabs, cut, filled, safe
 
 if TYPE_CHECKING:
     from analyzer.atrest import AtRest
@@ -218,7 +218,7 @@ class _ListRows:
         if self.form == "csv":
             self.output.line(csv_line(cells, raw=self.raw)[:-1])
         else:
-            self.output.line("\t".join(map(safe, cells)))
+            self.output.line(between_tabs(cells))
 
     def table(
         self, titles: list[str], cells: list[str], shapes: tuple[tuple[str, int, bool], ...]
@@ -230,7 +230,7 @@ class _ListRows:
             if style == "header" and not first:
                 continue
             if self.output.width is None:
-                self.output.line("\t".join(map(safe, row)), style)
+                self.output.line(between_tabs(row), style)
                 continue
             parts = (
                 filled(safe(cell), width, right=right)

@@ -10,8 +10,8 @@ from typing import Final, Self, TextIO
 from analyzer.commands.options import Wish
 from analyzer.commands.tables import terminal_width
 from analyzer.commands.targets import refuse_inputs
-from analyzer.terminal import stdout_bytes, tabbed
-from analyzer.text import ascii_only, json_safe
+from analyzer.terminal import stdout_bytes
+from analyzer.text import ascii_only, json_safe, tabbed
 from captures.private import PrivateFile
 
 RESET: Final = "\x1b[0m"

@@ -12,7 +12,7 @@ from analyzer.commands.options import Wish, input_options
 from analyzer.commands.output import Output
 from analyzer.render_list import fitted, line
 from analyzer.spreadsheet import csv_line
-from analyzer.text import safe
+from analyzer.text import between_tabs
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class _Lines:
             self._output.line(csv_line(given, raw=self._raw)[:-1])
         elif self._form == "tsv" or self._output.width is None:
             titles = self._names if header and self._form == "tsv" else cells
-            self._output.line("\t".join(map(safe, titles)))
+            self._output.line(between_tabs(titles))
         else:
             text = line(self._columns, cells, self._output.width)
             self._output.line(text, "header" if header else "")
