@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, cast
 
 import click
 
-from kafkascope.analyzer.text import json_safe, safe
+from kafkascope.analyzer.text import between_tabs, json_safe, safe, tabbed
 
 PROGRAM: Final = "kafkascope: "
 CLEAR: Final = "\r\x1b[K"
@@ -50,12 +50,7 @@ def _document(text: str) -> str:
 
 def row(cells: Iterable[str]) -> None:
     """Cells on stdout, between tabs."""
-    click.echo("\t".join(map(safe, cells)))
-
-
-def tabbed(line: str) -> str:
-    """A line whose tabs are ours."""
-    return line if line.isprintable() else "\t".join(map(safe, line.split("\t")))
+    click.echo(between_tabs(tuple(cells)))
 
 
 def json_out(data: bytes) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Final
@@ -66,6 +66,19 @@ def safe(text: str) -> str:
     """A line of text without characters that do not print: controls (C0, DEL, C1, line breaks),
     directions of writing, zero widths, lone surrogates."""
     return text if text.isprintable() else text.translate(_HIDING)
+
+
+def tabbed(line: str) -> str:
+    """A line whose tabs are ours."""
+    # One look at all cells: nearly all lines print as they are.
+    if line.replace("\t", "").isprintable():
+        return line
+    return "\t".join(map(safe, line.split("\t")))
+
+
+def between_tabs(cells: Sequence[str]) -> str:
+    """Cells as a line, with tabs between them and none inside."""
+    return "\t".join(cells if "".join(cells).isprintable() else map(safe, cells))
 
 
 def escaped(text: str, *, data: bool = False) -> str:

@@ -45,26 +45,21 @@ class Walk(NamedTuple):
     """Why there are no more."""
 
 
-class Walks:
+class Walks(dict[int, Walk]):
     """The last ones, by the identity of their bytes: the conversation, the row and many statistics
     ask for those of the same exchange."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Walk] = {}
+        super().__init__()
         self._bytes = 0
-
-    def get(self, blob: bytes) -> Walk | None:
-        """The one through these very bytes."""
-        known = self._known.get(id(blob))
-        return known if known is not None and known.blob is blob else None
 
     def keep(self, walk: Walk) -> None:
         """Remember it for a while."""
         self._bytes += len(walk.blob)
-        if len(self._known) >= WALKED or self._bytes > WALKED_BYTES:
-            self._known.clear()
+        if len(self) >= WALKED or self._bytes > WALKED_BYTES:
+            self.clear()
             self._bytes = len(walk.blob)
-        self._known[id(walk.blob)] = walk
+        self[id(walk.blob)] = walk
 
 
 _walks: Final = Walks()
@@ -72,8 +67,8 @@ _walks: Final = Walks()
 
 def walk_of(blob: bytes) -> Walk:
     """The batches of a records field; walks through the last ones only once."""
-    known = _walks.get(blob)
-    if known is not None:
+    known = _walks.get(id(blob))
+    if known is not None and known.blob is blob:
         return known
     found: list[Batch] = []
     error: DissectError | None = None

@@ -73,6 +73,8 @@ def dissect_request(
         decoded = decode_request(frame.payload, header)
     except DissectError as error:
         return None, (_undecoded("request", error, frame.payload, header.end),)
+    if decoded.end == len(frame.payload):
+        return decoded, ()
     return decoded, _surplus("request", decoded, frame.payload)
 
 
@@ -86,6 +88,8 @@ def dissect_response(
         decoded = decode_response(frame.payload, header.api_key, header.api_version)
     except DissectError as error:
         return None, (_undecoded("response", error, frame.payload, 4),)
+    if decoded.end == len(frame.payload):
+        return decoded, ()
     return decoded, _surplus("response", decoded, frame.payload)
 
 
@@ -96,8 +100,6 @@ def _undecoded(side: Side, error: DissectError, payload: bytes, body_at: int) ->
 
 def _surplus(side: Side, decoded: Decoded, payload: bytes) -> tuple[Undecoded, ...]:
     left = len(payload) - decoded.end
-    if not left:
-        return ()
     text = f"{left} bytes behind the end of the message"
     return (Undecoded(side, "surplus", decoded.end, left, text),)
 

@@ -7,6 +7,7 @@ was taken up. What began before the capture is unknown. Sans-I/O.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import walk_of
@@ -36,6 +37,10 @@ class LogEnd(NamedTuple):
     last_stable: int
 
 
+_log_end = partial(tuple.__new__, LogEnd)
+"""`LogEnd` from a tuple without a Python frame."""
+
+
 class LogEnds:
     """Of the partitions that one connection fetched, as their last answers told them."""
 
@@ -56,7 +61,13 @@ class LogEnds:
         Other errors may have come up while the broker waited: leaders move, topics go. Brokers of
         2.8 and 3.6 told FENCED_LEADER_EPOCH after exactly max_wait_ms, and did so again.
         """
-        wanted = max(1, min(asked["min_bytes"], asked.get("max_bytes", asked["min_bytes"])))
+        # Comparisons rather than `min` and `max`: this is done for every answer.
+        wanted = asked["min_bytes"]
+        most = asked.get("max_bytes", wanted)
+        if most < wanted:
+            wanted = most
+        if wanted < 1:
+            wanted = 1
         committed = asked.get("isolation_level") == READ_COMMITTED
         # A leader also holds answers to followers back to keep to a replication quota.
         provable = not is_follower(asked)
@@ -73,8 +84,13 @@ class LogEnds:
                     known.pop(place, None)
                     continue
                 records = partition["records"]
-                wants = records and provable and had < wanted
-                if wants and end is not None and end.told_ns <= sent_ns:
+                if (
+                    records
+                    and had < wanted
+                    and provable
+                    and end is not None
+                    and end.told_ns <= sent_ns
+                ):
                     offset = end.last_stable if committed else end.high_watermark
                     had += _bytes_before(records, offset, wanted - had)
                 high = partition.get("high_watermark", -1)
@@ -82,7 +98,7 @@ class LogEnds:
                 if end is None and len(known) >= MAX_PARTITIONS:
                     # One by one, the oldest first, would look through the gaps of the others.
                     known.clear()
-                known[place] = LogEnd(told_ns, high, stable)
+                known[place] = _log_end((told_ns, high, stable))
         return had >= wanted or (denied > 0 and denied >= _count(asked, session))
 
 

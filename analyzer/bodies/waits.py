@@ -66,14 +66,10 @@ class Waits:
             pass
         elif key not in WAITS_FOR_DATA:
             own = max(0, answering.first_ns - max(taken, asking.last_ns))
-        elif not (prompt or (key == FETCH and _takes_anything(asked))):
+        # Of 0 bytes none are enough for a consumer's Fetch. KRaft's voters and observers ask for 0,
+        # too, and are made to wait; so is a share consumer, whatever it asks for.
+        elif not (prompt or (asked["min_bytes"] <= 0 and key == FETCH and not is_follower(asked))):
             own = max(0, min(answering.last_ns - taken, asked["max_wait_ms"] * 1_000_000))
         if own:
             self._until_ns = max(self._until_ns, taken + own)
         return queued + own
-
-
-def _takes_anything(asked: dict[str, Any]) -> bool:
-    """Whether no bytes are enough for a Fetch. KRaft's voters and observers ask for 0 bytes, too,
-    and are made to wait; so is a share consumer, whatever it asks for."""
-    return bool(asked["min_bytes"] <= 0) and not is_follower(asked)

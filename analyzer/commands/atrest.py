@@ -14,7 +14,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import cut, filled, safe
+from kafkascope.analyzer.text import between_tabs, cut, filled, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.logdir.model import LogBatch, Verdict
@@ -218,7 +218,7 @@ class _ListRows:
         if self.form == "csv":
             self.output.line(csv_line(cells, raw=self.raw)[:-1])
         else:
-            self.output.line("\t".join(map(safe, cells)))
+            self.output.line(between_tabs(cells))
 
     def table(
         self, titles: list[str], cells: list[str], shapes: tuple[tuple[str, int, bool], ...]
@@ -230,7 +230,7 @@ class _ListRows:
             if style == "header" and not first:
                 continue
             if self.output.width is None:
-                self.output.line("\t".join(map(safe, row)), style)
+                self.output.line(between_tabs(row), style)
                 continue
             parts = (
                 filled(safe(cell), width, right=right)

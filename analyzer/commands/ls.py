@@ -31,7 +31,7 @@ from kafkascope.analyzer.render.listing import (
 from kafkascope.analyzer.render.spreadsheet import csv_line
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.terminal import say
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import between_tabs
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -161,14 +161,15 @@ def _print_table(
     if width is not None:
         columns = fitted(columns, width)
     titles = [column.title for column in columns]
+    makers = [column.cell for column in columns]
     started = False
     for row, exchange in pairs:
         if not started:
             started = True
             times.saw(reading.first_ns)
             output.line(line(columns, titles, width) if width else "\t".join(titles), "header")
-        cells = [column.cell(row, exchange) for column in columns]
-        text = line(columns, cells, width) if width else "\t".join(map(safe, cells))
+        cells = [cell(row, exchange) for cell in makers]
+        text = line(columns, cells, width) if width else between_tabs(cells)
         output.line(text, _style(row.state, bool(row.errors)))
 
 
@@ -196,7 +197,7 @@ def _print_plain(
             if wish.form == "csv":
                 output.line(csv_line(cells, raw=wish.raw)[:-1])
             else:
-                output.line("\t".join(map(safe, cells)))
+                output.line(between_tabs(cells))
             continue
         shown = [json_value(column, row, exchange) for column in columns]
         text = dumps(dict(zip(names, shown, strict=True)))

@@ -10,8 +10,8 @@ from typing import Final, Self, TextIO
 from kafkascope.analyzer.commands.tables import terminal_width
 from kafkascope.analyzer.commands.targets import refuse_inputs
 from kafkascope.analyzer.reading.options import ReadOptions
-from kafkascope.analyzer.terminal import stdout_bytes, tabbed
-from kafkascope.analyzer.text import ascii_only, json_safe
+from kafkascope.analyzer.terminal import stdout_bytes
+from kafkascope.analyzer.text import ascii_only, json_safe, tabbed
 from kafkascope.captures.inputs.private import PrivateFile
 
 RESET: Final = "\x1b[0m"

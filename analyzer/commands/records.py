@@ -13,7 +13,7 @@ from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.render.listing import fitted, line
 from kafkascope.analyzer.render.spreadsheet import csv_line
-from kafkascope.analyzer.text import safe
+from kafkascope.analyzer.text import between_tabs
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class _Lines:
             self._output.line(csv_line(given, raw=self._raw)[:-1])
         elif self._form == "tsv" or self._output.width is None:
             titles = self._names if header and self._form == "tsv" else cells
-            self._output.line("\t".join(map(safe, titles)))
+            self._output.line(between_tabs(titles))
         else:
             text = line(self._columns, cells, self._output.width)
             self._output.line(text, "header" if header else "")

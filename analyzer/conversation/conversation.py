@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.bodies import facts, fetch_sessions, nodes
@@ -46,6 +47,7 @@ from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_re
 if TYPE_CHECKING:
     from kafkascope.analyzer.conversation.context import Context
     from kafkascope.captures.model import Endpoint
+    from kafkascope.dissectors.layout import Layout
 
 MAX_EARLY: Final = 256
 """Responses held for requests that the reassembly has not delivered yet."""
@@ -69,6 +71,12 @@ KNOWN: Final = frozenset(
     for version in range(api.versions.low, api.versions.high + 1)
 )
 """(key, version) of all requests that can be read."""
+
+
+@cache
+def _teaches(layout: Layout) -> bool:
+    """Whether a body may hold what the context learns; those of most requests do not."""
+    return facts.teaches(layout) or nodes.teaches(layout)
 
 
 class Conversation:
@@ -141,16 +149,18 @@ class Conversation:
         """The exchanges that this event completes."""
         if type(event) is Chunk:
             if event.direction == self.client:
-                # Time tells which response waits in vain, so packets count, not how many come at
-                # once.
-                for chunk in event.by_piece() if self._early else (event,):
-                    for units in self._requests.each(chunk):
-                        self._take_requests(units)
-                    if self._early:
-                        self._retry(chunk.pieces[-1].time_ns)
+                frame = None if self._early else self._requests.only(event)
+                if frame is not None:
+                    self._request(frame)
+                else:
+                    self._ask(event)
             else:
-                for units in self._responses.each(event):
-                    self._take_responses(units)
+                frame = self._responses.only(event)
+                if frame is not None:
+                    self._response(frame)
+                else:
+                    for units in self._responses.each(event):
+                        self._take_responses(units)
         elif isinstance(event, Gap):
             if event.direction == self.client:
                 self._take_requests(self._requests.gap(event))
@@ -215,6 +225,15 @@ class Conversation:
 
     # --- requests
 
+    def _ask(self, event: Chunk) -> None:
+        """Bytes of the client that are not one frame and no more."""
+        # Time tells which response waits in vain, so packets count, not how many come at once.
+        for chunk in event.by_piece() if self._early else (event,):
+            for units in self._requests.each(chunk):
+                self._take_requests(units)
+            if self._early:
+                self._retry(chunk.pieces[-1].time_ns)
+
     def _take_requests(self, units: list[Unit]) -> None:
         for unit in units:
             if type(unit) is Frame:
@@ -229,8 +248,11 @@ class Conversation:
             self._reserved = self._context.without_number(self._reserved)
 
     def _number(self) -> int:
-        number, self._reserved = self._reserved, None
-        return self._context.next_number() if number is None else number
+        number = self._reserved
+        if number is None:
+            return self._context.next_number()
+        self._reserved = None
+        return number
 
     def _request(self, frame: Frame) -> None:
         half, self._half = self._half, None
@@ -416,8 +438,8 @@ class Conversation:
 
     # --- telling
 
-    def _learn(self, decoded: Decoded | None) -> None:
-        if decoded is not None:
+    def _learn(self, decoded: Decoded) -> None:
+        if _teaches(decoded.layout):
             facts.learn(decoded.layout, decoded.body, self._context.names)
             nodes.learn(decoded.layout, decoded.body, self._context.nodes)
 
@@ -458,7 +480,7 @@ class Conversation:
             notes += self._notes(("request", asked), ("response", decoded))
         client, broker = self._ends
         remarks = self._context.remarks
-        if remarks:
+        if remarks is not None and remarks.files:
             correlation_id = None if header is None else header.correlation_id
             notes += notes_of(remarks, pending.frame, answer, client, correlation_id)
         phases = self.phases

@@ -124,6 +124,20 @@ class FrameBuffer:
         if self._hunt is None:
             self._hunt = Hunt(self.sense)
 
+    def only(self, chunk: Chunk) -> Frame | None:
+        """The frame that these bytes are, when they are one: by far the most packets are one small
+        frame. None else, and then nothing was taken: `each` has to be asked."""
+        data, pieces = chunk.data, chunk.pieces
+        size = len(data)
+        if size < 4 or self._passed or self._hunt is not None or len(pieces) > 1:
+            return None
+        (length,) = _size_at(data)
+        if length != size - 4:
+            return None
+        _, now, packet, file, at = pieces[0]
+        parts = (_part((file, at, size, packet)),)
+        return _frame((data[4:], chunk.offset, length, now, now, parts, ""))
+
     def feed(self, chunk: Chunk) -> list[Unit]:
         """The frames that end with these bytes, for owners whose sense does not change with them:
         others take them `each` at a time."""
@@ -136,7 +150,7 @@ class FrameBuffer:
         read = 0
         if self._hunt is None:
             out: list[Unit] = []
-            read = self._take(chunk, out)
+            read = self._follow(chunk.data, chunk.offset, chunk.pieces, out, apart=True)
             yield out
             if self._hunt is None:
                 return
@@ -146,27 +160,12 @@ class FrameBuffer:
                 continue
             if self._hunt is None:
                 out = []
-                self._take(part, out)
+                self._follow(part.data, part.offset, part.pieces, out, apart=True)
                 yield out
             else:
                 self._hunt.add(part.data, part.offset, part.pieces)
             if self._hunt is not None:
                 yield self._searched()
-
-    def _take(self, chunk: Chunk, out: list[Unit]) -> int:
-        """The frames that end with these bytes; how many were read: all, or those up to the end of
-        a packet with nonsense."""
-        data, pieces = chunk.data, chunk.pieces
-        size = len(data)
-        if size >= 4 and not self._passed and len(pieces) == 1:
-            (length,) = _size_at(data)
-            if length == size - 4:
-                # By far the most: one small frame in a packet of its own.
-                _, now, packet, file, at = pieces[0]
-                parts = (_part((file, at, size, packet)),)
-                out.append(_frame((data[4:], chunk.offset, length, now, now, parts, "")))
-                return size
-        return self._follow(data, chunk.offset, pieces, out, apart=True)
 
     def _searched(self) -> list[Unit]:
         out: list[Unit] = []

@@ -23,9 +23,12 @@ def learn_from_log(exchange: Exchange, names: TopicNames) -> None:
     if exchange.api_key != FETCH or exchange.response is None:
         return
     body = exchange.response.body
-    if body is None or not any(
-        topic.get("topic_id") == ID or topic.get("topic") == NAME for topic in body["responses"]
-    ):
+    if body is None:
+        return
+    for topic in body["responses"]:
+        if topic.get("topic_id") == ID or topic.get("topic") == NAME:
+            break
+    else:
         return
     # Few captures have this log; the others do not load what it needs.
     from kafkascope.analyzer.exchanges.records import fields_of

@@ -317,6 +317,8 @@ def result(row: Row) -> str:
         return f"~ {row.reason}"
     if row.state in ("orphan", "refused", "unreachable"):
         return f"? {row.reason}"
+    if not row.undecoded:
+        return _outcome(row)
     left = [
         f"({each.side}: {each.reason}{f', {each.bytes} bytes' if each.bytes else ''})"
         for each in row.undecoded

@@ -115,7 +115,7 @@ class Flows:
         self._context.remarks = Remarks(setting.remarks)
         self._brokers = Brokers(setting.known)
         self._context.brokers = self._brokers
-        self._collector = Collector(self._context, setting.options)
+        self._collector = Collector(self._context, setting.options, setting.last_ns)
         # Numbers order requests within a connection: those of later batches are higher.
         self._context.numbers = setting.first_packet * MOST_PER_PACKET
         self._sensitive: dict[Endpoint, int] = {}

@@ -50,6 +50,8 @@ def before_of(store: Store, manifests: Sequence[dict[str, Any]]) -> Before:
         before.packets += manifest["packets"]
         before.exchanges += manifest["exchanges"]
         before.connections += manifest["connections"]
+        # Not told by those who knew no states of connections.
+        before.last_ns = max(before.last_ns, manifest.get("last_ns", 0))
         before.fingerprints += [bytes.fromhex(f["fingerprint"]) for f in manifest["files"]]
         for host, port, since in manifest["brokers"]:
             endpoint = Endpoint(host, port)

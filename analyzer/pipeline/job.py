@@ -64,6 +64,8 @@ class Before:
     packets: int = 0
     exchanges: int = 0
     connections: int = 0
+    last_ns: int = 0
+    """The latest packet."""
     fingerprints: list[bytes] = field(default_factory=list)
     """By file."""
     brokers: dict[Endpoint, int] = field(default_factory=dict)
@@ -116,8 +118,8 @@ class Job:
 
     @property
     def last_ns(self) -> int:
-        """The latest packet."""
-        return max((file.index.last_ns or 0 for file in self.files), default=0)
+        """The latest packet, those of earlier batches included."""
+        return max(self.before.last_ns, *(file.index.last_ns or 0 for file in self.files), 0)
 
     @property
     def first_packet(self) -> int:

@@ -170,7 +170,7 @@ def _sorted(table: pa.Table, chosen: Any) -> pa.Table:
 
 
 def _told(capture: Capture, job: Job) -> Iterator[Told]:
-    collector = Collector(capture.context, job.options)
+    collector = Collector(capture.context, job.options, job.last_ns)
     capture.watch = collector.saw
     capture.named = collector.named
     for number, exchange in enumerate(capture.exchanges()):

@@ -117,6 +117,7 @@ def manifest_of(job: Job, facts: Facts, batch: str, made: Path, engine: str) -> 
         "packets": job.packets,
         "dropped": sum(file.index.dropped for file in job.files),
         "first_ns": min(first, default=None),
+        "last_ns": job.last_ns,
         "exchanges": facts.exchanges,
         "skipped_bytes": facts.skipped_bytes,
         "opaque": dict(facts.opaque),

@@ -113,12 +113,16 @@ class Reading:
 
     def rows(self) -> Iterator[Told]:
         """The wanted exchanges in the order in which they are complete. Ends at ctrl+c, too."""
-        pairs = self._within(self._all())
+        pairs: Iterable[Told] = self._all()
+        if self.wish.begin is not None or self.wish.end is not None:
+            pairs = self._within(pairs)
         if self._needs_end():
             pairs = self._within_end(list(pairs))
+        if self._filter is not None:
+            pairs = self._wanted(pairs, self._filter)
         count = self.wish.count
         try:
-            for row, exchange in self._wanted(pairs):
+            for row, exchange in pairs:
                 self._shown += 1
                 yield row, exchange
                 if self._shown == count:
@@ -162,13 +166,9 @@ class Reading:
             return False
         return not self.told or self._holes or self.capture.context.skipped_bytes > 0
 
-    def _wanted(self, pairs: Iterable[Told]) -> Iterator[Told]:
+    def _wanted(self, pairs: Iterable[Told], wanted: Filter) -> Iterator[Told]:
         """Those that the filter wants. Where it asks for topics, exchanges whose topics have no
         name yet wait for one, at most to the end: they come late."""
-        wanted = self._filter
-        if wanted is None:
-            yield from pairs
-            return
         if not self._holds:
             yield from (pair for pair in pairs if wanted(*pair))
             return
@@ -214,11 +214,8 @@ class Reading:
         marks = (self.wish.begin, self.wish.end)
         return any(mark is not None and mark.kind == "end" for mark in marks)
 
-    def _within(self, pairs: Iterator[Told]) -> Iterator[Told]:
+    def _within(self, pairs: Iterable[Told]) -> Iterator[Told]:
         begin, end = self.wish.begin, self.wish.end
-        if begin is None and end is None:
-            yield from pairs
-            return
         for row, exchange in pairs:
             after = (
                 begin is None or begin.kind == "end" or row.time_ns >= begin.of(self.first_ns, 0)

@@ -30,6 +30,8 @@ def size(count: int | None) -> str:
     """`96 B`, `1.2 KB`, `18 KB`, `1.4 MB`."""
     if count is None:
         return "-"
+    if count < 1000:
+        return f"{count} B"
     value, units = float(count), ("B", "KB", "MB", "GB", "TB")
     for unit in units:
         if value < 999.5 or unit == units[-1]:

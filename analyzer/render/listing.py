@@ -84,8 +84,8 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
             "broker", "Broker", 20, False, lambda r, _: r.broker_address, _get("broker"), False
         ),
         "api": Column("api", "API", 17, False, _api, lambda r, _: (r.api, r.api_version), False),
-        "request.bytes": _sized("request.bytes", "Req"),
-        "response.bytes": _sized("response.bytes", "Resp"),
+        "request.bytes": _sized("request.bytes", "Req", lambda row: row.request_bytes),
+        "response.bytes": _sized("response.bytes", "Resp", lambda row: row.response_bytes),
         "latency": Column("latency", "Latency", 8, True, _latency, _get("latency"), True),
         "result": Column(
             "result", "Result", 0, False, _result, lambda r, _: (rows.result(r),), False
@@ -107,11 +107,9 @@ def _get(name: str) -> Values:
     return lambda row, _: get(row)
 
 
-def _sized(name: str, title: str) -> Column:
-    get = GETTERS[name]
-
+def _sized(name: str, title: str, get: Callable[[Row], int | None]) -> Column:
     def cell(row: Row, _: Exchange | None) -> str:
-        return render_cells.size(next(iter(get(row)), None))
+        return render_cells.size(get(row))
 
     return Column(name, title, 7, True, cell, _get(name), True)
 

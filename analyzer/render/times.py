@@ -50,9 +50,9 @@ class Times:
         """The time of an exchange that is shown."""
         if self._first is None:
             self._first = time_ns
-        base = {"r": self._first, "d": self._told, "dd": self._shown}.get(self.how, 0)
-        self._told = self._shown = time_ns
         if self.how in ("r", "d", "dd"):
+            base = {"r": self._first, "d": self._told, "dd": self._shown}[self.how]
+            self._told = self._shown = time_ns
             return _seconds(0 if base is None else time_ns - base)
         if self.how == "e":
             return _seconds(time_ns)

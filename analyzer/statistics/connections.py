@@ -82,7 +82,6 @@ class Wire(Measures):
     gap_bytes: int | None = most()
     closed: tuple[int, int, str] | None = least()
     """(time, minus the direction's rank, how): the first end."""
-    reset: int | None = most()
     packet: int | None = least()
     """The first one."""
 
@@ -91,7 +90,7 @@ class Connections(ByKey[Wire]):
     """Connections by their number in the capture."""
 
     NAME = "connections"
-    VERSION = 4
+    VERSION = 5
     KEY = ("connection", "opened", "a")
     UNRANKED = 1
     MEASURES = Wire
@@ -182,8 +181,6 @@ class Connections(ByKey[Wire]):
             side = -1 if event.direction is None else event.direction
             here = (event.time_ns, side, event.how)
             wire.closed = here if wire.closed is None else min(wire.closed, here)
-            if event.how == "rst":
-                wire.reset = 1
 
     def _wire(self, connection: Connection) -> Wire:
         key = _key(connection)
@@ -310,7 +307,8 @@ def _line(number: Any, wire: Wire, end_ns: int) -> Line:
     opened, last = wire.opened_ns, wire.last_ns
     ours = (wire.bytes_a, wire.bytes_b)
     sent, received = ours[::-1] if wire.side else ours
-    phase = _phase(wire, end_ns)
+    how = None if wire.closed is None else wire.closed[2]
+    phase = _phase(wire, how, end_ns)
     return {
         "connection": number,
         "client_address": client,
@@ -322,7 +320,7 @@ def _line(number: Any, wire: Wire, end_ns: int) -> Line:
         "opened": opened,
         "life": None if opened is None or last is None else max(0, last - opened),
         "packet": wire.packet,
-        "state": _state(wire, phase),
+        "state": state_of(phase, how),
         "phase": phase,
         "requests": wire.requests,
         "unanswered": wire.unanswered,
@@ -344,14 +342,27 @@ def _line(number: Any, wire: Wire, end_ns: int) -> Line:
     }
 
 
-def _state(wire: Wire, phase: str) -> str:
-    """What became of it: refused and unreachable are connects that never came to a connection."""
+def state_of(phase: str, closed: str | None) -> str:
+    """What became of a connection that came so far and first ended so: refused and unreachable are
+    connects that never came to a connection."""
     if phase in FAILED:
         return "refused" if phase == "refused" else "unreachable"
-    return ENDS.get(wire.closed[2], wire.closed[2]) if wire.closed is not None else "open"
+    return ENDS.get(closed, closed) if closed is not None else "open"
 
 
-def _phase(wire: Wire, end_ns: int) -> str:
+def silent_phase(
+    *, handshake: bool, handshake_ns: int | None, closed: str | None, waited_ns: int
+) -> str:
+    """How far a connection without a byte came. `waited_ns`: from its first packet to the end of
+    the capture."""
+    if not handshake or handshake_ns is not None:
+        return "connected"
+    if closed == "rst":
+        return "refused"
+    return "no answer" if waited_ns >= limit("connects.answer") else "connecting"
+
+
+def _phase(wire: Wire, closed: str | None, end_ns: int) -> str:
     """How far it came."""
     if wire.work:
         return "work"
@@ -361,12 +372,12 @@ def _phase(wire: Wire, end_ns: int) -> str:
         return "versions"
     if wire.opaque or wire.bytes_a or wire.bytes_b:
         return "opaque"
-    if wire.handshake and wire.handshake_ns is None:
-        if wire.reset:
-            return "refused"
-        waited = end_ns - (wire.opened_ns or 0)
-        return "no answer" if waited >= limit("connects.answer") else "connecting"
-    return "connected"
+    return silent_phase(
+        handshake=bool(wire.handshake),
+        handshake_ns=wire.handshake_ns,
+        closed=closed,
+        waited_ns=end_ns - (wire.opened_ns or 0),
+    )
 
 
 def _end(wire: Wire) -> str:

@@ -43,17 +43,18 @@ class Remarks:
     """Of all files of an input, as far as they were read."""
 
     def __init__(self, files: Iterable[tuple[int, list[Remark]]] = ()) -> None:
-        self._files: dict[int, list[Remark]] = {}
+        self.files: dict[int, list[Remark]] = {}
+        """By the number of the file."""
         self._about: dict[str, list[tuple[int, Remark]]] = {}
         for file, found in files:
             self.add(file, 0, found)
 
     def __bool__(self) -> bool:
-        return bool(self._files)
+        return bool(self.files)
 
     def add(self, file: int, base: int, found: Iterable[Remark]) -> None:
         """Take more of a file, whose offsets count from `base`."""
-        mine = self._files.setdefault(file, [])
+        mine = self.files.setdefault(file, [])
         for each in found:
             start = base + each.start
             if mine and start <= mine[-1].start:
@@ -65,18 +66,18 @@ class Remarks:
         if len(mine) > MAX_REMARKS:
             del mine[: -MAX_REMARKS // 2]
             self._about.clear()
-            for number, some in self._files.items():
+            for number, some in self.files.items():
                 for one in some:
                     if one.about:
                         self._about.setdefault(one.about, []).append((number, one))
 
     def of_file(self, file: int) -> list[Remark]:
         """All of a file."""
-        return self._files.get(file, [])
+        return self.files.get(file, [])
 
     def at(self, file: int, at: int) -> str:
         """The comment of the packet that holds a byte; empty without one."""
-        mine = self._files.get(file)
+        mine = self.files.get(file)
         if not mine:
             return ""
         found = mine[bisect_right(mine, at, key=_start) - 1]

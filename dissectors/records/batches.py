@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from kafkascope.dissectors.errors import Malformed
@@ -98,6 +99,10 @@ class Batch(NamedTuple):
         return self.magic == 2 and bool(self.attributes & DELETE_HORIZON)
 
 
+_batch = partial(tuple.__new__, Batch)
+"""`Batch` from a tuple without a Python frame."""
+
+
 class Partial(NamedTuple):
     """A batch that the field's end cuts."""
 
@@ -129,37 +134,9 @@ def batches(data: bytes) -> Iterator[Batch | Partial]:
 
 
 def _batch_v2(data: bytes, at: int, base: int, length: int) -> Batch:
-    fields = _V2.unpack_from(data, at)
-    (
-        _,
-        _,
-        epoch,
-        _,
-        crc,
-        attributes,
-        delta,
-        first,
-        last,
-        producer,
-        producer_epoch,
-        sequence,
-        count,
-    ) = fields
-    return Batch(
-        at,
-        _START + length,
-        2,
-        base,
-        base + delta,
-        epoch,
-        crc,
-        attributes,
-        first,
-        last,
-        producer,
-        producer_epoch,
-        sequence,
-        count,
+    _, _, epoch, _, crc, attributes, delta, *rest = _V2.unpack_from(data, at)
+    return _batch(
+        (at, _START + length, 2, base, base + delta, epoch, crc, attributes, *rest),
     )
 
 

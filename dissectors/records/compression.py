@@ -27,7 +27,7 @@ _LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 
 def name_of(codec: int) -> str:
     """The codec's name, the number as text when there is no such codec."""
-    return NAMES.get(codec, str(codec))
+    return NAMES.get(codec) or str(codec)
 
 
 def decompress(codec: int, data: bytes, limit: int = OUTPUT_LIMIT) -> bytes:

@@ -15,8 +15,10 @@ from kafkascope.analyzer.pipeline.tables.arrow import record_batch
 from kafkascope.analyzer.pipeline.tables.facts import Facts
 from kafkascope.analyzer.pipeline.tables.numbers import exchange_place
 from kafkascope.analyzer.pipeline.tables.schemas import COLLECTED, FACTS
+from kafkascope.analyzer.statistics.connections import silent_phase, state_of
 from kafkascope.analyzer.statistics.histogram import bounds_of, bucket_of
 from kafkascope.captures.model import Closed, Opened, Resolved
+from kafkascope.captures.streams.reassembly import MAX_CONNECTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +34,9 @@ BODY_BYTES: Final = 16 << 20
 CELLS: Final = 50_000
 """Of histograms, before they are told."""
 HOUR_NS: Final = 3_600_000_000_000
+SILENT: Final = 2 * MAX_CONNECTIONS
+"""Connections that were over without a byte, before rows are made of the older half: packets can
+only come for as many as reassembly tracks."""
 CLIENT_IDS: Final = 16
 """Named per connection; more are a sign of a gateway, not of clients."""
 
@@ -73,9 +78,11 @@ class Collector:
     """`add` exchanges, tell it what `saw` connections; take rows by `ready`, the rest by `finish`.
     `add` is `count` and `tell`, which need not happen in the same task."""
 
-    def __init__(self, context: Context, options: Options) -> None:
+    def __init__(self, context: Context, options: Options, last_ns: int = 0) -> None:
+        """`last_ns`: the latest packet of all."""
         self._context = context
         self._options = options
+        self._last_ns = last_ns
         self.facts = Facts()
         self._adds = [each.add for each in self.facts.statistics.values()]
         self._saws = [each.saw for each in self.facts.statistics.values() if hasattr(each, "saw")]
@@ -85,8 +92,11 @@ class Collector:
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLLECTED}
         self._bytes = 0
         self._done: list[Told] = []
-        """Batches of records that are full before their exchange is."""
+        """Batches that are full before an exchange is."""
         self._seen: dict[Connection, Seen] = {}
+        self._silent: list[Connection] = []
+        """Of these, connections that were over without a byte. A flood of connects has no end, and
+        no exchange comes among them."""
         self._cells: dict[tuple[Any, ...], list[int]] = {}
 
     def saw(self, event: Opened | Closed) -> None:
@@ -95,9 +105,14 @@ class Collector:
         if isinstance(event, Closed) and event.how != "end":
             side = -1 if event.direction is None else event.direction
             here = (event.time_ns, side, event.how)
+            over = event.how != "fin" or seen.closed is not None
             seen.closed = here if seen.closed is None else min(seen.closed, here)
+            if over and not sum(event.connection.bytes):
+                self._silent.append(event.connection)
         for saw in self._saws:
             saw(event)
+        if len(self._silent) >= SILENT:
+            self._settle_silent()
 
     def named(self, event: Resolved) -> None:
         """A host name was resolved."""
@@ -222,13 +237,30 @@ class Collector:
     def settle(self) -> None:
         """The connections seen so far are over, or the input is: make their rows."""
         for connection, seen in self._seen.items():
-            self._rows["connections"].append(_connection_values(connection, seen))
+            self._take_connection(connection, seen)
         self._seen.clear()
+        self._silent.clear()
+
+    def _settle_silent(self) -> None:
+        """Make the rows of those that were over first."""
+        silent = sorted(set(self._silent), key=attrgetter("last_ns", "number"))
+        self._silent = silent[-MAX_CONNECTIONS:]
+        for connection in silent[:-MAX_CONNECTIONS]:
+            seen = self._seen.get(connection)
+            if seen is not None and not seen.exchanges and not sum(connection.bytes):
+                self._take_connection(connection, self._seen.pop(connection))
+
+    def _take_connection(self, connection: Connection, seen: Seen) -> None:
+        rows = self._rows["connections"]
+        rows.append(_connection_values(connection, seen, self._last_ns))
+        if len(rows) >= ROWS:
+            self._done.append(self._batch("connections", rows))
 
     def suspend(self) -> dict[Connection, Seen]:
         """Hand over what is known of the connections since the last `settle`: they go on in
         another batch."""
         seen, self._seen = self._seen, {}
+        self._silent.clear()
         return seen
 
     def resume(self, seen: list[tuple[Connection, Seen]]) -> None:
@@ -249,10 +281,21 @@ class Collector:
         yield "facts", record_batch(list(self.facts.told()), FACTS.schema)
 
 
-def _connection_values(connection: Connection, seen: Seen) -> tuple[Any, ...]:
+def _connection_values(connection: Connection, seen: Seen, last_ns: int) -> tuple[Any, ...]:
     client, broker = seen.client, 1 - seen.client
     ends = (connection.a, connection.b)
     closed_ns, side, how = seen.closed or (None, -1, None)
+    silent = not seen.exchanges and not sum(connection.bytes)
+    phase = (
+        ""
+        if not silent
+        else silent_phase(
+            handshake=connection.handshake,
+            handshake_ns=connection.handshake_ns,
+            closed=how,
+            waited_ns=last_ns - connection.first_ns,
+        )
+    )
     return (
         values.connection_id(connection),
         connection.number,
@@ -282,4 +325,6 @@ def _connection_values(connection: Connection, seen: Seen) -> tuple[Any, ...]:
         how,
         None if side < 0 else "client" if side == client else "broker",
         closed_ns,
+        state_of(phase, how),
+        connection.first_packet or None,
     )

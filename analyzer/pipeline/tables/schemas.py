@@ -203,6 +203,13 @@ CONNECTIONS: Final = Table(
         Col("closed", _S, "how it ended: fin, rst, reuse, idle; null while it is open"),
         Col("closed_by", _S, "client or broker"),
         Col("closed_ns", _I64, ""),
+        Col(
+            "state",
+            _S,
+            "open, closed, reset, forgotten; of a connect that came to no connection: refused, or "
+            "unreachable (no answer, a second or more before the last packet)",
+        ),
+        Col("packet", _I64, "Wireshark's number of the first one"),
     ),
 )
 

@@ -1,0 +1,193 @@
+"""Connects that came to no connection: the table tells what `stats connections` tells of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import row_of
+from kafkascope.analyzer.pipeline.tables import collect
+from kafkascope.analyzer.statistics.connections import Connections
+from kafkascope.captures import Endpoint
+from kafkascope.captures.build import Composer
+from kafkascope.captures.packets.tcp import ACK, FIN, RST, SYN
+from kafkascope.captures.streams import reassembly
+from kafkascope.tui.cli import main
+from tests.analyzer.pipeline.kit import Apart, made
+from tests.analyzer.pipeline.test_follow import LAST, NOW, caught
+from tests.analyzer.pipeline.traffic import tape
+from tests.captures.wires import START_NS, Tape
+
+CAUSES = Path(__file__).parents[1] / "captures" / "causes"
+TOLD = (
+    *("connection", "client_address", "broker_address", "client_bytes", "broker_bytes"),
+    *("retransmissions", "out_of_order", "unanswered", "state", "packet"),
+)
+MS = 1_000_000
+BROKER = Endpoint("10.0.1.2", 9092)
+
+
+def rows(out: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for path in (out / "connections").glob("*/*.parquet"):
+        found += pq.ParquetFile(path).read().to_pylist()
+    return sorted(found, key=lambda row: row["connection"])
+
+
+def counted(inputs: list[str]) -> list[dict[str, Any]]:
+    statistic = Connections()
+    with open_capture(inputs) as capture:
+        capture.watch = statistic.saw
+        for exchange in capture.exchanges():
+            statistic.add(row_of(exchange, capture.context.names), exchange)
+        found = statistic.rows(capture.context.names)
+    return sorted(found, key=lambda line: line["connection"])
+
+
+def told(lines: list[dict[str, Any]]) -> list[list[Any]]:
+    return [[line[name] for name in TOLD] for line in lines]
+
+
+def attempt(rng: Random, number: int, start_ns: int) -> list[tuple[int, bytes]]:
+    """A connect, with what may come of it."""
+    made = Composer(Endpoint("10.0.0.4", 50_000 + number % 7), BROKER, isn=(rng.randrange(99), 7))
+    kind = rng.choice(["refused", "silent", "silent", "half", "checked", "one way", "forged"])
+    packets = [made.packet(0, SYN)]
+    if kind == "refused":
+        packets.append(made.packet(1, RST | ACK))
+    elif kind == "silent":
+        packets += packets * rng.randrange(3)
+    elif kind == "half":
+        packets.append(made.packet(1, SYN | ACK))
+    elif kind == "checked":
+        packets += [made.packet(1, SYN | ACK), made.packet(0, ACK), made.packet(0, FIN | ACK)]
+        packets.append(made.packet(rng.randrange(2), RST | ACK))
+    elif kind == "one way":
+        packets += [made.packet(0, FIN | ACK), made.packet(0, RST | ACK)]
+    else:
+        packets += [made.packet(1, RST | ACK), made.packet(0, ACK, b"late")]
+    found = []
+    for each in packets:
+        start_ns += rng.choice([10_000, 40 * MS, 700 * MS])
+        found.append((start_ns, each))
+    return found
+
+
+def files(seed: int, folder: Path, *, only: bool = False) -> list[str]:
+    """Connects, among other traffic or alone, in files of some packets each."""
+    rng = Random(seed)
+    packets = [] if only else list(tape(seed).frames)
+    start = START_NS
+    for number in range(rng.randrange(1, 12)):
+        start += rng.choice([0, 3 * MS, 400 * MS, 5000 * MS])
+        packets += attempt(rng, number, start)
+    packets.sort(key=lambda each: each[0])
+    names = []
+    while packets:
+        part = Tape()
+        count = rng.choice([1, 5, 40])
+        part.frames, packets = packets[:count], packets[count:]
+        path = folder / f"{len(names):04}.pcap"
+        path.write_bytes(part.pcap())
+        names.append(str(path))
+    return names
+
+
+@given(seed=st.integers(0, 1 << 32), size=st.integers(300, 5000), tasks=st.integers(1, 3))
+@settings(max_examples=settings().max_examples // 8)
+def test_both_ways_tell_what_the_statistic_tells(seed: int, size: int, tasks: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "in").mkdir()
+        names = files(seed, path / "in")
+        expected, _ = made(names, path / "plain", size=size)
+        found, _ = made(names, path / "apart", Apart(tasks), size=size)
+        assert found == expected
+        assert told(rows(path / "plain")) == told(counted(names))
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=settings().max_examples // 14)
+def test_batches_tell_what_one_run_tells(seed: int) -> None:
+    """The last batch may have no packet: how long a connect waited is known from those before."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / "in").mkdir()
+        (path / "spool").mkdir()
+        names = files(seed, path / "in", only=seed % 2 == 0)
+        made(names, path / "whole")
+        rng = Random(seed)
+        for at in range(0, len(names), step := rng.choice([1, 2, 9])):
+            for name in names[at : at + step]:
+                shutil.copy(name, path / "spool")
+            caught(path / "spool", path / "out", NOW)
+        caught(path / "spool", path / "out", LAST)
+        assert told(rows(path / "out")) == told(rows(path / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("broker-down-java", {"refused": 275, "closed": 6, "open": 1}),
+        ("advertised-silent-librdkafka", {"unreachable": 4, "closed": 3}),
+    ],
+)
+def test_real_connects(name: str, expected: dict[str, int], tmp_path: Path) -> None:
+    source = tmp_path / "in.pcap"
+    source.write_bytes(gzip.decompress((CAUSES / f"{name}.pcap.gz").read_bytes()))
+    whole, _ = made([str(source)], tmp_path / "plain")
+    apart, _ = made([str(source)], tmp_path / "apart", Apart(), size=5_000)
+    assert apart == whole
+    found = rows(tmp_path / "plain")
+    assert Counter(row["state"] for row in found) == expected
+    of_tables = [
+        CliRunner().invoke(main, ["stats", "connections", str(each), "--json"]).stdout
+        for each in (source, tmp_path / "plain", tmp_path / "apart")
+    ]
+    assert of_tables[1] == of_tables[0] == of_tables[2]
+    assert told(found) == told([json.loads(line) for line in of_tables[0].splitlines()])
+
+
+def test_a_flood_is_not_kept_and_not_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rows of connects that are over are made before the end, each once."""
+    monkeypatch.setattr(reassembly, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(collect, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(collect, "SILENT", 40)
+    kept = 0
+    settle = collect.Collector.settle
+
+    def settled(self: collect.Collector) -> None:
+        nonlocal kept
+        kept = max(kept, len(self._seen))
+        settle(self)
+
+    monkeypatch.setattr(collect.Collector, "settle", settled)
+    flood = Tape()
+    for number in range(500):
+        made_of = Composer(Endpoint("10.0.0.4", 2000 + number), BROKER)
+        for late, each in enumerate((made_of.packet(0, SYN), made_of.packet(1, RST | ACK))):
+            flood.frames.append((START_NS + number * MS + late, each))
+        if number % 50 == 7:
+            # Behind a forged RST there is still somebody.
+            flood.frames.append((START_NS + number * MS + 5, made_of.packet(0, ACK, b"late")))
+    path = tmp_path / "flood.pcap"
+    path.write_bytes(flood.pcap())
+    whole, _ = made([str(path)], tmp_path / "plain")
+    assert 20 < kept < 60
+    apart, _ = made([str(path)], tmp_path / "apart", Apart(), size=5_000)
+    assert apart == whole
+    states = Counter(row["state"] for row in rows(tmp_path / "plain"))
+    assert states == {"refused": 490, "reset": 10}
