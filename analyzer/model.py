@@ -8,7 +8,7 @@ Values only: nothing here reads, decides or formats. Time is integer nanoseconds
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -19,6 +19,8 @@ State = Literal[
     "answered", "open", "lost", "no-reply", "orphan", "opaque", "refused", "unreachable"
 ]
 """The last two are of connects without a connection: see `connects`."""
+STATES: Final[tuple[State, ...]] = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
+"""Of exchanges; sessions store the places."""
 Side = Literal["request", "response"]
 Severity = Literal["error", "warning", "note", "chat"]
 Cut = Literal["", "gap", "end", "too-large"]

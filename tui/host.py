@@ -186,7 +186,7 @@ class Host:
         times = Times("r" if how in RELATIVE else how)
         session = self.store.session
         if len(session):
-            times.saw(session.times[0])
+            times.saw(session.columns["time_ns"][0])
         return times
 
     def filter_text(self) -> str:

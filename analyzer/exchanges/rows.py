@@ -1,20 +1,38 @@
 """Exchange -> Row: one flat, typed record; the one table definition that every output uses.
 
-A new column is a field of `Row`, a line in `to_json`, and whatever `row_of` needs to fill it.
+`Row` declares the columns; whatever has to list them asks `columns_of(Row)`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import contents_of
 from kafkascope.analyzer.bodies.facts import Facts, collector
-from kafkascope.analyzer.model import Note, State, Undecoded
+from kafkascope.analyzer.exchanges.column import (
+    DURATION,
+    FLAG,
+    INT,
+    INT32,
+    INTS,
+    INTS32,
+    SIZE,
+    TEXT,
+    TEXTS,
+    TIME,
+    UUIDS,
+    Asked,
+    Column,
+    Kind,
+    columns_of,
+)
+from kafkascope.analyzer.model import STATES, Note, State, Undecoded
 from kafkascope.analyzer.times import iso_ns
 from kafkascope.analyzer.topics import short_id
+from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.reference.codes import error_name
 from kafkascope.dissectors.registry import APIS
 
@@ -23,6 +41,9 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.model import Exchange
     from kafkascope.analyzer.topics import TopicNames
 
+NO_ID: Final = -(2**40)
+NO_ACKS: Final = -(2**20)
+"""Stored where there are none: correlation ids and acks may be -1."""
 MOST_SHOWN: Final = 3
 """Topics, groups or partitions that `result` names before it counts the others."""
 
@@ -42,60 +63,381 @@ class RowError(NamedTuple):
     """The broker's own text, where the response has one."""
 
 
+MS: Final = 1_000_000
+_WAIT: Final = DURATION._replace(empty=0)
+_THROTTLE: Final = Kind("int64", "duration", empty=0)
+_STATE: Final = Kind("string", "state", pack="STATE_NUMBERS[{}]")
+_ERRORS: Final = Kind(
+    "errors",
+    "error",
+    many=True,
+    json="[_error_json(each) for each in {}]",
+    table="[(e.code, e.name, e.top, e.topic, e.partition, e.group, e.message) for e in {}]",
+    pack="(tuple([e.code for e in {}]) if {} else ())",
+    empty=(),
+)
+_UNDECODED: Final = Kind(
+    "undecoded", "string", many=True, json="[_undecoded_json(each) for each in {}]", empty=()
+)
+_NOTES: Final = Kind(
+    "notes", "string", many=True, json="[_note_json(each) for each in {}]", empty=()
+)
+
+
 @dataclass(slots=True, unsafe_hash=True)  # as `Exchange`: not frozen, though nobody changes it
 class Row:
-    """One exchange in a line. Lists keep the order of the wire, each value once."""
+    """One exchange in a line: the declaration of its columns, in the order of all outputs. Lists
+    keep the order of the wire, each value once.
 
-    number: int
-    id: str
-    time_ns: int
-    """First byte of the request (of the response, when there is no request)."""
-    connection: int
-    client_address: str
-    broker_address: str
-    client_id: str | None
-    software: str
-    user: str
-    api_key: int | None
-    api: str
-    api_version: int | None
-    flexible: bool
-    correlation_id: int | None
-    request_bytes: int | None
-    response_bytes: int | None
-    latency_ns: int | None
-    server_ns: int | None
-    wait_ns: int
-    """The part of the latency that the client asked for."""
-    throttle_ms: int
-    state: State
-    reason: str
-    errors: tuple[RowError, ...]
-    """Without NONE."""
-    topics: tuple[str, ...]
-    """Names; an id whose name is not known (yet) as its first 8 characters and `?`."""
-    topic_ids: tuple[bytes, ...]
-    """Uuids as the messages have them."""
-    partitions: tuple[int, ...]
-    groups: tuple[str, ...]
-    members: tuple[str, ...]
-    generations: tuple[int, ...]
-    producer_ids: tuple[int, ...]
-    producer_epochs: tuple[int, ...]
-    transactional_ids: tuple[str, ...]
-    acks: int | None
-    codecs: tuple[str, ...]
-    records: int | None
-    """Records in all batches of both sides; None when the API carries none."""
-    batches: int | None
-    offset: int | None
-    """Base offset that the broker gave to the first partition of a Produce."""
-    frames: tuple[int, ...]
-    """Packets with the first byte of request and response."""
-    undecoded: tuple[Undecoded, ...]
-    notes: tuple[Note, ...]
-    implied_topics: tuple[str, ...] = ()
-    """What an incremental Fetch or ShareFetch asks for without naming it (KIP-227), as `topics`."""
+    A new column is a line here and one where it is collected (`row_of`; what bodies say comes from
+    `Facts`). See `column` for what the words mean.
+    """
+
+    number: Annotated[
+        int,
+        Column(
+            INT,
+            "rank by first byte: time, file, offset; from 1",
+            Asked("number", "number == 1206", doc="number of the exchange, from 1"),
+            "head",
+        ),
+    ]
+    id: Annotated[
+        str,
+        Column(
+            TEXT,
+            "hash of the file's fingerprint and the place of the first byte",
+            json={"exchange_id": "{}"},
+            table="exchange_id",
+        ),
+    ]
+    time_ns: Annotated[
+        int,
+        Column(
+            TIME,
+            "first byte of the request (of the response where there is no request), in ns",
+            Asked("time", "time >= 12:03:00", ("frame.time",), doc="first byte of the request"),
+            "head",
+            json={"time": "iso_ns({})"},
+        ),
+    ]
+    connection: Annotated[
+        int,
+        Column(
+            INT,
+            "as Wireshark's tcp.stream",
+            Asked("conn", "conn == 17", ("tcp.stream",), doc="number of the connection, from 0"),
+        ),
+    ]
+    client_address: Annotated[str, Column(TEXT, "host:port")]
+    broker_address: Annotated[str, Column(TEXT, "host:port")]
+    client_id: Annotated[
+        str | None,
+        Column(
+            TEXT._replace(empty=None),
+            "client id",
+            Asked("client", "client == orders-svc", ("client_id", "client.id")),
+            "head",
+        ),
+    ]
+    software: Annotated[
+        str,
+        Column(
+            TEXT,
+            "name and version of the client library, from ApiVersions",
+            Asked("software", "software ~ librdkafka", ("client_software_name",), cost="s"),
+            "head",
+        ),
+    ]
+    user: Annotated[
+        str,
+        Column(
+            TEXT,
+            "user that authenticated on the connection",
+            Asked("user", "user == alice", cost="s"),
+            "head",
+        ),
+    ]
+    api_key: Annotated[
+        int | None,
+        Column(
+            INT32._replace(filter="api"),
+            "key of the API",
+            Asked(
+                "api",
+                "api in {Produce, Fetch}",
+                ("api_key", "request_key", "response_key", "kafka"),
+                doc="API of the request",
+            ),
+            "head",
+        ),
+    ]
+    api: Annotated[str, Column(TEXT, "Kafka's name", told_by="head")]
+    api_version: Annotated[
+        int | None,
+        Column(
+            INT32,
+            "version of the API",
+            Asked(
+                "version",
+                "api == Fetch and version < 12",
+                ("api_version", "request.version", "response.version"),
+            ),
+            "head",
+        ),
+    ]
+    flexible: Annotated[
+        bool,
+        Column(
+            FLAG,
+            "the version has compact types and tags",
+            Asked("flexible", "flexible", cost="i"),
+            json={},
+            table=None,
+        ),
+    ]
+    correlation_id: Annotated[
+        int | None,
+        Column(
+            INT,
+            "correlation id",
+            Asked("correlation_id", "correlation_id == 4711"),
+            "head",
+            NO_ID,
+        ),
+    ]
+    request_bytes: Annotated[
+        int | None,
+        Column(
+            SIZE,
+            "on the wire, size field included",
+            Asked("request.bytes", "request.bytes > 1MiB", doc="size of the request on the wire"),
+            "head",
+        ),
+    ]
+    response_bytes: Annotated[
+        int | None,
+        Column(
+            SIZE,
+            "the same",
+            Asked("response.bytes", "response.bytes > 1MB", doc="size of the response on the wire"),
+            "head",
+        ),
+    ]
+    latency_ns: Annotated[
+        int | None,
+        Column(
+            DURATION,
+            "first byte of the request to last byte of the response",
+            Asked("latency", "latency > 500ms"),
+            "head",
+            json={"latency_ms": "None if {} is None else {} / MS", "latency_ns": "{}"},
+        ),
+    ]
+    server_ns: Annotated[
+        int | None,
+        Column(DURATION, "last byte of the request to first byte of the response"),
+    ]
+    wait_ns: Annotated[
+        int,
+        Column(
+            _WAIT,
+            "part of the latency that the client asked for (long poll, group forming)",
+            Asked("wait", "latency > 1s and not wait", truth=True),
+            "body",
+            json={"wait_ms": "{} / MS if {} % MS else {} // MS"},
+        ),
+    ]
+    throttle_ms: Annotated[
+        int,
+        Column(
+            _THROTTLE,
+            "throttle time that the broker reports",
+            Asked("throttle", "throttle > 0", ("throttle_time", "throttle_time_ms"), truth=True),
+            "body",
+        ),
+    ]
+    state: Annotated[
+        State,
+        Column(
+            _STATE,
+            ", ".join(STATES),
+            Asked("state", "state in {open, lost}", doc="how it ended: " + ", ".join(STATES)),
+            "head",
+        ),
+    ]
+    reason: Annotated[
+        str,
+        Column(TEXT, "why there is no answer, or what opaque bytes look like", told_by="head"),
+    ]
+    errors: Annotated[
+        tuple[RowError, ...],
+        Column(
+            _ERRORS,
+            "errors of the response with what they are about, without NONE",
+            Asked(
+                "error",
+                "error in {UNKNOWN_MEMBER_ID, 27}",
+                doc="errors on any level of the response; NONE when there are none",
+                truth=True,
+            ),
+            "body",
+        ),
+    ]
+    topics: Annotated[
+        tuple[str, ...],
+        Column(
+            TEXTS,
+            "names; an id without a known name as 8 characters and `?`",
+            Asked(
+                "topic",
+                'topic contains ".dlq"',
+                ("topic_name",),
+                doc="topics that it names, or that its fetch session implies",
+            ),
+            "body",
+        ),
+    ]
+    implied_topics: Annotated[
+        tuple[str, ...],
+        Column(TEXTS, "what an incremental Fetch asks for without naming it", told_by="body"),
+    ]
+    topic_ids: Annotated[
+        tuple[bytes, ...],
+        Column(
+            UUIDS, "topic ids that it names", Asked("topic.id", "topic.id", ("topic_id",)), "body"
+        ),
+    ]
+    partitions: Annotated[
+        tuple[int, ...],
+        Column(
+            INTS32,
+            "partitions that it names",
+            Asked("partition", "topic == orders and partition in {0, 3..5}", ("partition_id",)),
+            "body",
+        ),
+    ]
+    groups: Annotated[
+        tuple[str, ...],
+        Column(
+            TEXTS,
+            "consumer, share or streams groups",
+            Asked("group", "group == orders-app", ("consumer_group", "group_id")),
+            "body",
+        ),
+    ]
+    members: Annotated[
+        tuple[str, ...],
+        Column(
+            TEXTS,
+            "group member ids",
+            Asked("member", "member ~ ^rdkafka", ("member_id",)),
+            "body",
+        ),
+    ]
+    generations: Annotated[
+        tuple[int, ...],
+        Column(
+            INTS32,
+            "generation or member epoch",
+            Asked("generation", "generation == 41", ("generation_id", "member_epoch")),
+            "body",
+        ),
+    ]
+    producer_ids: Annotated[
+        tuple[int, ...],
+        Column(
+            INTS,
+            "producer ids",
+            Asked("producer.id", "producer.id == 1042", ("producer_id",)),
+            "body",
+        ),
+    ]
+    producer_epochs: Annotated[
+        tuple[int, ...],
+        Column(
+            INTS32,
+            "producer epochs",
+            Asked("producer.epoch", "producer.epoch > 0", ("producer_epoch",)),
+            "body",
+        ),
+    ]
+    transactional_ids: Annotated[
+        tuple[str, ...],
+        Column(
+            TEXTS, "transactional ids", Asked("txn", "txn == tx-1", ("transactional_id",)), "body"
+        ),
+    ]
+    acks: Annotated[
+        int | None,
+        Column(
+            INT32,
+            "acks that a Produce asks for",
+            Asked("acks", "acks == 0", ("required_acks",)),
+            "body",
+            NO_ACKS,
+        ),
+    ]
+    codecs: Annotated[
+        tuple[str, ...],
+        Column(
+            TEXTS,
+            "compression of its batches: none, gzip, snappy, lz4, zstd",
+            Asked("codec", "codec == zstd", ("batch_codec", "message_codec")),
+            "body",
+        ),
+    ]
+    records: Annotated[
+        int | None,
+        Column(
+            INT,
+            "records in all batches of both sides; null where the API carries none",
+            Asked("records", "records > 1000", doc="number of records in it", truth=True),
+            "body",
+        ),
+    ]
+    batches: Annotated[
+        int | None,
+        Column(
+            INT,
+            "number of record batches in it",
+            Asked("batches", "batches > 10", truth=True),
+            "body",
+        ),
+    ]
+    offset: Annotated[
+        int | None,
+        Column(INT, "base offset that the broker gave to the first partition of a Produce"),
+    ]
+    frames: Annotated[
+        tuple[int, ...],
+        Column(
+            INTS,
+            "packets with the first byte of request and response",
+            Asked(
+                "frame",
+                "frame == 88120",
+                ("frame.number", "request_frame", "response_frame"),
+                doc="packets that carry its first byte of request and response",
+                cost="i",
+            ),
+        ),
+    ]
+    undecoded: Annotated[
+        tuple[Undecoded, ...],
+        Column(
+            _UNDECODED,
+            "bytes that could not be decoded, and why",
+            Asked(
+                "undecoded",
+                "undecoded == surplus",
+                ("_ws.malformed",),
+                doc="why bytes of it could not be decoded: surplus, truncated, malformed, "
+                "unknown-api, ...",
+            ),
+        ),
+    ]
+    notes: Annotated[tuple[Note, ...], Column(_NOTES, "findings")]
 
     @property
     def excess_ns(self) -> int | None:
@@ -168,6 +510,7 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         exchange.reason,
         errors,
         topics,
+        () if session is None else _implied(session, topics, names),
         tuple(ids),
         tuple(facts.partitions),
         tuple(facts.groups),
@@ -184,7 +527,6 @@ def row_of(exchange: Exchange, names: TopicNames) -> Row:
         frames,
         exchange.undecoded,
         exchange.notes + contents.notes if contents.notes else exchange.notes,
-        () if session is None else _implied(session, topics, names),
     )
 
 
@@ -245,61 +587,27 @@ def unnamed(row: Row) -> bool:
     return bool(row.topic_ids) and any(topic[-1:] == "?" for topic in row.topics)
 
 
+def blank(**known: Any) -> Row:
+    """A row of which only that much is known."""
+    empty = {each.name: each.column.kind.empty for each in columns_of(Row)}
+    return Row(**empty | known)
+
+
 def to_json(row: Row) -> dict[str, Any]:
     """The exchange/1 object of a row; orjson or `dissectors.jsonform.dumps` can write it."""
-    latency = row.latency_ns
-    return {
-        "schema": "exchange/1",
-        "number": row.number,
-        "exchange_id": row.id,
-        "time": iso_ns(row.time_ns),
-        "connection": row.connection,
-        "client_address": row.client_address,
-        "broker_address": row.broker_address,
-        "client_id": row.client_id,
-        "software": row.software,
-        "user": row.user,
-        "api_key": row.api_key,
-        "api": row.api,
-        "api_version": row.api_version,
-        "correlation_id": row.correlation_id,
-        "request_bytes": row.request_bytes,
-        "response_bytes": row.response_bytes,
-        "latency_ms": None if latency is None else latency / 1_000_000,
-        "latency_ns": latency,
-        "server_ns": row.server_ns,
-        "wait_ms": row.wait_ns / 1_000_000 if row.wait_ns % 1_000_000 else row.wait_ns // 1_000_000,
-        "throttle_ms": row.throttle_ms,
-        "state": row.state,
-        "reason": row.reason,
-        "errors": [_error_json(error) for error in row.errors],
-        "topics": row.topics,
-        "implied_topics": row.implied_topics,
-        "topic_ids": [str(topic_id) for topic_id in row.topic_ids],
-        "partitions": row.partitions,
-        "groups": row.groups,
-        "members": row.members,
-        "generations": row.generations,
-        "producer_ids": row.producer_ids,
-        "producer_epochs": row.producer_epochs,
-        "transactional_ids": row.transactional_ids,
-        "acks": row.acks,
-        "codecs": row.codecs,
-        "records": row.records,
-        "batches": row.batches,
-        "offset": row.offset,
-        "frames": row.frames,
-        "undecoded": [
-            {"side": u.side, "reason": u.reason, "offset": u.offset, "bytes": u.bytes}
-            | ({"text": u.text} if u.text else {})
-            | ({"path": u.path} if u.path else {})
-            for u in row.undecoded
-        ],
-        "notes": [
-            {"severity": n.severity, "text": n.text} | ({"side": n.side} if n.side else {})
-            for n in row.notes
-        ],
-    }
+    return _json_writer()(row)
+
+
+@cache
+def _json_writer() -> Callable[[Row], dict[str, Any]]:
+    """`to_json` as straight-line code: it is done for every exchange."""
+    pairs = [f"{name!r}: {text}," for each in columns_of(Row) for name, text in each.json.items()]
+    body = "\n        ".join(('"schema": "exchange/1",', *pairs))
+    source = f"def to_json(row):\n    return {{\n        {body}\n    }}\n"
+    made: Callable[[Row], dict[str, Any]] = compile_function(
+        "to_json", source, _JSON_NAMES, "exchange/1"
+    )
+    return made
 
 
 def _error_json(error: RowError) -> dict[str, Any]:
@@ -309,6 +617,24 @@ def _error_json(error: RowError) -> dict[str, Any]:
         if value is not None:
             out[name] = value
     return out
+
+
+def _undecoded_json(u: Undecoded) -> dict[str, Any]:
+    out = {"side": u.side, "reason": u.reason, "offset": u.offset, "bytes": u.bytes}
+    return out | ({"text": u.text} if u.text else {}) | ({"path": u.path} if u.path else {})
+
+
+def _note_json(note: Note) -> dict[str, Any]:
+    out = {"severity": note.severity, "text": note.text}
+    return out | ({"side": note.side} if note.side else {})
+
+
+_JSON_NAMES: Final = {
+    "MS": MS,
+    "iso_ns": iso_ns,
+    **{each.__name__: each for each in (_error_json, _undecoded_json, _note_json)},
+}
+"""What expressions of columns name."""
 
 
 def result(row: Row) -> str:

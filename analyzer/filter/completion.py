@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from kafkascope.analyzer.filter.bind import TEXTUAL, UNORDERED, bind, resolve
 from kafkascope.analyzer.filter.errors import FilterError, nearest
-from kafkascope.analyzer.filter.fields import COST_WORDS, FIELDS, STATES, WIRESHARK, Field
+from kafkascope.analyzer.filter.fields import COLUMNS, COST_WORDS, FIELDS, WIRESHARK, Field
 from kafkascope.analyzer.filter.lexer import Token, tokens
 from kafkascope.analyzer.filter.syntax import RESERVED, SPELLINGS, Value
+from kafkascope.analyzer.model import STATES
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.session.session import Session
@@ -311,37 +312,25 @@ def seen_in(session: Session) -> Seen:
     def values(name: str) -> Iterable[str]:
         match name:
             case "topic":
-                names = session.context.names
-                lists = (*session.topic_lists.values[:LOOKED_AT], *session.implied_lists.values)
+                names, tables = session.context.names, session.tables
+                lists = (*tables["topics"].values[:LOOKED_AT], *tables["implied_topics"].values)
                 return dict.fromkeys(names.late(topic) for found in lists for topic in found)
-            case "group":
-                return _flat(session.group_lists.values)
-            case "member":
-                return _flat(session.member_lists.values)
-            case "txn":
-                return _flat(session.txn_lists.values)
-            case "codec":
-                return _flat(session.codec_lists.values)
-            case "partition":
-                return _flat(session.partition_lists.values)
-            case "producer.id":
-                return _flat(session.producer_id_lists.values)
-            case "client":
-                return [client for client in session.client_ids.values if client]
-            case "software":
-                return [software for software in session.softwares.values if software]
-            case "user":
-                return [user for user in session.users.values if user]
             case "api":
-                return sorted(api for api in session.apis.values if api)
+                return sorted(api for api in session.tables["api"].values if api)
             case "error" | "error.top":
                 from kafkascope.dissectors.reference.codes import error_name
 
-                codes = {code for found in session.error_lists.values for code in found}
+                codes = {code for found in session.tables["errors"].values for code in found}
                 return [error_name(code) for code in sorted(codes)]
             case "broker" | "broker.ip" | "client.ip" | "ip":
                 return _addresses(session, name)
-        return ()
+        named = COLUMNS.get(name)
+        table = None if named is None else session.tables.get(named.name)
+        if named is None or table is None:
+            return ()
+        if named.column.kind.many:
+            return _flat(table.values)
+        return [value for value in table.values if value]
 
     return values
 
@@ -354,7 +343,8 @@ def _addresses(session: Session, name: str) -> Iterable[str]:
     from kafkascope.analyzer.identity import host_of
 
     ends: dict[str, None] = {}
-    sides = dict(zip(session.connection[:LOOKED_AT], session.client_side[:LOOKED_AT], strict=True))
+    connections, asking = session.columns["connection"], session.columns["client_side"]
+    sides = dict(zip(connections[:LOOKED_AT], asking[:LOOKED_AT], strict=True))
     for index, side in sides.items():
         connection = session.connections[index]
         pair = (str(connection.a), str(connection.b))

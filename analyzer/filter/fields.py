@@ -6,7 +6,12 @@ here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
+
+from kafkascope.analyzer.exchanges.column import Named, columns_of
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.model import STATES
 
 Type = Literal[
     "int",
@@ -26,7 +31,6 @@ Type = Literal[
 ]
 Cost = Literal["i", "s", "b"]
 
-STATES: Final = ("answered", "open", "lost", "no-reply", "orphan", "opaque")
 
 COSTS: Final[dict[Cost, str]] = {
     "i": "fast: from the headers",
@@ -69,17 +73,7 @@ class Field(NamedTuple):
     """The field alone asks whether it is more than nothing, not whether it is there."""
 
 
-FIELDS: Final[tuple[Field, ...]] = (
-    Field("number", "int", "i", "number of the exchange, from 1", "number == 1206"),
-    Field(
-        "frame",
-        "int",
-        "i",
-        "packets that carry its first byte of request and response",
-        "frame == 88120",
-        ("frame.number", "request_frame", "response_frame"),
-    ),
-    Field("time", "time", "i", "first byte of the request", "time >= 12:03:00", ("frame.time",)),
+_OTHERS: Final[tuple[Field, ...]] = (
     Field(
         "time.delta",
         "duration",
@@ -88,7 +82,6 @@ FIELDS: Final[tuple[Field, ...]] = (
         "time.delta > 1s",
         ("frame.time_delta", "frame.time_delta_displayed"),
     ),
-    Field("conn", "int", "i", "number of the connection, from 0", "conn == 17", ("tcp.stream",)),
     Field("client.ip", "address", "i", "address of the client", "client.ip == 10.0.0.0/24"),
     Field("client.port", "int", "i", "port of the client", "client.port == 51422"),
     Field(
@@ -105,23 +98,6 @@ FIELDS: Final[tuple[Field, ...]] = (
     ),
     Field("port", "int", "i", "port of either side", "port == 9092", ("tcp.port",)),
     Field(
-        "api",
-        "api",
-        "i",
-        "API of the request",
-        "api in {Produce, Fetch}",
-        ("api_key", "request_key", "response_key", "kafka"),
-    ),
-    Field(
-        "version",
-        "int",
-        "i",
-        "version of the API",
-        "api == Fetch and version < 12",
-        ("api_version", "request.version", "response.version"),
-    ),
-    Field("flexible", "bool", "i", "the version has compact types and tags", "flexible"),
-    Field(
         "removed_in",
         "release",
         "i",
@@ -129,16 +105,6 @@ FIELDS: Final[tuple[Field, ...]] = (
         "removed_in <= 4.0.0",
     ),
     Field("deprecated", "bool", "i", "some Kafka release no longer has the version", "deprecated"),
-    Field("correlation_id", "int", "i", "correlation id", "correlation_id == 4711"),
-    Field("client", "string", "i", "client id", "client == orders-svc", ("client_id", "client.id")),
-    Field(
-        "software",
-        "string",
-        "s",
-        "name and version of the client library, from ApiVersions",
-        "software ~ librdkafka",
-        ("client_software_name",),
-    ),
     Field(
         "software.version",
         "release",
@@ -147,35 +113,8 @@ FIELDS: Final[tuple[Field, ...]] = (
         "software.version < 2.3",
         ("client_software_version",),
     ),
-    Field("user", "string", "s", "user that authenticated on the connection", "user == alice"),
-    Field("request.bytes", "size", "i", "size of the request on the wire", "request.bytes > 1MiB"),
-    Field(
-        "response.bytes", "size", "i", "size of the response on the wire", "response.bytes > 1MB"
-    ),
     Field("bytes", "size", "i", "both sizes together", "bytes > 10KB", ("len",)),
-    Field(
-        "latency",
-        "duration",
-        "i",
-        "first byte of the request to last byte of the response",
-        "latency > 500ms",
-    ),
-    Field(
-        "wait",
-        "duration",
-        "s",
-        "part of the latency that the client asked for (long poll, group forming)",
-        "latency > 1s and not wait",
-        truth=True,
-    ),
     Field("excess", "duration", "s", "latency without the wait", "excess > 250ms"),
-    Field(
-        "state",
-        "state",
-        "i",
-        "how it ended: " + ", ".join(STATES),
-        "state in {open, lost}",
-    ),
     Field("answered", "bool", "i", "the response was seen", "not answered"),
     Field("marked", "bool", "i", "marked by the user", "marked"),
     Field("ignored", "bool", "i", "taken out of the list by the user", "not ignored"),
@@ -199,22 +138,6 @@ FIELDS: Final[tuple[Field, ...]] = (
     Field("no-reply", "bool", "i", "no response is expected (acks=0)", "no-reply", ("no_reply",)),
     Field("orphan", "bool", "i", "a response whose request was not seen", "orphan"),
     Field("opaque", "bool", "i", "bytes without a readable Kafka header", "not opaque"),
-    Field(
-        "undecoded",
-        "string",
-        "s",
-        "why bytes of it could not be decoded: surplus, truncated, malformed, unknown-api, ...",
-        "undecoded == surplus",
-        ("_ws.malformed",),
-    ),
-    Field(
-        "error",
-        "error",
-        "s",
-        "errors on any level of the response; NONE when there are none",
-        "error in {UNKNOWN_MEMBER_ID, 27}",
-        truth=True,
-    ),
     Field("error.top", "error", "s", "the response's own error", "error.top != 0", truth=True),
     Field("failed", "bool", "s", "the response has an error other than NONE", "failed"),
     Field(
@@ -224,65 +147,6 @@ FIELDS: Final[tuple[Field, ...]] = (
         "an error that a client may retry after",
         "failed and not retriable",
     ),
-    Field(
-        "topic",
-        "string",
-        "s",
-        "topics that it names, or that its fetch session implies",
-        'topic contains ".dlq"',
-        ("topic_name",),
-    ),
-    Field("topic.id", "uuid", "s", "topic ids that it names", "topic.id", ("topic_id",)),
-    Field(
-        "partition",
-        "int",
-        "s",
-        "partitions that it names",
-        "topic == orders and partition in {0, 3..5}",
-        ("partition_id",),
-    ),
-    Field(
-        "group",
-        "string",
-        "s",
-        "consumer, share or streams groups",
-        "group == orders-app",
-        ("consumer_group", "group_id"),
-    ),
-    Field("member", "string", "s", "group member ids", "member ~ ^rdkafka", ("member_id",)),
-    Field(
-        "generation",
-        "int",
-        "s",
-        "generation or member epoch",
-        "generation == 41",
-        ("generation_id", "member_epoch"),
-    ),
-    Field("producer.id", "int", "s", "producer ids", "producer.id == 1042", ("producer_id",)),
-    Field(
-        "producer.epoch", "int", "s", "producer epochs", "producer.epoch > 0", ("producer_epoch",)
-    ),
-    Field("txn", "string", "s", "transactional ids", "txn == tx-1", ("transactional_id",)),
-    Field("acks", "int", "s", "acks that a Produce asks for", "acks == 0", ("required_acks",)),
-    Field(
-        "throttle",
-        "duration",
-        "s",
-        "throttle time that the broker reports",
-        "throttle > 0",
-        ("throttle_time", "throttle_time_ms"),
-        truth=True,
-    ),
-    Field(
-        "codec",
-        "string",
-        "s",
-        "compression of its batches: none, gzip, snappy, lz4, zstd",
-        "codec == zstd",
-        ("batch_codec", "message_codec"),
-    ),
-    Field("records", "int", "s", "number of records in it", "records > 1000", truth=True),
-    Field("batches", "int", "s", "number of record batches in it", "batches > 10", truth=True),
     Field(
         "offset",
         "int",
@@ -385,6 +249,37 @@ FIELDS: Final[tuple[Field, ...]] = (
         'raw contains "customer-4711"',
     ),
 )
+"""Fields that are no column of a row: parts of one, several together, what messages hold, notes."""
+
+
+def _of(named: Named) -> Field:
+    """The field that asks for a column."""
+    column = named.column
+    asked = column.asked
+    assert asked is not None
+    kind: Type = column.kind.filter  # type: ignore[assignment]
+    cost: Cost = asked.cost or ("i" if column.told_by == "head" else "s")
+    text = asked.doc or column.text
+    return Field(asked.name, kind, cost, text, asked.example, asked.aliases, asked.truth)
+
+
+COLUMNS: Final[dict[str, Named]] = {
+    each.column.asked.name: each for each in columns_of(Row) if each.column.asked is not None
+}
+"""Name of a field -> the column that it asks for."""
+
+
+def _all() -> Iterator[Field]:
+    """Columns in their order; behind each the others that begin with its name, then the rest."""
+    left = {field.name: field for field in _OTHERS}
+    for name, named in COLUMNS.items():
+        yield _of(named)
+        for other in [other for other in left if other.startswith(f"{name}.")]:
+            yield left.pop(other)
+    yield from left.values()
+
+
+FIELDS: Final[tuple[Field, ...]] = tuple(_all())
 """In the order in which `kafkascope fields` lists them."""
 
 PATHS: Final = (

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.filter import paths as filter_paths
+from kafkascope.analyzer.filter.fields import COLUMNS
 from kafkascope.analyzer.filter.message import READERS, anywhere
 from kafkascope.analyzer.identity import host_of
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.exchanges.column import Column
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.filter.fields import Field
     from kafkascope.analyzer.model import Exchange
@@ -78,11 +81,14 @@ def _state(word: str) -> Getter:
     return lambda row: (row.state == word,)
 
 
+def _column(name: str, column: Column) -> Getter:
+    if column.kind.many:
+        return attrgetter(name)
+    return lambda row: _if_any(getattr(row, name))
+
+
 GETTERS: Final[dict[str, Getter]] = {
-    "number": lambda row: (row.number,),
-    "frame": lambda row: row.frames,
-    "time": lambda row: (row.time_ns,),
-    "conn": lambda row: (row.connection,),
+    **{asked: _column(name, column) for asked, (name, column) in COLUMNS.items()},
     "client.ip": lambda row: _if_any(host_of(row.client_address)),
     "client.port": lambda row: _port(row.client_address),
     "broker": lambda row: _endpoint(row.broker_address),
@@ -90,23 +96,12 @@ GETTERS: Final[dict[str, Getter]] = {
     "broker.port": lambda row: _port(row.broker_address),
     "ip": lambda row: (host_of(row.client_address), host_of(row.broker_address)),
     "port": lambda row: _port(row.client_address) + _port(row.broker_address),
-    "api": lambda row: _if_any(row.api_key),
-    "version": lambda row: _if_any(row.api_version),
-    "flexible": lambda row: (row.flexible,),
     "removed_in": lambda row: removals(row.api_key, row.api_version),
     "deprecated": lambda row: (bool(removals(row.api_key, row.api_version)),),
-    "correlation_id": lambda row: _if_any(row.correlation_id),
-    "client": lambda row: _if_any(row.client_id),
-    "software": lambda row: _if_any(row.software),
     "software.version": _release,
-    "user": lambda row: _if_any(row.user),
-    "request.bytes": lambda row: _if_any(row.request_bytes),
-    "response.bytes": lambda row: _if_any(row.response_bytes),
     "bytes": lambda row: ((row.request_bytes or 0) + (row.response_bytes or 0),),
-    "latency": lambda row: _if_any(row.latency_ns),
     "wait": lambda row: () if row.latency_ns is None else (row.wait_ns,),
     "excess": lambda row: _if_any(row.excess_ns),
-    "state": lambda row: (row.state,),
     "answered": _state("answered"),
     "open": _state("open"),
     "lost": _state("lost"),
@@ -118,22 +113,10 @@ GETTERS: Final[dict[str, Getter]] = {
     "error.top": _top,
     "failed": lambda row: (bool(row.errors),),
     "retriable": _retriable,
-    "topic": lambda row: row.topics,
     "topic.id": lambda row: tuple(str(topic_id) for topic_id in row.topic_ids),
-    "partition": lambda row: row.partitions,
-    "group": lambda row: row.groups,
-    "member": lambda row: row.members,
-    "generation": lambda row: row.generations,
-    "producer.id": lambda row: row.producer_ids,
-    "producer.epoch": lambda row: row.producer_epochs,
-    "txn": lambda row: row.transactional_ids,
-    "acks": lambda row: _if_any(row.acks),
     "throttle": lambda row: (
         (row.throttle_ms * NANOSECONDS_PER_MS,) if row.state == "answered" else ()
     ),
-    "codec": lambda row: row.codecs,
-    "records": lambda row: _if_any(row.records),
-    "batches": lambda row: _if_any(row.batches),
 }
 """Field -> its values in a row: none, one or many. `time.delta` needs the row before, marks and
 comments need a `Known`: see `Filter`."""

@@ -17,7 +17,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.filter.errors import nearest
-from kafkascope.analyzer.filter.fields import STATES, Type
+from kafkascope.analyzer.filter.fields import Type
+from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.times import SECOND
 
 DAY: Final = 86_400 * SECOND

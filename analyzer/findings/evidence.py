@@ -70,7 +70,7 @@ class Evidence:
     ) -> None:
         """Tell filters of the findings of rows `begin` to `end`."""
         for index, found in self.among(session, begin, end).items():
-            note(known, session.numbers[index], found)
+            note(known, session.columns["number"][index], found)
 
     def among(
         self, session: Session, begin: int = 0, end: int | None = None

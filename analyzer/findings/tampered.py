@@ -8,7 +8,7 @@ from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
-from kafkascope.analyzer.exchanges.rows import Row, RowError
+from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.model import RANK, Finding, Rule
 from kafkascope.analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured
@@ -125,18 +125,12 @@ def _packed(row: Row) -> dict[str, Any]:
 
 
 def _row(told: dict[str, Any]) -> Row:
-    values: dict[str, Any] = dict.fromkeys(_PLAIN) | told
-    for name, value in values.items():
-        if isinstance(value, list):
-            values[name] = tuple(value)
-    for each in fields(Row):
-        if values.get(each.name) is None and str(each.type).startswith("tuple"):
-            values[each.name] = ()
-        elif values.get(each.name) is None and each.type == "str":
-            values[each.name] = ""
-    values["errors"] = tuple(RowError(*each) for each in values["errors"])
-    values["topic_ids"] = tuple(bytes.fromhex(each) for each in values["topic_ids"])
-    return Row(**values)
+    values = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in told.items()
+    }
+    values["errors"] = tuple(RowError(*each) for each in told.get("errors", ()))
+    values["topic_ids"] = tuple(bytes.fromhex(each) for each in told.get("topic_ids", ()))
+    return blank(**values)
 
 
 __all__ = ["Tampered"]

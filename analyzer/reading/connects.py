@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.exchanges.rows import Row, blank
 from kafkascope.analyzer.filter.backends.connections import asks_connections
 from kafkascope.analyzer.filter.backends.exchange import Filter
 from kafkascope.analyzer.times import iso_ns
@@ -73,47 +73,17 @@ class Connects:
 
 def row_of(connection: Connection, state: Literal["refused", "unreachable"]) -> Row:
     """The row of a connect."""
-    return Row(
+    return blank(
         number=0,
         id="",
         time_ns=connection.first_ns,
         connection=connection.number,
         client_address=str(connection.a),
         broker_address=str(connection.b),
-        client_id=None,
-        software="",
-        user="",
-        api_key=None,
         api=API,
-        api_version=None,
-        flexible=False,
-        correlation_id=None,
-        request_bytes=None,
-        response_bytes=None,
-        latency_ns=None,
-        server_ns=None,
-        wait_ns=0,
-        throttle_ms=0,
         state=state,
         reason=REASONS[state],
-        errors=(),
-        topics=(),
-        topic_ids=(),
-        partitions=(),
-        groups=(),
-        members=(),
-        generations=(),
-        producer_ids=(),
-        producer_epochs=(),
-        transactional_ids=(),
-        acks=None,
-        codecs=(),
-        records=None,
-        batches=None,
-        offset=None,
         frames=(connection.first_packet,) if connection.first_packet else (),
-        undecoded=(),
-        notes=(),
     )
 
 

@@ -6,17 +6,15 @@ them in order makes a session equal to the one they were taken from.
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from kafkascope.analyzer.exchanges.columns import Frames, Table, grown
-from kafkascope.analyzer.session.session import Session
+from kafkascope.analyzer.session.session import GROWING, Session
 
 Delta: TypeAlias = dict[str, Any]
 
-_DERIVED: Final = frozenset({"_index", "_late", "_connection_index"})
-"""Made again by whoever applies: their entries do not come in order."""
 SHARE: Final = 4
 """When there are too many rows, one in so many goes: the oldest ones."""
 
@@ -43,9 +41,9 @@ class Growth:
         self._names = len(names)
         if self._forget:
             self._session.forget()
-            for name in [*self._taken]:
-                if not isinstance(getattr(self._session, name), Table | list | Frames):
-                    del self._taken[name]
+            for name, value in self._parts():
+                if not isinstance(value, Table | list | Frames):
+                    self._taken.pop(name, None)
         if limit and len(self._session) > limit:
             self._dropped = max(1, limit // SHARE)
             self._session.drop(self._dropped)
@@ -59,16 +57,22 @@ class Growth:
         self._all(out)
 
     def _all(self, out: Delta) -> None:
-        for name, value in vars(self._session).items():
-            if name in _DERIVED:
-                continue
+        for name, value in self._parts():
             self._add(out, name, value)
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        """Whatever grows: columns, tables, and what else the session has by name."""
+        session = self._session
+        for name, column in session.columns.items():
+            yield f"column {name}", column
+        for name, table in session.tables.items():
+            yield f"table {name}", table
+        for name in GROWING:
+            yield name, getattr(session, name)
 
     def _add(self, out: Delta, name: str, value: Any) -> None:
         if isinstance(value, Table):
             value = value.values
-        if not isinstance(value, array | bytearray | list | dict | Frames):
-            return
         since = self._taken.get(name, 0)
         size = value.end if isinstance(value, Frames) else len(value)
         if size == since:
@@ -94,20 +98,20 @@ def apply(delta: Delta, session: Session) -> None:
     for topic_id, topic in delta["names"]:
         session.context.names.learn(topic_id, topic)
     # First, for threads that look at new rows meanwhile.
-    session._frames.append(delta.get("_frames", b""))
+    session.stored_frames.append(delta.get("stored_frames", b""))
     for name, new in delta.items():
-        if name in ("names", "drop", "_frames"):
-            continue
-        column = getattr(session, name)
-        if isinstance(column, Table):
+        kind, _, of = name.partition(" ")
+        if kind == "column":
+            session.columns[of] = grown(session.columns[of], new)
+        elif kind == "table":
             for value in new:
-                column.number(value)
-        elif isinstance(column, array):
-            setattr(session, name, grown(column, new))
-        elif isinstance(column, dict):
-            column.update(new)
-        else:
-            column += new
+                session.tables[of].number(value)
+        elif name in GROWING and name != "stored_frames":
+            part = getattr(session, name)
+            if isinstance(part, dict):
+                part.update(new)
+            else:
+                part += new
     session.rows_told += len(session) - begun
     session.rows_filled += session.filled - filled
-    session._index_rows()
+    session.index_rows()

@@ -16,18 +16,11 @@ from kafkascope.analyzer.bodies.dissection import (
     dissect_response,
     header_of_cut,
 )
+from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.columns import Frames, Kept, Read, Table
-from kafkascope.analyzer.exchanges.rows import Row, row_of
-from kafkascope.analyzer.model import Exchange, Frame, Note, Request, Response, Undecoded
-from kafkascope.analyzer.session.packing import (
-    NO_ID,
-    NONE,
-    ROW_COLUMNS,
-    STATES,
-    TABLE_COLUMNS,
-    pack_bodies,
-    pack_heads,
-)
+from kafkascope.analyzer.exchanges.rows import NO_ID, Row, row_of
+from kafkascope.analyzer.model import STATES, Exchange, Frame, Note, Request, Response, Undecoded
+from kafkascope.analyzer.session.packing import COLUMNS, TABLES, pack_bodies, pack_heads
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import RequestHeader, read_request_header
 
@@ -42,6 +35,13 @@ if TYPE_CHECKING:
 _NOTHING: Final[tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = ((), ())
 
 
+GROWING: Final = (
+    *("connections", "id_bytes", "stored_frames"),
+    *("remarks_by_row", "hints_by_row", "fetch_sessions", "ended_by_row"),
+)
+"""Attributes of a session besides columns and tables that grow with its rows."""
+
+
 class Session:
     """Rows by index, in the order of completion; `index_of` finds them by number."""
 
@@ -49,83 +49,24 @@ class Session:
         """`places` keeps where the bytes of frames are; in memory without it."""
         self.context = context
         self._read = read
-        self.numbers = array("b")
-        self.times = array("b")
-        self.states = array("b")
-        """Index in `STATES`."""
+        self.columns: dict[str, array[int]] = {name: array("b") for name in COLUMNS}
+        """One number a row; of `TABLES` the place of its value in the table of that name."""
+        self.tables: dict[str, Table[Any]] = {name: Table() for name in TABLES}
         self.connections: list[Connection] = []
-        self.connection = array("b")
-        """Index in `connections`."""
-        self.client_side = array("b")
-        self.api_keys = array("b")
-        self.versions = array("b")
-        self.correlation_ids = array("b")
-        self.apis: Table[str] = Table()
-        self.api = array("b")
-        self.client_ids: Table[str | None] = Table()
-        self.client_id = array("b")
-        self.softwares: Table[str] = Table()
-        self.software = array("b")
-        self.users: Table[str] = Table()
-        self.user = array("b")
-        self.mechanisms: Table[str] = Table()
-        self.mechanism = array("b")
-        self.reasons: Table[str] = Table()
-        self.reason = array("b")
-        self.topic_lists: Table[tuple[str, ...]] = Table()
-        self.topics = array("b")
-        self.group_lists: Table[tuple[str, ...]] = Table()
-        self.groups = array("b")
-        self.error_lists: Table[tuple[int, ...]] = Table()
-        self.errors = array("b")
-        self.top_lists: Table[tuple[int, ...]] = Table()
-        self.tops = array("b")
-        """Errors of the response itself."""
-        self.implied_lists: Table[tuple[str, ...]] = Table()
-        self.implied = array("b")
-        self.topic_id_lists: Table[tuple[bytes, ...]] = Table()
-        self.topic_ids = array("b")
-        self.partition_lists: Table[tuple[int, ...]] = Table()
-        self.partitions = array("b")
-        self.member_lists: Table[tuple[str, ...]] = Table()
-        self.members = array("b")
-        self.generation_lists: Table[tuple[int, ...]] = Table()
-        self.generations = array("b")
-        self.producer_id_lists: Table[tuple[int, ...]] = Table()
-        self.producer_ids = array("b")
-        self.producer_epoch_lists: Table[tuple[int, ...]] = Table()
-        self.producer_epochs = array("b")
-        self.txn_lists: Table[tuple[str, ...]] = Table()
-        self.txns = array("b")
-        self.codec_lists: Table[tuple[str, ...]] = Table()
-        self.codecs = array("b")
-        self.acks = array("b")
-        """`NO_ACKS` where there are none: -1 means all replicas."""
-        self.batches = array("b")
-        self.request_bytes = array("b")
-        self.response_bytes = array("b")
-        self.latencies = array("b")
-        self.waits = array("b")
-        self.throttles = array("b")
-        self.records = array("b")
-        self._ids = bytearray()
-        self._frames = Frames(places)
-        self._places = array("b")
-        """Addresses in `_frames`."""
-        self.request_packets = array("b")
-        """Packets with the first byte; `NONE` where there is no such frame."""
-        self.response_packets = array("b")
-        self._remarks: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
+        self.id_bytes = bytearray()
+        """Ids of exchanges, eight bytes each."""
+        self.stored_frames = Frames(places)
+        self.remarks_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """Most exchanges have none."""
-        self._hints: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
+        self.hints_by_row: dict[int, tuple[tuple[Undecoded, ...], tuple[Note, ...]]] = {}
         """The same as far as headers tell, for rows whose bodies were not read yet."""
         self.rows_told = 0
         """Rows that came, those that went again included."""
         self.rows_filled = 0
         """The same of rows whose bodies were read."""
-        self._fetch_sessions: dict[int, FetchSession] = {}
+        self.fetch_sessions: dict[int, FetchSession] = {}
         """By index: what an incremental Fetch implies cannot be told from its bytes alone."""
-        self._ended: dict[int, int] = {}
+        self.ended_by_row: dict[int, int] = {}
         """By index: when the connections of requests without an answer ended."""
         self._index = array("q")
         """By exchange number, from `_index_from` on; counts dropped rows, too."""
@@ -139,12 +80,12 @@ class Session:
         """Rows that were here before the first one: see `drop`."""
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.columns["number"])
 
     @property
     def filled(self) -> int:
         """Rows whose bodies were read, from the first on: the columns of bodies are as long."""
-        return len(self.errors)
+        return len(self.columns["errors"])
 
     def add(self, exchange: Exchange, row: Row | None = None) -> int:
         """Take an exchange in; its index. `row` saves making it once more."""
@@ -152,16 +93,16 @@ class Session:
             row = row_of(exchange, self.context.names)
         self.extend([exchange], [row])
         self.fill([exchange], [row])
-        return len(self.numbers) - 1
+        return len(self.columns["number"]) - 1
 
     def extend(self, exchanges: Sequence[Exchange], rows: Sequence[Row] = ()) -> None:
         """Take exchanges in as far as their headers tell; `fill` has to follow."""
         pack_heads(self, exchanges, rows)
         for key, exchange in enumerate(exchanges, self.rows_told):
             if exchange.undecoded or exchange.notes:
-                self._hints[key] = (exchange.undecoded, exchange.notes)
+                self.hints_by_row[key] = (exchange.undecoded, exchange.notes)
             if exchange.ended_ns is not None:
-                self._ended[key] = exchange.ended_ns
+                self.ended_by_row[key] = exchange.ended_ns
         self.rows_told += len(exchanges)
 
     def fill(self, exchanges: Sequence[Exchange], rows: Sequence[Row]) -> None:
@@ -169,15 +110,15 @@ class Session:
         pack_bodies(self, rows)
         for key, exchange in enumerate(exchanges, self.rows_filled):
             if exchange.undecoded or exchange.notes:
-                self._remarks[key] = (exchange.undecoded, exchange.notes)
+                self.remarks_by_row[key] = (exchange.undecoded, exchange.notes)
             if exchange.fetch_session is not None:
-                self._fetch_sessions[key] = exchange.fetch_session
+                self.fetch_sessions[key] = exchange.fetch_session
         self.rows_filled += len(exchanges)
 
-    def _index_rows(self) -> None:
+    def index_rows(self) -> None:
         """Note where the rows are that came since, by the numbers of exchanges."""
         index, begin = self._index, self._indexed - self.dropped
-        for row, number in enumerate(self.numbers[begin:], self._indexed):
+        for row, number in enumerate(self.columns["number"][begin:], self._indexed):
             at = number - self._index_from
             if at < 0:
                 self._late[number] = row
@@ -185,7 +126,7 @@ class Session:
             if at >= len(index):
                 index.extend([NONE] * (at + 1 - len(index)))
             index[at] = row
-        self._indexed = self.dropped + len(self.numbers)
+        self._indexed = self.dropped + len(self.columns["number"])
 
     def drop(self, count: int) -> None:
         """Forget the oldest rows, and what of the tables and connections only they have. Does the
@@ -193,55 +134,71 @@ class Session:
         count = min(count, len(self))
         if count <= 0:
             return
-        self._index_rows()
-        for name in ROW_COLUMNS:
-            del getattr(self, name)[:count]
-        del self._ids[: 8 * count]
-        for column, table in TABLE_COLUMNS:
-            self._compact(column, table)
+        self.index_rows()
+        for column in self.columns.values():
+            del column[:count]
+        del self.id_bytes[: 8 * count]
+        for name in TABLES:
+            self._compact(name)
         self._compact_connections()
         self.dropped += count
-        for remarks in (self._remarks, self._hints, self._fetch_sessions, self._ended):
+        for remarks in (
+            self.remarks_by_row,
+            self.hints_by_row,
+            self.fetch_sessions,
+            self.ended_by_row,
+        ):
             for key in [key for key in remarks if key < self.dropped]:
                 del remarks[key]
         self._late = {n: index for n, index in self._late.items() if index >= self.dropped}
-        self._frames.release(self._places[0] if self._places else self._frames.end)
-        first = min(self.numbers, default=len(self._index) + self._index_from)
+        self.stored_frames.release(
+            self.columns["place"][0] if self.columns["place"] else self.stored_frames.end
+        )
+        first = min(self.columns["number"], default=len(self._index) + self._index_from)
         del self._index[: max(0, first - self._index_from)]
         self._index_from = max(self._index_from, first)
 
     def forget(self) -> None:
         """Let go of the rows and frames, but not of what tables and numbers mean: for whoever hands
         them over at once."""
-        for name in ROW_COLUMNS:
-            del getattr(self, name)[:]
-        self._ids.clear()
-        for remarks in (self._remarks, self._hints, self._fetch_sessions, self._ended):
+        for column in self.columns.values():
+            del column[:]
+        self.id_bytes.clear()
+        for remarks in (
+            self.remarks_by_row,
+            self.hints_by_row,
+            self.fetch_sessions,
+            self.ended_by_row,
+        ):
             remarks.clear()
-        self._frames.release(self._frames.end)
+        self.stored_frames.release(self.stored_frames.end)
 
-    def _compact(self, column: str, table: str) -> None:
-        rows: array[int] = getattr(self, column)
-        old: Table[Any] = getattr(self, table)
+    def _compact(self, name: str) -> None:
+        rows, old = self.columns[name], self.tables[name]
         new: Table[Any] = Table()
         numbers: dict[int, int] = {}
         for number in sorted(set(rows)):
             numbers[number] = new.number(old.values[number])
-        setattr(self, table, new)
-        setattr(self, column, array(rows.typecode, map(numbers.__getitem__, rows)))
+        self.tables[name] = new
+        self.columns[name] = array(rows.typecode, map(numbers.__getitem__, rows))
 
     def _compact_connections(self) -> None:
-        used = sorted(set(self.connection))
+        column = self.columns["connection"]
+        used = sorted(set(column))
         new = {old: index for index, old in enumerate(used)}
         self.connections = [self.connections[old] for old in used]
-        self.connection = array(self.connection.typecode, map(new.__getitem__, self.connection))
+        self.columns["connection"] = array(column.typecode, map(new.__getitem__, column))
         self._connection_index = {
             connection.number: index for index, connection in enumerate(self.connections)
         }
 
+    def value(self, name: str, index: int) -> Any:
+        """The value of a column with a table, in a row."""
+        return self.tables[name].values[self.columns[name][index]]
+
     def ids(self, begin: int = 0, end: int | None = None) -> bytes:
         """Ids of rows begin..end, eight bytes each."""
-        return bytes(self._ids[8 * begin : None if end is None else 8 * end])
+        return bytes(self.id_bytes[8 * begin : None if end is None else 8 * end])
 
     def connection_number(self, connection: Connection) -> int:
         """Its index in `connections`."""
@@ -253,8 +210,8 @@ class Session:
 
     def index_of(self, number: int) -> int | None:
         """The index of an exchange by its number."""
-        if self._indexed < self.dropped + len(self.numbers):
-            self._index_rows()
+        if self._indexed < self.dropped + len(self.columns["number"]):
+            self.index_rows()
         at = number - self._index_from
         if at < 0:
             found = self._late.get(number, NONE)
@@ -267,11 +224,12 @@ class Session:
 
     def exchange(self, index: int) -> Exchange:
         """An exchange with its bodies, decoded once more; `NotKept` when its bytes are gone."""
-        connection = self.connections[self.connection[index]]
-        client = self.client_side[index]
+        columns, value = self.columns, self.value
+        connection = self.connections[columns["connection"][index]]
+        client = columns["client_side"][index]
         ends = (connection.a, connection.b)
-        key, version = self.api_keys[index], self.versions[index]
-        id_ = self.correlation_ids[index]
+        key, version = columns["api_key"][index], columns["api_version"][index]
+        id_ = columns["correlation_id"][index]
         undecoded, notes = self._remarked(index)
         asking, answering = self._frames_of(index)
         header, request, left = self._request_of(index, asking)
@@ -279,33 +237,33 @@ class Session:
         if index >= self.filled:
             undecoded = undecoded or left + more
         return Exchange(
-            number=self.numbers[index],
-            id=self._ids[8 * index : 8 * index + 8].hex(),
-            state=STATES[self.states[index]],
+            number=columns["number"][index],
+            id=self.id_bytes[8 * index : 8 * index + 8].hex(),
+            state=STATES[columns["state"][index]],
             connection=connection,
             client=ends[client],
             broker=ends[1 - client],
             api_key=None if key == NONE else key,
-            api=self.apis.values[self.api[index]],
+            api=value("api", index),
             api_version=None if version == NONE else version,
             correlation_id=None if id_ == NO_ID else id_,
-            client_id=self.client_ids.values[self.client_id[index]],
+            client_id=value("client_id", index),
             request=request,
             response=response,
-            software=self.softwares.values[self.software[index]],
-            user=self.users.values[self.user[index]],
-            mechanism=self.mechanisms.values[self.mechanism[index]],
-            reason=self.reasons.values[self.reason[index]],
+            software=value("software", index),
+            user=value("user", index),
+            mechanism=value("mechanism", index),
+            reason=value("reason", index),
             undecoded=undecoded,
             notes=notes,
-            fetch_session=self._fetch_sessions.get(self.dropped + index),
-            ended_ns=self._ended.get(self.dropped + index),
-            wait_ns=self.waits[index] if index < self.filled else 0,
+            fetch_session=self.fetch_sessions.get(self.dropped + index),
+            ended_ns=self.ended_by_row.get(self.dropped + index),
+            wait_ns=columns["wait_ns"][index] if index < self.filled else 0,
         )
 
     def frames(self, index: int) -> tuple[int, ...]:
         """Packets with the first byte of request and response."""
-        both = (self.request_packets[index], self.response_packets[index])
+        both = (self.columns["request_packet"][index], self.columns["response_packet"][index])
         return tuple([packet for packet in both if packet != NONE])
 
     def undecoded(self, index: int) -> tuple[Undecoded, ...]:
@@ -314,12 +272,12 @@ class Session:
 
     def _remarked(self, index: int) -> tuple[tuple[Undecoded, ...], tuple[Note, ...]]:
         key = self.dropped + index
-        known = self._remarks if index < self.filled else self._hints
+        known = self.remarks_by_row if index < self.filled else self.hints_by_row
         return known.get(key, _NOTHING)
 
     def remarked(self) -> Iterable[int]:
         """The indexes of exchanges with undecoded bytes or notes."""
-        return [key - self.dropped for key in self._remarks]
+        return [key - self.dropped for key in self.remarks_by_row]
 
     def row(self, index: int) -> Row:
         """The row of an exchange, with the topic names that are known by now."""
@@ -327,9 +285,9 @@ class Session:
 
     def _frames_of(self, index: int) -> tuple[Frame | None, Frame | None]:
         """Request and response with their bytes, as far as there are any."""
-        asked = self.request_packets[index] != NONE
-        answered = self.response_packets[index] != NONE
-        found = self._frames.get(self._places, index, asked + answered, self._read)
+        asked = self.columns["request_packet"][index] != NONE
+        answered = self.columns["response_packet"][index] != NONE
+        found = self.stored_frames.get(self.columns["place"], index, asked + answered, self._read)
         return (found[0] if asked else None), (found[-1] if answered else None)
 
     def _request_of(
@@ -337,7 +295,7 @@ class Session:
     ) -> tuple[RequestHeader | None, Request | None, tuple[Undecoded, ...]]:
         if frame is None:
             return None, None, ()
-        if self.api_keys[index] == NONE:
+        if self.columns["api_key"][index] == NONE:
             return None, Request(frame, None, None), ()
         try:
             header = read_request_header(frame.payload)
@@ -353,7 +311,7 @@ class Session:
     ) -> tuple[Response | None, tuple[Undecoded, ...]]:
         if frame is None:
             return None, ()
-        id_ = self.correlation_ids[index]
+        id_ = self.columns["correlation_id"][index]
         if header is None:
             return Response(frame, None if id_ == NO_ID else id_, None), ()
         decoded, left = dissect_response(frame, header)

@@ -12,9 +12,8 @@ from typing import Final
 
 from kafkascope.analyzer.exchanges.rows import Row, row_of
 from kafkascope.analyzer.filter.bind import Every, Find, Some, Test, Unless
-from kafkascope.analyzer.filter.fields import STATES
 from kafkascope.analyzer.filter.language import Bound, Filter
-from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.model import STATES, Exchange
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.captures.model import Connection
 

@@ -92,7 +92,7 @@ class Plan:
         """The topics that the requests to be sent are about."""
         found: set[str] = set()
         for step in steps:
-            for topic in session.topic_lists.values[session.topics[step.index]]:
+            for topic in session.tables["topics"].values[session.columns["topics"][step.index]]:
                 name = names.late(topic)
                 if not name.endswith("?"):
                     found.add(name)

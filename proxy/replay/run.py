@@ -91,7 +91,7 @@ class Replay:
         steps = self._plan.steps()
         self._done = [False] * sum(1 for step in steps if step.rank >= 0)
         for step in steps:
-            number = self._session.connection[step.index]
+            number = self._session.columns["connection"][step.index]
             self._left[number] = self._left.get(number, 0) + 1
         self._names()
         begun, first = time.monotonic(), steps[0].time_ns if steps else 0
@@ -141,7 +141,7 @@ class Replay:
             while self._prefix < len(self._done) and self._done[self._prefix]:
                 self._prefix += 1
         self._moved.set()
-        number = self._session.connection[step.index]
+        number = self._session.columns["connection"][step.index]
         self._left[number] -= 1
         if not self._left[number]:
             connection = self._session.connections[number].number

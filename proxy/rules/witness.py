@@ -15,11 +15,12 @@ from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.backends.exchange import scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, fields_of
-from kafkascope.analyzer.filter.fields import STATES
+from kafkascope.analyzer.filter.fields import COLUMNS
 from kafkascope.analyzer.filter.getters import removals
 from kafkascope.analyzer.filter.known import FOUND, MARKS
 from kafkascope.analyzer.filter.message import OFFSETS
 from kafkascope.analyzer.filter.paths import of_message
+from kafkascope.analyzer.model import STATES
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 
@@ -61,17 +62,14 @@ NEVER: Final[dict[str, str]] = {
 
 RECORDS: Final = frozenset({"blobs"})
 FACTS: Final[dict[str, frozenset[str]]] = {
+    **{
+        asked: frozenset({name})
+        for asked, (name, column) in COLUMNS.items()
+        if column.told_by == "body"
+    },
     "topic": frozenset({"topics", "topic_ids"}),
-    "topic.id": frozenset({"topic_ids"}),
-    "partition": frozenset({"partitions"}),
-    "group": frozenset({"groups"}),
-    "member": frozenset({"members"}),
-    "generation": frozenset({"generations"}),
     "producer.id": frozenset({"producer_ids"}) | RECORDS,
     "producer.epoch": frozenset({"producer_epochs"}) | RECORDS,
-    "txn": frozenset({"transactional_ids"}),
-    "acks": frozenset({"acks"}),
-    "throttle": frozenset({"throttle_ms"}),
     **dict.fromkeys(("error", "error.top", "failed", "retriable"), frozenset({"errors"})),
     **dict.fromkeys(("codec", "records", "batches", "sequence"), RECORDS),
     **dict.fromkeys(("record.key", "record.value", "record.offset", "record.time"), RECORDS),

@@ -83,7 +83,7 @@ class Library:
             common = len(wanted.keys() & had.keys())
             whole = len(wanted) + len(had) - common
             likeness = common / whole if whole else 1.0
-            same = self._session.versions[index] == version
+            same = self._session.columns["api_version"][index] == version
             place = (likeness, same, -index)
             if best is None or place > best:
                 best = place

@@ -70,7 +70,7 @@ def test_errors_connections_marks_and_numbers(store: Store) -> None:
         await pilot.press("e", "E")
         assert app.list.index == first
         await pilot.press("right_square_bracket")
-        assert session.connection[app.list.index] == session.connection[first]
+        assert session.columns["connection"][app.list.index] == session.columns["connection"][first]
         assert app.list.index > first
         await pilot.press("left_square_bracket")
         assert app.list.index == first
@@ -78,9 +78,9 @@ def test_errors_connections_marks_and_numbers(store: Store) -> None:
         assert app.list.index == first
         assert "* " in text_of(app)
         await pilot.press("ctrl+g", *"100", "enter")
-        assert session.numbers[app.list.index] == 100
+        assert session.columns["number"][app.list.index] == 100
         await pilot.press("ctrl+g", *"99999", "enter")
-        assert session.numbers[app.list.index] == 100
+        assert session.columns["number"][app.list.index] == 100
 
     run(store, steps)
 

@@ -102,7 +102,7 @@ def test_a_line_of_a_ladder_opens_its_exchange(store: Store) -> None:
         await pilot.press("tab", "down", "enter")
         await pilot.pause()
         assert app.host.number == 1
-        assert store.session.connection[app.list.index] == 0
+        assert store.session.columns["connection"][app.list.index] == 0
 
     run(store, steps)
 
@@ -179,8 +179,8 @@ def test_the_palette_knows_actions_and_numbers(store: Store) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: app.host.number == 1)
         assert app.host.number == 1
-        await until(pilot, lambda: store.session.numbers[app.list.index] == 100)
-        assert store.session.numbers[app.list.index] == 100
+        await until(pilot, lambda: store.session.columns["number"][app.list.index] == 100)
+        assert store.session.columns["number"][app.list.index] == 100
 
     run(store, steps)
 
@@ -310,7 +310,7 @@ def test_what_cannot_be_read_twice_is_counted_from_the_store(store: Store) -> No
     numbers = waited(StoreNumbers(store))
     counted = Connections.load(numbers.get("connections").dump())
     assert sum(line["requests"] for line in counted.rows()) == len(
-        [size for size in store.session.request_bytes if size >= 0]
+        [size for size in store.session.columns["request_bytes"] if size >= 0]
     )
     assert waited(StoreNumbers(store, "api == Fetch")).get("latency").rows()[0]["api"] == "Fetch"
 

@@ -23,7 +23,7 @@ SAMPLES = Path(__file__).parents[2] / "captures" / "samples"
 
 
 def numbers(store: Store, view: View) -> list[int]:
-    return [store.session.numbers[index] for index in view.array()]
+    return [store.session.columns["number"][index] for index in view.array()]
 
 
 @pytest.mark.parametrize("text", ["", "api == Produce or number < 9", "request.max_wait_ms >= 0"])
@@ -51,7 +51,7 @@ def test_what_is_ignored_leaves_every_view(store: Store, text: str, order: Order
 
 def test_filters_know_what_is_ignored(store: Store) -> None:
     known = Known(ignored={3, 5})
-    there = store.session.numbers
+    there = store.session.columns["number"]
     mask = compile_query("ignored", known).mask(store.session)
     assert {there[i] for i in mask.nonzero()[0]} == {3, 5}
     mask = compile_query("not ignored", known).mask(store.session)
@@ -155,7 +155,7 @@ def test_notes_that_are_odd_are_kept_as_they_are(store: Store, tmp_path: Path) -
     kept.write_text(json.dumps({"schema": "notes/1", "exchanges": odd}))
     notes = Notes(kept)
     assert not notes.resolve(store.session)
-    notes.mark(int(store.session.numbers[0]), store.session)
+    notes.mark(int(store.session.columns["number"][0]), store.session)
     assert not notes.said
     told = json.loads(kept.read_text("utf-8"))["exchanges"]
     assert told[1:] == odd

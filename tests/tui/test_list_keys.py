@@ -22,14 +22,18 @@ def test_orders_by_a_column_and_back(store: Store) -> None:
         session = store.session
         await pilot.press("o", *"latency", "enter")
         await idle(app, pilot)
-        shown = [session.latencies[i] for i in app.view_.array()]
+        shown = [session.columns["latency_ns"][i] for i in app.view_.array()]
         known = [each for each in shown if each >= 0]
         assert known == sorted(known, reverse=True)
         assert len(shown) == len(store)
         assert "Latency▼" in text_of(app)
         await pilot.press("v")
         await idle(app, pilot)
-        shown = [session.latencies[i] for i in app.view_.array() if session.latencies[i] >= 0]
+        shown = [
+            session.columns["latency_ns"][i]
+            for i in app.view_.array()
+            if session.columns["latency_ns"][i] >= 0
+        ]
         assert shown == sorted(shown)
         await pilot.click("#heading", offset=(4, 0))
         await idle(app, pilot)
@@ -49,7 +53,7 @@ def test_while_rows_come_nothing_is_said_to_be_missing_for_good(
     async def steps(app, pilot):
         said: list[str] = []
         monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
-        here, nobody = int(store.session.numbers[0]), len(store) + 1_000
+        here, nobody = int(store.session.columns["number"][0]), len(store) + 1_000
         app.notes.ignore(here, store.session)
         app.view_.hide(0)
         app.goto(str(here))
@@ -58,7 +62,7 @@ def test_while_rows_come_nothing_is_said_to_be_missing_for_good(
         app.goto(str(here))
         app.show_filter("api == ListOffsets")
         await idle(app, pilot)
-        app.goto(str(int(store.session.numbers[1])))
+        app.goto(str(int(store.session.columns["number"][1])))
         store.progress.done = False
         app.goto(str(nobody))
         store.progress.done = True
@@ -112,7 +116,8 @@ def test_the_cursor_stays_with_its_exchange_when_the_order_changes(store: Store)
         await idle(app, pilot)
         assert app.list.number == number
         clients = [
-            store.session.client_ids.values[store.session.client_id[i]] for i in app.view_.array()
+            store.session.tables["client_id"].values[store.session.columns["client_id"][i]]
+            for i in app.view_.array()
         ]
         named = [client.lower() for client in clients if client]
         assert named == sorted(named)
@@ -177,7 +182,7 @@ def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: 
 
 def test_follows_what_an_exchange_is_part_of(store: Store) -> None:
     async def steps(app, pilot):
-        connection = store.session.connections[store.session.connection[0]].number
+        connection = store.session.connections[store.session.columns["connection"][0]].number
         await pilot.press("f")
         await idle(app, pilot)
         await pilot.press("enter")
@@ -276,7 +281,7 @@ def test_times_count_from_a_reference_and_from_the_row_before(store: Store) -> N
             await pilot.press("t")
             seen.add(app.list.times)
         assert seen == {"a", "u", "r", "dd", "m", "e", "ad", "ud"}
-        times = store.session.times
+        times = store.session.columns["time_ns"]
         app._clock("dd")
         delta = (times[1] - times[0]) / 1e9
         assert f"{delta:.6f}"[:-1] in "".join(text for text, _ in app.list.pieces(1, 160))
@@ -287,7 +292,7 @@ def test_times_count_from_a_reference_and_from_the_row_before(store: Store) -> N
 def test_goes_to_a_time(store: Store) -> None:
     async def steps(app, pilot):
         app.goto("1s")
-        times = store.session.times
+        times = store.session.columns["time_ns"]
         assert times[app.list.index] >= times[0] + 1_000_000_000
         assert app.list.cursor > 0
         app.goto("nonsense")
@@ -342,7 +347,7 @@ def test_exports_what_is_shown(store: Store, tmp_path: Path, form: str) -> None:
 
     notes = Notes()
     run(store, steps, notes=notes)
-    produces = sum(1 for key in store.session.api_keys if key == 0)
+    produces = sum(1 for key in store.session.columns["api_key"] if key == 0)
     if form == "pcapng":
         with open_capture([target]) as capture:
             assert sum(1 for _ in capture.exchanges()) == produces

@@ -47,7 +47,7 @@ def test_rows_are_by_number_however_they_come(
     assert [rows.place_of(index) for index in known] == list(range(len(known)))
     rows.remove(known[3])
     rows.drop(drop)
-    session.numbers = numbers[drop:]
+    session.columns["number"] = numbers[drop:]
     left = [index - drop for index in known if index >= drop and index != known[3]]
     assert [rows[place] for place in range(len(rows))] == left
 
@@ -64,11 +64,11 @@ def test_of_many_rows_some_are_put_in_their_places_and_the_others_stay() -> None
     for begin, end in ((0, 100), (100, 400)):
         rows.extend(range(len(early) + begin, len(early) + end))
         assert rows.moved
-    assert [session.numbers[index] for index in rows.indexes()] == numbers
+    assert [session.columns["number"][index] for index in rows.indexes()] == numbers
 
 
 def test_the_list_of_a_capture_is_by_number_unless_asked(store: Store) -> None:
-    numbers = store.session.numbers
+    numbers = store.session.columns["number"]
     assert list(numbers) != sorted(numbers)  # long polls end late
 
     async def steps(app: ScopeApp, pilot: Any) -> None:
@@ -146,7 +146,7 @@ def test_a_live_list_stays_on_the_newest_row_until_one_moves_away(size: tuple[in
         assert "newest row" in text_of(app)
         await come(50)
         assert newest(app)
-        assert app.list.number == max(app.feed.store.session.numbers)
+        assert app.list.number == max(app.feed.store.session.columns["number"])
         await pilot.press("up")
         await pilot.pause()
         here = app.list.number
@@ -195,7 +195,7 @@ def test_a_cursor_stays_with_its_exchange_when_earlier_ones_end() -> None:
         for _ in range(10):
             await come(10)
             assert app.list.number == here
-            numbers = app.feed.store.session.numbers
+            numbers = app.feed.store.session.columns["number"]
             shown = [numbers[app.view_[place]] for place in range(len(app.view_))]
             assert shown == sorted(shown)
 

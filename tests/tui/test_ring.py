@@ -51,7 +51,7 @@ def test_both_sides_drop_the_same_and_what_is_left_is_as_it_was() -> None:
                 shown.dropped + index, shown.dropped + index + 1
             )
         assert shown.index_of(1) is None
-        assert len(shown.apis.values) <= len(whole.apis.values)
+        assert len(shown.tables["api"].values) <= len(whole.tables["api"].values)
 
 
 def test_views_follow_the_ring() -> None:
@@ -178,11 +178,11 @@ def check_bounds(live: Live, limit: int) -> None:
     assert session.dropped > 0
     assert len(session) <= limit + 2_000
     assert len(session.connections) <= len(session)
-    assert {*session.connection} == {*range(len(session.connections))}
-    assert len(session.client_ids.values) <= len(session) // 3_000 + 2
+    assert {*session.columns["connection"]} == {*range(len(session.connections))}
+    assert len(session.tables["client_id"].values) <= len(session) // 3_000 + 2
     assert len(session._index) <= 2 * len(session)
     for index in (0, len(session) - 1):
-        number = session.numbers[index]
+        number = session.columns["number"][index]
         old = live.seen[(number - 1) % 1_000 % len(live.seen)]
         found = session.exchange(index)
         assert (found.client, found.broker, found.request) == (old.client, old.broker, old.request)

@@ -266,7 +266,7 @@ class Filtering(Base):
             return
         session = self.feed.store.session
         found = list(values.follows(session, index))
-        number = session.connections[session.connection[index]].number
+        number = session.connections[session.columns["connection"][index]].number
         choices = [(each.filter, each.title) for each in found]
         choices.insert(1, (LADDER, f"connection {number} as a ladder (screen 2)"))
 

@@ -186,7 +186,7 @@ class Moving(Base):
         """Times count from the exchange under the cursor."""
         index = self.list.index
         if index is not None:
-            self.list.reference_ns = self.feed.store.session.times[index]
+            self.list.reference_ns = self.feed.store.session.columns["time_ns"][index]
             self._clock(SINCE_MARK)
 
     def _clock(self, way: str) -> None:
@@ -243,7 +243,7 @@ class Moving(Base):
             return
         if not len(session):
             return
-        times = column(session, "times")
+        times = column(session, "time_ns")
         at = wanted.of(int(times[0]), int(times.max()))
         self.list.move_to(self.list.cursor, tell=False)
         rows = self.view_.array()
@@ -289,7 +289,7 @@ class Moving(Base):
         rows = self.view_.array()
         here = self.list.cursor
         part = rows[here + 1 :] if by > 0 else rows[:here][::-1]
-        numbers = column(store.session, "numbers")[part]
+        numbers = column(store.session, "number")[part]
         self.busy_with = f'searching "{self.found}"'
         self.say()
 

@@ -54,7 +54,7 @@ class Sharing(Base):
         if index is None:
             return
         session = self.feed.store.session
-        number = session.numbers[index]
+        number = session.columns["number"][index]
         in_field = (self.detail.has_focus or self.hex.has_focus) and item is not None
         choices = [("row", "the row as text"), ("json", "the exchange as JSON, with its bodies")]
         choices.append(("command", f"the command that shows exchange {number}"))
@@ -97,7 +97,8 @@ class Sharing(Base):
             case "value":
                 return item.text() if item is not None else None
             case "command":
-                return f"kafkascope show {self.input_name} {self.feed.store.session.numbers[index]}"
+                number = self.feed.store.session.columns["number"][index]
+                return f"kafkascope show {self.input_name} {number}"
             case "json":
                 return self._json(index)
         if space is None:
@@ -177,7 +178,7 @@ class Sharing(Base):
             return sorted(self.notes.marked)
         from kafkascope.tui.data.masks import column
 
-        found: list[int] = column(self.feed.store.session, "numbers")[self.view_.indexes()].tolist()
+        found: list[int] = column(self.feed.store.session, "number")[self.view_.indexes()].tolist()
         return found
 
     def _export(self, form: str, path: Path, numbers: list[int]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.render.cells import duration
-from kafkascope.analyzer.session.packing import NONE
 from kafkascope.analyzer.text import wrapped
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _rows(store: Store, here: int, by: int) -> Iterator[int]:
 
 def _neighbours(store: Store, here: int, by: int) -> list[int]:
     rows = _rows(store, here, by)
-    column = store.session.connection
+    column = store.session.columns["connection"]
     mine = column[here]
     found: list[int] = []
     for index in rows:
@@ -90,7 +90,7 @@ def _neighbours(store: Store, here: int, by: int) -> list[int]:
 
 def _same_kind(store: Store, here: int, by: int) -> int | None:
     rows, session = _rows(store, here, by), store.session
-    apis, clients = session.api, session.client_id
+    apis, clients = session.columns["api"], session.columns["client_id"]
     api, client = apis[here], clients[here]
     for index in rows:
         if apis[index] == api and clients[index] == client:
@@ -100,9 +100,9 @@ def _same_kind(store: Store, here: int, by: int) -> int | None:
 
 def _line(store: Store, index: int, here: int) -> str:
     session = store.session
-    delta = session.times[index] - session.times[here]
+    delta = session.columns["time_ns"][index] - session.columns["time_ns"][here]
     when = "  this" if index == here else f"{'-' if delta < 0 else '+'}{duration(abs(delta))}"
-    version = session.versions[index]
-    api = session.apis.values[session.api[index]] or "no Kafka message"
+    version = session.columns["api_version"][index]
+    api = session.tables["api"].values[session.columns["api"][index]] or "no Kafka message"
     name = api if version == NONE else f"{api} v{version}"
-    return f"{session.numbers[index]:<7}  {when:>9}  {name:<22} {store.result(index)}"
+    return f"{session.columns['number'][index]:<7}  {when:>9}  {name:<22} {store.result(index)}"

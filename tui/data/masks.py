@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 def column(session: Session, name: str) -> NDArray[np.int64]:
     """A column as numbers. A copy: an array that is looked at cannot grow."""
-    return np.array(getattr(session, name), dtype=np.int64)
+    return np.array(session.columns[name], dtype=np.int64)
 
 
 def bad(store: Store) -> Bools:
     """Errors, and answers that are missing."""
     session = store.session
-    return failed(session) | np.isin(column(session, "states"), list(BAD_STATES))
+    return failed(session) | np.isin(column(session, "state"), list(BAD_STATES))
 
 
 def probes(session: Session) -> Bools:
     """ApiVersions that were too new for the broker, which says what it knows: how clients begin
     (KIP-511), and no trouble."""
-    usual = np.array([codes == (35,) for codes in session.error_lists.values] or [False])
+    usual = np.array([codes == (35,) for codes in session.tables["errors"].values] or [False])
     errors = column(session, "errors")
     found: Bools = np.zeros(len(session), dtype=np.bool_)
     found[: len(errors)] = usual[errors]
-    found &= column(session, "api_keys") == 18
+    found &= column(session, "api_key") == 18
     return found
 
 
 def failed(session: Session) -> Bools:
     """Answers with an error, as far as bodies were read."""
-    wrong = np.array([bool(codes) for codes in session.error_lists.values] or [False])
+    wrong = np.array([bool(codes) for codes in session.tables["errors"].values] or [False])
     errors = column(session, "errors")
     found: Bools = np.zeros(len(session), dtype=np.bool_)
     found[: len(errors)] = wrong[errors]
@@ -53,13 +53,13 @@ def failed(session: Session) -> Bools:
 
 def same_connection(store: Store, index: int) -> Bools:
     """Those of the connection of a row."""
-    found: Bools = column(store.session, "connection") == store.session.connection[index]
+    found: Bools = column(store.session, "connection") == store.session.columns["connection"][index]
     return found
 
 
 def numbered(store: Store, numbers: Collection[int]) -> Bools:
     """Those with these numbers."""
-    return np.isin(column(store.session, "numbers"), list(numbers))
+    return np.isin(column(store.session, "number"), list(numbers))
 
 
 def with_text(store: Store, text: str) -> Bools:

@@ -68,7 +68,7 @@ class Mentions:
                 self._take()
                 return True
             for index, found in self._evidence.among(session, begin, end).items():
-                self._new[session.numbers[index]] = found
+                self._new[session.columns["number"][index]] = found
             self._next = session.dropped + end
             spent = time.monotonic() - now
             self._piece = max(LEAST, self._piece // 2) if spent > USUAL else self._piece

@@ -44,7 +44,7 @@ class Numbered:
 
     def place_of(self, index: int) -> int:
         """The place of a row, or of the first one behind it."""
-        numbers = self._session.numbers
+        numbers = self._session.columns["number"]
         if index >= len(numbers):
             return len(self._rows)
         return bisect_left(self._rows, numbers[index], key=numbers.__getitem__)
@@ -53,7 +53,7 @@ class Numbered:
         """Take in rows."""
         if not len(indexes):
             return
-        new, rows, number = self._sorted(indexes), self._rows, self._session.numbers
+        new, rows, number = self._sorted(indexes), self._rows, self._session.columns["number"]
         last = number[rows[-1]] if rows else -1
         late = bisect_left(new, last, key=number.__getitem__)
         if late:
@@ -62,7 +62,7 @@ class Numbered:
         rows.extend(new[late:])
 
     def _insert(self, late: array[int]) -> None:
-        rows, numbers = self._rows, self._session.numbers
+        rows, numbers = self._rows, self._session.columns["number"]
         at = bisect_left(rows, numbers[late[0]], key=numbers.__getitem__)
         if len(late) > FEW or len(rows) - at < FEW:
             rows[at:] = self._sorted(rows[at:] + late)
@@ -71,7 +71,7 @@ class Numbered:
             rows.insert(bisect_left(rows, numbers[index], at, key=numbers.__getitem__), index)
 
     def _sorted(self, indexes: Sequence[int]) -> array[int]:
-        numbers = self._session.numbers
+        numbers = self._session.columns["number"]
         if len(indexes) < MANY:
             return array("I", sorted(indexes, key=numbers.__getitem__))
         import numpy as np

@@ -9,8 +9,8 @@ import numpy as np
 
 from kafkascope.analyzer.filter.backends.sources import HEAD_FIELDS, LISTS, NUMBERS, Slice, Told
 from kafkascope.analyzer.filter.bind import resolve
+from kafkascope.analyzer.model import STATES
 from kafkascope.analyzer.render.listing import LARGEST_FIRST, SORTED_DOWN
-from kafkascope.analyzer.session.packing import STATES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,9 +112,9 @@ def _comparable(value: Any) -> tuple[int, Any]:
 
 def _troubles(session: Session, part: Slice) -> NDArray[np.int64]:
     """What went wrong first, by its error."""
-    states = part.numbers("states")
+    states = part.numbers("state")
     errors = part.numbers("errors")
-    lists = session.error_lists.values
+    lists = session.tables["errors"].values
     rank = np.array([min(found) + 1000 if found else LAST for found in lists] or [LAST])
     keys: NDArray[np.int64] = rank[errors] if len(errors) else errors
     for state, key in WORST.items():

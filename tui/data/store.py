@@ -238,7 +238,7 @@ class Store:
         session = self.session
         if index >= self.whole:
             return self._early(index)
-        names = session.topic_lists.values[session.topics[index]]
+        names = session.tables["topics"].values[session.columns["topics"][index]]
         if any(name[-1:] == "?" for name in names):
             from kafkascope.analyzer.exchanges import rows
             from kafkascope.captures.errors import CaptureError
@@ -277,17 +277,17 @@ class Store:
 
     def wait(self, index: int) -> int:
         """Nanoseconds that the client asked for, as far as they are known."""
-        return self.session.waits[index] if index < self.session.filled else 0
+        return self.session.columns["wait_ns"][index] if index < self.session.filled else 0
 
     def is_bad(self, index: int) -> bool:
         """Whether the exchange has an error, or no answer although one was due; as far as bodies
         were read."""
         session = self.session
-        if session.states[index] in BAD_STATES:
+        if session.columns["state"][index] in BAD_STATES:
             return True
         if index >= session.filled:
             return False
-        return bool(session.error_lists.values[session.errors[index]])
+        return bool(session.tables["errors"].values[session.columns["errors"][index]])
 
 
 def _no_packets(numbers: set[int]) -> list[Packet]:

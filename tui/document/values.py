@@ -121,7 +121,7 @@ def nameless(session: Session, index: int | None) -> list[bytes]:
             here = ColumnRow(session, index).topic_ids
         except CaptureError:
             pass  # its bytes are gone
-    every = (each for ids in session.topic_id_lists.values for each in ids)
+    every = (each for ids in session.tables["topic_ids"].values for each in ids)
     names = session.context.names
     found = dict.fromkeys(each for each in (*here, *every) if any(each) and not names.get(each))
     return list(found)[:MOST_IDS]

@@ -60,8 +60,8 @@ class Activity:
             index = view.arrival(place)
             if index >= self.store.whole and not self.store.progress.done:
                 break  # what its bodies tell comes soon
-            self.times.append(session.times[index])
-            self.latencies.append(session.latencies[index])
+            self.times.append(session.columns["time_ns"][index])
+            self.latencies.append(session.columns["latency_ns"][index])
             self.waits.append(self.store.wait(index))
             self.bad.append(self.store.is_bad(index))
         self._taken = len(self.times)
@@ -76,7 +76,7 @@ class Activity:
     @property
     def span(self) -> tuple[int, int]:
         """First and last time of the whole capture, so that charts of two lines compare."""
-        times = self.store.session.times
+        times = self.store.session.columns["time_ns"]
         # In order of completion, so that both ends are near the ends.
         near = 1_000
         ends = [*times[:near], *times[-near:], *self.times[:near], *self.times[-near:]]

@@ -56,7 +56,11 @@ class ChartedBoard(Board):
         """Times of an axis, without milliseconds."""
         times = self.scene.times()
         session = self.scene.store.session
-        span = session.times[-1] - session.times[0] if len(session.times) else 0
+        span = (
+            session.columns["time_ns"][-1] - session.columns["time_ns"][0]
+            if len(session.columns["time_ns"])
+            else 0
+        )
         return shortened(times.text, short=span < 30_000_000_000)
 
     def chart_tab(self, line: Line, width: int, height: int) -> Sequence[Told]:

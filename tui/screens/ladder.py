@@ -41,14 +41,14 @@ def indexes_of(store: Store, connection: int) -> Sequence[int]:
     )
     if place is None:
         return array("L")
-    column, found, at = session.connection, array("L"), -1
+    column, found, at = session.columns["connection"], array("L"), -1
     try:
         while True:
             at = column.index(place, at + 1)
             found.append(at)
     except ValueError:
         pass
-    times = session.times
+    times = session.columns["time_ns"]
     return array("L", sorted(found, key=times.__getitem__))
 
 
@@ -78,10 +78,10 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
     ends: list[int] = []
     before = ""
     for index in indexes[:MOST]:
-        begin = session.times[index]
+        begin = session.columns["time_ns"][index]
         if busy is not None and begin - busy >= SILENCE_NS:
             yield Told([(f"{'':14}{'':{PHASE}}··· {duration(begin - busy)} of silence ···", "dim")])
-        latency = session.latencies[index]
+        latency = session.columns["latency_ns"][index]
         ends = [end for end in ends if end > begin]
         depth = len(ends)
         ends.append(begin + max(0, latency))
@@ -89,7 +89,7 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
         phase = phase_of(store, index)
         yield Told(
             _exchange(store, index, times, "" if phase == before else phase, depth),
-            session.numbers[index],
+            session.columns["number"][index],
         )
         before = phase
     if len(indexes) > MOST:
@@ -109,10 +109,10 @@ def _told(store: Store, indexes: Sequence[int], line: Line, times: Times) -> Ite
 def phase_of(store: Store, index: int) -> str:
     """What an exchange belongs to: versions, sasl, work, or bytes that cannot be read."""
     session = store.session
-    key = session.api_keys[index]
+    key = session.columns["api_key"][index]
     if key == API_VERSIONS:
         return "versions"
-    if key in SASL or session.apis.values[session.api[index]] == "SaslToken":
+    if key in SASL or session.tables["api"].values[session.columns["api"][index]] == "SaslToken":
         return "sasl"
     return "work" if key >= 0 else "opaque"
 
@@ -123,20 +123,20 @@ def _event(clock: str, phase: str, text: str, role: str) -> Spans:
 
 def _exchange(store: Store, index: int, times: Times, phase: str, depth: int) -> Spans:
     session = store.session
-    version = session.versions[index]
-    api = session.apis.values[session.api[index]]
+    version = session.columns["api_version"][index]
+    api = session.tables["api"].values[session.columns["api"][index]]
     name = f"{api} v{version}" if version >= 0 else api
     # What was under way when it was sent: clients do not have to wait for answers.
     rails = "│" * depth if depth <= RAILS else f"+{depth}"
-    asked, told = session.request_bytes[index], session.response_bytes[index]
-    latency, wait = session.latencies[index], store.wait(index)
+    asked, told = session.columns["request_bytes"][index], session.columns["response_bytes"][index]
+    latency, wait = session.columns["latency_ns"][index], store.wait(index)
     there = f"{size(asked):>7} ──▶" if asked >= 0 else f"{'':>7}    "
     back = f"◀── {size(told):<7}" if told >= 0 else f"    {'':<7}"
     took = f"{duration(latency) if latency >= 0 else '-':>8}{' w' if wait else '  '}"
     text = store.result(index)
     role = text[:1] if text[:1] in ("!", "?", "~") else ""
     return [
-        (f"{times.text(session.times[index]):<14}", "dim"),
+        (f"{times.text(session.columns['time_ns'][index]):<14}", "dim"),
         (f"{phase:<{PHASE}}", "label"),
         (f"{rails:<{RAILS + 1}}", "bar"),
         (padded(name, WORK), role),

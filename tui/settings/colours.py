@@ -114,7 +114,7 @@ class Colours:
         """The rule that colours a row; None also when that takes too long now."""
         if not self.rules:
             return None
-        number = self.store.session.numbers[index]
+        number = self.store.session.columns["number"][index]
         place = self._found.get(number)
         if place is None:
             place = self._place(index)
@@ -138,7 +138,7 @@ class Colours:
         session, budget = self.store.session, self.store.budget
         row = ColumnRow(session, index)
         early = index >= session.filled
-        before = session.times[index - 1] if index else None
+        before = session.columns["time_ns"][index - 1] if index else None
         for place, rule in enumerate(self.rules):
             dear = rule.reads or early
             if dear and not budget.left():

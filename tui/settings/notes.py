@@ -76,7 +76,7 @@ class Notes:
             if index is None:
                 continue
             entry = self._waiting.pop(id_)
-            number = session.numbers[begin + index]
+            number = session.columns["number"][begin + index]
             if entry["marked"]:
                 self.marked.add(number)
             if entry["ignored"]:

@@ -85,7 +85,7 @@ class ExchangeList(Lines):
     def number(self) -> int | None:
         """The number of the exchange under the cursor."""
         index = self.index
-        return None if index is None else self.view.store.session.numbers[index]
+        return None if index is None else self.view.store.session.columns["number"][index]
 
     def columns(self, width: int) -> list[Column]:
         """The columns that fit."""
@@ -94,7 +94,7 @@ class ExchangeList(Lines):
             times = Times("r" if self.times in RELATIVE else self.times)
             session = self.view.store.session
             if len(session):
-                times.saw(session.times[0])
+                times.saw(session.columns["time_ns"][0])
             usual = columns_of((), times)
             # Shorter, so that the result has room.
             room = width - EDGE - OVERVIEW
@@ -121,7 +121,7 @@ class ExchangeList(Lines):
         index = self.view[line]
         store = self.view.store
         row = ColumnRow(store.session, index)
-        number = store.session.numbers[index]
+        number = store.session.columns["number"][index]
         text = store.result(index)
         rule = self.colours.style(index) or NORMAL
         if rule.bgcolor is not None and line == self.cursor:
@@ -160,7 +160,9 @@ class ExchangeList(Lines):
         if self.times == SINCE_MARK:
             since = self.reference_ns
         else:
-            since = self.view.store.session.times[self.view[line - 1]] if line else None
+            since = (
+                self.view.store.session.columns["time_ns"][self.view[line - 1]] if line else None
+            )
         delta = 0 if since is None else time_ns - since
         seconds, rest = divmod(abs(delta), 1_000_000_000)
         return f"{'-' if delta < 0 else ''}{seconds}.{rest // 1000:06d}"
@@ -220,7 +222,7 @@ class ExchangeList(Lines):
         session = self.view.store.session
         rows = self.view.array()
         bad = failed(session)[rows]
-        lost = np.isin(column(session, "states")[rows], list(BAD_STATES))
+        lost = np.isin(column(session, "state")[rows], list(BAD_STATES))
         edges = np.linspace(0, len(rows), height + 1).astype(np.int64)[:-1]
         some_bad = np.add.reduceat(bad, edges) > 0
         some_lost = np.add.reduceat(lost, edges) > 0

@@ -93,7 +93,7 @@ class Query:
     def decide(self, session: Session, index: int) -> bool:
         """Whether one row is wanted, its message read when that is necessary."""
         row = ColumnRow(session, index)
-        self._single.before_ns = session.times[index - 1] if index else None
+        self._single.before_ns = session.columns["time_ns"][index - 1] if index else None
         try:
             exchange = row.exchange if self.cost == "decodes" else None
             return self._single(cast("Row", row), exchange)
@@ -166,7 +166,7 @@ class Query:
         name, judge = test.field.name, scoped(test)
         noted = self.known.numbers(name)
         good = [number for number in noted if judge(self.known.values(name, number))]
-        numbers = rows.numbers("numbers")
+        numbers = rows.numbers("number")
         found: Bools = np.isin(numbers, np.array(good, dtype=np.int64))
         if judge((False,) if name in TRUTHS else ()):
             found |= ~np.isin(numbers, np.array(list(noted), dtype=np.int64))

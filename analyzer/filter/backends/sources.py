@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.rows import is_flexible, late_names
+from kafkascope.analyzer.filter.fields import COLUMNS
 from kafkascope.analyzer.filter.getters import SOUGHT, Values, removals
-from kafkascope.analyzer.session.packing import NO_ACKS, NO_ID, NONE, STATES
+from kafkascope.analyzer.model import STATES
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.filter.backends.vectors import Bools, Numbers
@@ -41,8 +43,7 @@ class Slice:
         """A column as int64. A copy: an array that is looked at cannot grow."""
         found = self._columns.get(name)
         if found is None:
-            column: array[int] = getattr(self.session, name)
-            found = _numbers(column, self.begin, self.end)
+            found = _numbers(self.session.columns[name], self.begin, self.end)
             self._columns[name] = found
         return found
 
@@ -136,24 +137,24 @@ def _bytes(rows: Slice) -> tuple[Numbers, None]:
 
 
 def _wait(rows: Slice) -> tuple[Numbers, Bools]:
-    return rows.numbers("waits"), rows.numbers("latencies") != NONE
+    return rows.numbers("wait_ns"), rows.numbers("latency_ns") != NONE
 
 
 def _excess(rows: Slice) -> tuple[Numbers, Bools]:
-    latencies = rows.numbers("latencies")
-    excess: Numbers = np.maximum(latencies - rows.numbers("waits"), 0)
+    latencies = rows.numbers("latency_ns")
+    excess: Numbers = np.maximum(latencies - rows.numbers("wait_ns"), 0)
     return excess, latencies != NONE
 
 
 def _throttle(rows: Slice) -> tuple[Numbers, Bools]:
-    there = rows.numbers("states") == STATES.index("answered")
-    return rows.numbers("throttles") * NS_PER_MS, there
+    there = rows.numbers("state") == STATES.index("answered")
+    return rows.numbers("throttle_ms") * NS_PER_MS, there
 
 
 def _delta(rows: Slice) -> tuple[Numbers, Bools | None]:
-    times = rows.numbers("times")
+    times = rows.numbers("time_ns")
     if rows.begin:
-        before = rows.session.times[rows.begin - 1]
+        before = rows.session.columns["time_ns"][rows.begin - 1]
         return np.diff(times, prepend=before), None
     there = np.ones(len(rows), dtype=np.bool_)
     there[:1] = False
@@ -166,55 +167,50 @@ def _connection_number(rows: Slice) -> tuple[Numbers, None]:
 
 
 NUMBERS: Final[dict[str, NumberSource]] = {
-    "number": _plain("numbers", None),
-    "time": _plain("times", None),
+    **{
+        asked: _plain(name, column.absent)
+        for asked, (name, column) in COLUMNS.items()
+        if column.told_by is not None and column.kind.numbered
+    },
+    "time": _plain("time_ns", None),
     "time.delta": _delta,
     "conn": _connection_number,
-    "api": _plain("api_keys"),
-    "version": _plain("versions"),
-    "correlation_id": _plain("correlation_ids", NO_ID),
-    "request.bytes": _plain("request_bytes"),
-    "response.bytes": _plain("response_bytes"),
     "bytes": _bytes,
-    "latency": _plain("latencies"),
     "wait": _wait,
     "excess": _excess,
     "throttle": _throttle,
-    "acks": _plain("acks", NO_ACKS),
-    "records": _plain("records"),
-    "batches": _plain("batches"),
 }
 
 
 def packets(rows: Slice) -> list[tuple[Numbers, Bools]]:
     """`frame`, which has up to two: the packets with the first byte of request and response."""
-    both = (rows.numbers("request_packets"), rows.numbers("response_packets"))
+    both = (rows.numbers("request_packet"), rows.numbers("response_packet"))
     return [(numbers, numbers != NONE) for numbers in both]
 
 
 # --- values of a table --------------------------------------------------------------------------
 
 
-def _table(column: str, table: str) -> Source:
+def _table(name: str) -> Source:
     """A column of numbers of a table whose values are texts."""
 
     def source(rows: Slice) -> Told:
-        known = getattr(rows.session, table).values
+        known = rows.session.tables[name].values
 
         def values(key: int) -> Values:
             value = known[key]
             return () if value is None or value == "" else (value,)
 
-        return Told(rows.numbers(column), values)
+        return Told(rows.numbers(name), values)
 
     return source
 
 
-def _lists(column: str, table: str) -> Source:
+def _lists(name: str) -> Source:
     """A column of numbers of a table whose values are tuples."""
 
     def source(rows: Slice) -> Told:
-        return Told(rows.numbers(column), getattr(rows.session, table).values.__getitem__)
+        return Told(rows.numbers(name), rows.session.tables[name].values.__getitem__)
 
     return source
 
@@ -249,13 +245,13 @@ def _ends(name: str) -> Source:
 
 def _state(name: str) -> Source:
     def source(rows: Slice) -> Told:
-        return Told(rows.numbers("states"), lambda key: _got(name, _Part(state=STATES[key])))
+        return Told(rows.numbers("state"), lambda key: _got(name, _Part(state=STATES[key])))
 
     return source
 
 
 def _api(rows: Slice) -> Told:
-    keys = rows.numbers("api_keys") + 1
+    keys = rows.numbers("api_key") + 1
     return Told(keys, lambda key: (key - 1,) if key else ())
 
 
@@ -264,7 +260,7 @@ def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
 
     def source(rows: Slice) -> Told:
         width = 1 << 16
-        keys = (rows.numbers("api_keys") + 1) * width + rows.numbers("versions") + 1
+        keys = (rows.numbers("api_key") + 1) * width + rows.numbers("api_version") + 1
 
         def values(code: int) -> Values:
             key, version = code // width - 1, code % width - 1
@@ -276,7 +272,7 @@ def _versioned(judge: Callable[[int | None, int | None], Values]) -> Source:
 
 
 def _version_of_software(rows: Slice) -> Told:
-    known = rows.session.softwares.values
+    known = rows.session.tables["software"].values
     return Told(
         rows.numbers("software"),
         lambda key: _got("software.version", _Part(software=known[key])),
@@ -290,9 +286,9 @@ class _Error(NamedTuple):
     top: bool
 
 
-def _errors(name: str, column: str, table: str) -> Source:
+def _errors(name: str, column: str = "errors") -> Source:
     def source(rows: Slice) -> Told:
-        known = getattr(rows.session, table).values
+        known = rows.session.tables[column].values
         answered = STATES.index("answered")
 
         def values(key: int) -> Values:
@@ -300,7 +296,7 @@ def _errors(name: str, column: str, table: str) -> Source:
             state = "answered" if key % 2 else ""
             return _got(name, _Part(errors=codes, state=state))
 
-        return Told(2 * rows.numbers(column) + (rows.numbers("states") == answered), values)
+        return Told(2 * rows.numbers(column) + (rows.numbers("state") == answered), values)
 
     return source
 
@@ -308,7 +304,8 @@ def _errors(name: str, column: str, table: str) -> Source:
 def _topics(rows: Slice) -> Told:
     """Those named and those implied: a key for each pair of lists."""
     session = rows.session
-    named, implied = session.topic_lists.values, session.implied_lists.values
+    tables = session.tables
+    named, implied = tables["topics"].values, tables["implied_topics"].values
     width = 1 << len(named).bit_length()
     names = session.context.names
 
@@ -319,12 +316,12 @@ def _topics(rows: Slice) -> Told:
         late = (late_names(named[key % width], names), late_names(implied[key // width], names))
         return (*late[0], *late[1])
 
-    keys = rows.numbers("topics") + width * rows.numbers("implied")
+    keys = rows.numbers("topics") + width * rows.numbers("implied_topics")
     return Told(keys, values, lambda key: not any(topic[-1:] == "?" for topic in both(key)), width)
 
 
 def _ids(rows: Slice) -> Told:
-    known = rows.session.topic_id_lists.values
+    known = rows.session.tables["topic_ids"].values
     return Told(
         rows.numbers("topic_ids"), lambda key: _got("topic.id", _Part(topic_ids=known[key]))
     )
@@ -348,6 +345,11 @@ def _undecoded(rows: Slice) -> Told:
 
 
 LISTS: Final[dict[str, Source]] = {
+    **{
+        asked: _lists(name) if column.kind.many else _table(name)
+        for asked, (name, column) in COLUMNS.items()
+        if column.told_by is not None and not column.kind.numbered
+    },
     **{name: _ends(name) for name in ("client.ip", "client.port", "broker", "broker.ip")},
     **{name: _ends(name) for name in ("broker.port", "ip", "port")},
     **{name: _state(name) for name in ("state", *STATES)},
@@ -355,24 +357,13 @@ LISTS: Final[dict[str, Source]] = {
     "flexible": _versioned(lambda key, version: (is_flexible(key, version),)),
     "removed_in": _versioned(removals),
     "deprecated": _versioned(lambda key, version: (bool(removals(key, version)),)),
-    "client": _table("client_id", "client_ids"),
-    "software": _table("software", "softwares"),
     "software.version": _version_of_software,
-    "user": _table("user", "users"),
-    "error": _errors("error", "errors", "error_lists"),
-    "error.top": _errors("error.top", "tops", "top_lists"),
-    "failed": _errors("failed", "errors", "error_lists"),
-    "retriable": _errors("retriable", "errors", "error_lists"),
+    "error": _errors("error"),
+    "error.top": _errors("error.top", "error_tops"),
+    "failed": _errors("failed"),
+    "retriable": _errors("retriable"),
     "topic": _topics,
     "topic.id": _ids,
-    "partition": _lists("partitions", "partition_lists"),
-    "group": _lists("groups", "group_lists"),
-    "member": _lists("members", "member_lists"),
-    "generation": _lists("generations", "generation_lists"),
-    "producer.id": _lists("producer_ids", "producer_id_lists"),
-    "producer.epoch": _lists("producer_epochs", "producer_epoch_lists"),
-    "txn": _lists("txns", "txn_lists"),
-    "codec": _lists("codecs", "codec_lists"),
     "undecoded": _undecoded,
 }
 
@@ -387,11 +378,10 @@ def _addresses(rows: Slice) -> Told:
 
 HEAD_FIELDS: Final = frozenset(
     {
-        *("number", "time", "time.delta", "frame", "conn", "api", "version", "correlation_id"),
-        *("request.bytes", "response.bytes", "bytes", "latency", "state", *STATES),
+        *(asked for asked, (_, column) in COLUMNS.items() if column.told_by == "head"),
+        *("time.delta", "frame", "conn", "bytes", *STATES),
         *("client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),
-        *("flexible", "removed_in", "deprecated"),
-        *("client", "software", "software.version", "user"),
+        *("flexible", "removed_in", "deprecated", "software.version"),
     }
 )
 """Fields that headers tell: their columns are whole before bodies were read."""
@@ -399,17 +389,8 @@ HEAD_FIELDS: Final = frozenset(
 TEXTS: Final[tuple[Source, ...]] = (
     _addresses,
     _topics,
-    *(
-        _table(column, table)
-        for column, table in (
-            ("client_id", "client_ids"),
-            ("software", "softwares"),
-            ("api", "apis"),
-            ("reason", "reasons"),
-        )
-    ),
-    _lists("groups", "group_lists"),
-    _lists("txns", "txn_lists"),
+    *(_table(name) for name in ("client_id", "software", "api", "reason")),
+    *(_lists(name) for name in ("groups", "transactional_ids")),
 )
 
 __all__ = [

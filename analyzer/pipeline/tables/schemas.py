@@ -7,9 +7,13 @@ are only ever added, and nullable; a name is never used for something else.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
+
+from kafkascope.analyzer.exchanges.column import columns_of
+from kafkascope.analyzer.exchanges.rows import Row
 
 VERSION: Final = 1
 """Of all schemas together; stands in the manifest and in each Parquet file."""
@@ -83,62 +87,72 @@ INTERFACE: Final = pa.struct(
     ]
 )
 
+_TYPES: Final = {
+    "int64": _I64,
+    "int32": _I32,
+    "string": _S,
+    "strings": _STRINGS,
+    "int64s": _I64S,
+    "int32s": _I32S,
+    "errors": pa.list_(ERROR),
+    "undecoded": pa.list_(UNDECODED),
+    "notes": pa.list_(NOTE),
+}
+"""By the names that kinds of columns have for them."""
+
+
+class Added(NamedTuple):
+    """A column of `exchanges` that is none of a row."""
+
+    col: Col
+    value: str
+    """Expression of `row`, `exchange`, `place` (file and offset of the first byte) and `bodies`."""
+    after: str = ""
+    """The column before it; empty: at the end."""
+
+
+def _last(side: str, time: str) -> str:
+    return f"None if exchange.{side} is None else exchange.{side}.frame.{time}"
+
+
+ADDED: Final = (
+    Added(Col("ts", _TS, "time_ns in microseconds"), "row.time_ns // 1000", "exchange_id"),
+    Added(
+        Col("connection_id", _S, "key of `connections`"),
+        "connection_id(exchange.connection)",
+        "connection",
+    ),
+    Added(Col("excess_ns", _I64, "latency without the wait"), "row.excess_ns", "wait_ns"),
+    Added(
+        Col("error_codes", _I32S, "of the response, without NONE"),
+        "[error.code for error in row.errors]",
+        "reason",
+    ),
+    Added(Col("file_id", _I32, "key of `captures`: where the first byte is"), "place[0]"),
+    Added(Col("record_offset", _I64, "and its offset in the (uncompressed) file"), "place[1]"),
+    Added(Col("request_end_ns", _I64, "last byte of the request"), _last("request", "last_ns")),
+    Added(Col("response_ns", _I64, "first byte of the response"), _last("response", "first_ns")),
+    Added(Col("response_end_ns", _I64, "last byte of the response"), _last("response", "last_ns")),
+    Added(Col("request_json", _S, "body, with --full"), "bodies[0]"),
+    Added(Col("response_json", _S, "body, with --full"), "bodies[1]"),
+)
+
+
+def _exchange_columns() -> Iterator[tuple[Col, str]]:
+    """Columns of `exchanges`, each with the expression of its value."""
+    for each in columns_of(Row):
+        for name, value in each.table.items():
+            yield Col(name, _TYPES[each.column.kind.arrow], each.column.text), value
+            yield from ((more.col, more.value) for more in ADDED if more.after == name)
+    yield from ((more.col, more.value) for more in ADDED if not more.after)
+
+
+EXCHANGE_VALUES: Final = tuple(value for _, value in _exchange_columns())
+"""Expressions, in the order of the columns."""
 EXCHANGES: Final = Table(
     "exchanges",
     "One row per exchange; the columns are those of `kafkascope export`.",
-    (
-        Col("number", _I64, "rank by first byte: time, file, offset; from 1"),
-        Col("exchange_id", _S, "hash of the file's fingerprint and the place of the first byte"),
-        Col("ts", _TS, "first byte of the request (of the response where there is no request)"),
-        Col("time_ns", _I64, "the same in nanoseconds"),
-        Col("connection", _I64, "as Wireshark's tcp.stream"),
-        Col("connection_id", _S, "key of `connections`"),
-        Col("client_address", _S, "host:port"),
-        Col("broker_address", _S, "host:port"),
-        Col("client_id", _S, ""),
-        Col("software", _S, "name and version of the client library"),
-        Col("user", _S, "who authenticated"),
-        Col("api_key", _I32, ""),
-        Col("api", _S, "Kafka's name"),
-        Col("api_version", _I32, ""),
-        Col("correlation_id", _I64, ""),
-        Col("request_bytes", _I64, "on the wire, size field included"),
-        Col("response_bytes", _I64, "the same"),
-        Col("latency_ns", _I64, "first byte of the request to last byte of the response"),
-        Col("server_ns", _I64, "last byte of the request to first byte of the response"),
-        Col("wait_ns", _I64, "part of the latency that the client asked for"),
-        Col("excess_ns", _I64, "latency without the wait"),
-        Col("throttle_ms", _I64, ""),
-        Col("state", _S, "answered, open, lost, no-reply, orphan, opaque"),
-        Col("reason", _S, "why there is no answer, or what opaque bytes look like"),
-        Col("error_codes", _I32S, "of the response, without NONE"),
-        Col("errors", pa.list_(ERROR), "the same with what they are about"),
-        Col("topics", _STRINGS, "names; an id without a known name as 8 characters and `?`"),
-        Col("implied_topics", _STRINGS, "what an incremental Fetch asks for without naming it"),
-        Col("topic_ids", _STRINGS, ""),
-        Col("partitions", _I32S, ""),
-        Col("groups", _STRINGS, ""),
-        Col("members", _STRINGS, ""),
-        Col("generations", _I32S, ""),
-        Col("producer_ids", _I64S, ""),
-        Col("producer_epochs", _I32S, ""),
-        Col("transactional_ids", _STRINGS, ""),
-        Col("acks", _I32, ""),
-        Col("codecs", _STRINGS, ""),
-        Col("records", _I64, "null where the API carries none"),
-        Col("batches", _I64, ""),
-        Col("offset", _I64, "base offset that the broker gave to a Produce"),
-        Col("frames", _I64S, "packets with the first byte of request and response"),
-        Col("undecoded", pa.list_(UNDECODED), "bytes that could not be decoded, and why"),
-        Col("notes", pa.list_(NOTE), "findings"),
-        Col("file_id", _I32, "key of `captures`: where the first byte is"),
-        Col("record_offset", _I64, "and its offset in the (uncompressed) file"),
-        Col("request_end_ns", _I64, "last byte of the request"),
-        Col("response_ns", _I64, "first byte of the response"),
-        Col("response_end_ns", _I64, "last byte of the response"),
-        Col("request_json", _S, "body, with --full"),
-        Col("response_json", _S, "body, with --full"),
-    ),
+    tuple(col for col, _ in _exchange_columns()),
 )
 
 RECORD_BATCHES: Final = Table(

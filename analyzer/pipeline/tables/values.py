@@ -3,15 +3,17 @@ Stateless."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkascope.analyzer.pipeline.tables.schemas import EXCHANGE_VALUES
 from kafkascope.analyzer.statistics.model import topic_label
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.analyzer.topics import TopicNames
 from kafkascope.dissectors.codec.jsonform import dumps, loads
+from kafkascope.dissectors.codec.source import compile_function
 from kafkascope.dissectors.records.records import crc_ok
 
 if TYPE_CHECKING:
@@ -50,60 +52,18 @@ def exchange_values(
     row: Row, exchange: Exchange, bodies: tuple[bytes | None, bytes | None] = (None, None)
 ) -> tuple[Any, ...]:
     """A row of `exchanges`."""
-    request, response = exchange.request, exchange.response
-    file, at = place_of(exchange)
-    return (
-        row.number,
-        row.id,
-        row.time_ns // 1000,
-        row.time_ns,
-        row.connection,
-        connection_id(exchange.connection),
-        row.client_address,
-        row.broker_address,
-        row.client_id,
-        row.software,
-        row.user,
-        row.api_key,
-        row.api,
-        row.api_version,
-        row.correlation_id,
-        row.request_bytes,
-        row.response_bytes,
-        row.latency_ns,
-        row.server_ns,
-        row.wait_ns,
-        row.excess_ns,
-        row.throttle_ms,
-        row.state,
-        row.reason,
-        [error.code for error in row.errors],
-        [(e.code, e.name, e.top, e.topic, e.partition, e.group, e.message) for e in row.errors],
-        row.topics,
-        row.implied_topics,
-        [str(each) for each in row.topic_ids],
-        row.partitions,
-        row.groups,
-        row.members,
-        row.generations,
-        row.producer_ids,
-        row.producer_epochs,
-        row.transactional_ids,
-        row.acks,
-        row.codecs,
-        row.records,
-        row.batches,
-        row.offset,
-        row.frames,
-        row.undecoded,
-        row.notes,
-        file,
-        at,
-        None if request is None else request.frame.last_ns,
-        None if response is None else response.frame.first_ns,
-        None if response is None else response.frame.last_ns,
-        *bodies,
+    return _exchange_values()(row, exchange, place_of(exchange), bodies)
+
+
+@cache
+def _exchange_values() -> Callable[..., tuple[Any, ...]]:
+    """The values in straight-line code, as `schemas` declares them."""
+    lines = "".join(f"        {value},\n" for value in EXCHANGE_VALUES)
+    source = f"def values(row, exchange, place, bodies):\n    return (\n{lines}    )\n"
+    made: Callable[..., tuple[Any, ...]] = compile_function(
+        "values", source, {"connection_id": connection_id}, "values of exchanges"
     )
+    return made
 
 
 def bodies_of(exchange: Exchange) -> tuple[bytes | None, bytes | None]:

@@ -54,6 +54,7 @@ PLAIN = Row(
     reason="",
     errors=(RowError(6, "NOT_LEADER_OR_FOLLOWER", topic="orders", partition=3),),
     topics=("orders", "orders.dlq"),
+    implied_topics=(),
     topic_ids=(Uuid(range(16)),),
     partitions=(3, 4),
     groups=(),

@@ -13,7 +13,7 @@ from kafkascope.analyzer.exchanges.columns import Table
 from kafkascope.analyzer.exchanges.rows import row_of, to_json
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.deltas import Growth, apply
-from kafkascope.analyzer.session.packing import ROW_COLUMNS, TABLE_COLUMNS
+from kafkascope.analyzer.session.packing import COLUMNS, TABLES
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.session.session import Session, session_of
 from kafkascope.captures import Spool
@@ -36,7 +36,7 @@ def test_an_exchange_is_found_by_its_number() -> None:
         session.add(exchange)
     index = session.index_of(3)
     assert index is not None
-    assert session.numbers[index] == 3
+    assert session.columns["number"][index] == 3
     assert session.index_of(0) is None
     assert session.index_of(10_000) is None
 
@@ -74,14 +74,13 @@ def _by_headers(path: Path) -> tuple[Session, list[Exchange]]:
 
 def _values(session: Session) -> list[tuple[object, ...]]:
     """Columns, with what their numbers stand for."""
-    tables = dict(TABLE_COLUMNS)
     found = []
-    for name in ROW_COLUMNS:
-        column = getattr(session, name)
-        if name in tables:
-            values = getattr(session, tables[name]).values
+    for name in COLUMNS:
+        column = session.columns[name]
+        if name in TABLES:
+            values = session.tables[name].values
             found.append((name, *(values[number] for number in column)))
-        elif name not in ("_request", "_response"):
+        else:
             found.append((name, *column))
     return found
 

@@ -38,7 +38,7 @@ def test_columns_become_wider_while_neighbours_are_looked_for() -> None:
             for place, each in enumerate(rows)
         ]
         store.coming = (*others, replace(seen[0], number=500))
-        before = store.session.connection
+        before = store.session.columns["connection"]
         lines = around(store, Notes(), seen[0].number, ())
-        assert store.session.connection is not before
+        assert store.session.columns["connection"] is not before
         assert any(line.split()[:1] == ["500"] for line in lines)

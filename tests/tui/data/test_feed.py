@@ -68,7 +68,7 @@ def test_an_exported_capture_has_the_ends_of_its_connections(tmp_path: Path) -> 
     target = tmp_path / "out.pcapng"
     try:
         found = read_all(feed)
-        job = Job("pcapng", target, list(found.session.numbers), found, Notes())
+        job = Job("pcapng", target, list(found.session.columns["number"]), found, Notes())
         assert list(job.run())
     finally:
         feed.close()

@@ -76,7 +76,9 @@ def test_every_exchange_knows_the_findings_whose_filter_selects_it(shop) -> None
         if not finding.filter:
             continue
         wanted = compile_query(finding.filter).mask(store.session).nonzero()[0]
-        assert [i for i in wanted if finding in mentions.of(store.session.numbers[i])] == [*wanted]
+        assert [
+            i for i in wanted if finding in mentions.of(store.session.columns["number"][i])
+        ] == [*wanted]
     errors = mentions.worst("error")
     assert errors
     assert all(mentions.sign(number) == ("◆", "!") for number in errors)

@@ -53,7 +53,7 @@ def test_the_rows_are_those_of_the_filter(text: str, rows: int) -> None:
             view.advance(0)
             assert view.scanned <= 1
         assert [view.arrival(place) for place in range(view.arrived)] == wanted
-        numbers = store.session.numbers
+        numbers = store.session.columns["number"]
         shown = [view[place] for place in range(len(view))]
         assert shown == sorted(wanted, key=numbers.__getitem__)
         assert [view.place_of(index) for index in shown] == list(range(len(shown)))
@@ -89,7 +89,7 @@ def test_filters_and_orders_say_how_far_bodies_were_read(
     for view in (heads, bodies, read):
         view.advance(60)
     fetches = [index for index, each in enumerate(exchanges) if each.api == "Fetch"]
-    fetches.sort(key=store.session.numbers.__getitem__)
+    fetches.sort(key=store.session.columns["number"].__getitem__)
     assert list(heads.array()) == fetches
     assert not heads.behind
     assert not heads.partial
@@ -116,9 +116,9 @@ def test_filters_and_orders_say_how_far_bodies_were_read(
         assert not view.behind
     single = compile_filter("topic")
     wanted = [i for i, e in enumerate(exchanges) if single(store.session.row(i), e)]
-    wanted.sort(key=store.session.numbers.__getitem__)
+    wanted.sort(key=store.session.columns["number"].__getitem__)
     assert list(bodies.array()) == wanted
-    records = store.session.records
+    records = store.session.columns["records"]
     assert records[int(ordered.array()[0])] == max(records)
 
 

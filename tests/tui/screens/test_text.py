@@ -57,8 +57,10 @@ def test_lines_of_a_ladder_know_their_exchanges(sasl: ReadScene) -> None:
     numbers = [number for _, number in steps_of(sasl, 0) if number is not None]
     place = session.index_of(numbers[0])
     assert place is not None
-    connection = session.connections[session.connection[place]].number
-    assert numbers == [session.numbers[index] for index in indexes_of(sasl.store, connection)]
+    connection = session.connections[session.columns["connection"][place]].number
+    assert numbers == [
+        session.columns["number"][index] for index in indexes_of(sasl.store, connection)
+    ]
     assert len(numbers) == sasl.statistics["connections"].rows()[0]["requests"]
 
 

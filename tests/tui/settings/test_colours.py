@@ -32,7 +32,11 @@ def colours(store: Store, text: str, path: Path) -> Colours:
 
 def index_of(store: Store, api: str) -> int:
     session = store.session
-    return next(i for i in range(len(store)) if session.apis.values[session.api[i]] == api)
+    return next(
+        i
+        for i in range(len(store))
+        if session.tables["api"].values[session.columns["api"][i]] == api
+    )
 
 
 def test_the_first_rule_that_wants_a_row_colours_it(store: Store, home: Path) -> None:
