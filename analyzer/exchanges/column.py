@@ -8,7 +8,7 @@ of ours.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, Literal, NamedTuple, get_type_hints
+from typing import Any, Final, Literal, NamedTuple
 
 Part = Literal["head", "body"]
 """What tells a column: headers and times, or bodies, which are read later."""
@@ -98,10 +98,9 @@ class Named(NamedTuple):
 @cache
 def columns_of(declared: type) -> tuple[Named, ...]:
     """The columns that a class declares, in order."""
-    hints = get_type_hints(declared, include_extras=True)
     return tuple(
         Named(name, each)
-        for name, hint in hints.items()
+        for name, hint in declared.__annotations__.items()
         for each in getattr(hint, "__metadata__", ())
         if isinstance(each, Column)
     )
