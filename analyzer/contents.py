@@ -3,6 +3,7 @@ compressed message sets, whose headers do not tell how many messages they hold."
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 from analyzer.model import Note
@@ -45,6 +46,11 @@ class Walk(NamedTuple):
     """Why there are no more."""
 
 
+_contents = partial(tuple.__new__, Contents)
+"""`Contents` from a tuple without a Python frame; so `_walk`."""
+_walk = partial(tuple.__new__, Walk)
+
+
 class Walks(dict[int, Walk]):
     """The last ones, by the identity of their bytes: the conversation, the row and many statistics
     ask for those of the same exchange."""
@@ -78,7 +84,7 @@ def walk_of(blob: bytes) -> Walk:
                 found.append(batch)
     except DissectError as reason:
         error = reason
-    walk = Walk(blob, found, [records_in(blob, batch) for batch in found], error)
+    walk = _walk((blob, found, [records_in(blob, batch) for batch in found], error))
     _walks.keep(walk)
     return walk
 
@@ -108,7 +114,8 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     if damaged:
         noun = "a record batch has" if damaged == 1 else f"{damaged} record batches have"
         notes.append(Note("error", f"{noun} a wrong checksum"))
-    return Contents(records, count, tuple(codecs), tuple(producers), tuple(epochs), tuple(notes))
+    told = tuple(codecs), tuple(producers), tuple(epochs), tuple(notes)
+    return _contents((records, count, *told))
 
 
 def records_in(blob: bytes, batch: Batch) -> int:

@@ -78,6 +78,8 @@ class Detector:
     RULES: ClassVar[tuple[Rule, ...]]
     KEYS: ClassVar[frozenset[int] | None] = frozenset()
     """Keys of the APIs that `add` wants; None for all exchanges, also those without an API."""
+    ODD_KEYS: ClassVar[frozenset[int]] = frozenset()
+    """Beside KEYS: APIs of which it wants only exchanges that are not as they should be."""
     ODD: ClassVar[bool] = False
     """In place of KEYS: it wants all exchanges that are not as they should be (`is_odd`)."""
     TOUCHABLE: ClassVar[bool] = True

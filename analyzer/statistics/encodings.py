@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from dissectors.batches import CODEC_MASK
+from dissectors.compression import name_of
 from dissectors.errors import DissectError
 from dissectors.values import read_uvarint
 
@@ -22,9 +24,9 @@ MAX_ID: Final = 10_000_000
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
     """`codecs` and `schema`, where there are any."""
     found: dict[str, Any] = {}
-    codecs = {batch.codec_name for batch in batches if batch.codec}
+    codecs = {batch.attributes & CODEC_MASK for batch in batches} - {0}
     if codecs:
-        found["codecs"] = sorted(codecs)
+        found["codecs"] = sorted(map(name_of, codecs))
     schema = schema_id(blob, batches[0])
     if schema is not None:
         found["schema"] = schema
