@@ -93,6 +93,16 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     """The sum over these records fields."""
     if not blobs:
         return NOTHING if blobs is None else EMPTY
+    if len(blobs) == 1:
+        blob, found, counts, error = walk_of(blobs[0])
+        if error is None and len(found) == 1 and crc_ok(blob, found[0]):
+            # By far the most: one batch, as it should be.
+            batch = found[0]
+            codec = batch.codec_name
+            if batch.producer_id < 0:
+                return _contents((counts[0], 1, (codec,), (), (), ()))
+            its_id, its_epoch = (batch.producer_id,), (batch.producer_epoch,)
+            return _contents((counts[0], 1, (codec,), its_id, its_epoch, ()))
     records = count = damaged = 0
     codecs: dict[str, None] = {}
     producers: dict[int, None] = {}
