@@ -40,12 +40,12 @@ class Seen(Measures):
 
     def see(self, row: Row) -> None:
         """Once more."""
+        time_ns, first = row.time_ns, self.first
         self.count += 1
-        here = (row.time_ns, row.number)
-        if self.first is None or here < self.first:
-            self.first = here
-        if self.last_ns is None or row.time_ns > self.last_ns:
-            self.last_ns = row.time_ns
+        if first is None or (time_ns <= first[0] and (time_ns, row.number) < first):
+            self.first = time_ns, row.number
+        if self.last_ns is None or time_ns > self.last_ns:
+            self.last_ns = time_ns
 
 
 FINE: Final = frozenset({"answered", "no-reply"})
