@@ -3,6 +3,7 @@ compressed message sets, whose headers do not tell how many messages they hold."
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, NamedTuple
 
 from kafkascope.analyzer.model import Note
@@ -45,6 +46,11 @@ class Walk(NamedTuple):
     """Why there are no more."""
 
 
+_contents = partial(tuple.__new__, Contents)
+"""`Contents` from a tuple without a Python frame; so `_walk`."""
+_walk = partial(tuple.__new__, Walk)
+
+
 class Walks(dict[int, Walk]):
     """The last ones, by the identity of their bytes: the conversation, the row and many statistics
     ask for those of the same exchange."""
@@ -78,7 +84,7 @@ def walk_of(blob: bytes) -> Walk:
                 found.append(batch)
     except DissectError as reason:
         error = reason
-    walk = Walk(blob, found, [records_in(blob, batch) for batch in found], error)
+    walk = _walk((blob, found, [records_in(blob, batch) for batch in found], error))
     _walks.keep(walk)
     return walk
 
@@ -87,6 +93,16 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     """The sum over these records fields."""
     if not blobs:
         return NOTHING if blobs is None else EMPTY
+    if len(blobs) == 1:
+        blob, found, counts, error = walk_of(blobs[0])
+        if error is None and len(found) == 1 and crc_ok(blob, found[0]):
+            # By far the most: one batch, as it should be.
+            batch = found[0]
+            codec = batch.codec_name
+            if batch.producer_id < 0:
+                return _contents((counts[0], 1, (codec,), (), (), ()))
+            its_id, its_epoch = (batch.producer_id,), (batch.producer_epoch,)
+            return _contents((counts[0], 1, (codec,), its_id, its_epoch, ()))
     records = count = damaged = 0
     codecs: dict[str, None] = {}
     producers: dict[int, None] = {}
@@ -108,7 +124,8 @@ def contents_of(blobs: list[bytes] | None) -> Contents:
     if damaged:
         noun = "a record batch has" if damaged == 1 else f"{damaged} record batches have"
         notes.append(Note("error", f"{noun} a wrong checksum"))
-    return Contents(records, count, tuple(codecs), tuple(producers), tuple(epochs), tuple(notes))
+    told = tuple(codecs), tuple(producers), tuple(epochs), tuple(notes)
+    return _contents((records, count, *told))
 
 
 def records_in(blob: bytes, batch: Batch) -> int:

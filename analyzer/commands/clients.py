@@ -11,7 +11,7 @@ from kafkascope.analyzer.commands.hosts import hosts_option
 from kafkascope.analyzer.commands.options import input_options, known_release
 from kafkascope.analyzer.commands.output import Output
 from kafkascope.analyzer.findings import Findings
-from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged
+from kafkascope.analyzer.findings.clients import BREAKS, VERDICT, judged, of_selection
 from kafkascope.analyzer.findings.outcomes import COLUMNS as OUTCOME
 from kafkascope.analyzer.findings.outcomes import outcomes
 from kafkascope.analyzer.reading.counting import count
@@ -42,7 +42,8 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
     end.
 
     An outcome is `worked`, `gone` (how, and right after what), `stuck`, `kept out` (why), or `open`
-    when the capture ends. A part of a capture (-Y, --from, --to, -c) tells none, and says so.
+    when the capture ends. With -Y, --from and --to it is that of the whole capture; all numbers are
+    of what they select. Where -c stops, none is told.
 
     A verdict is `ok`, `breaks`, or `unclear` when the capture cannot tell, and judges only the APIs
     that the client used in it.
@@ -55,11 +56,14 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
     if apis and release is not None:
         raise click.UsageError("--apis and --for are two tables: choose one")
     with Reading(wish) as reading:
-        left_out = _left_out(wish)
-        whole = not (apis or left_out)
-        findings = Findings() if whole else None
-        found = Clients() if findings is None else findings.base.clients
-        count(reading, found if findings is None else findings, watch=whole, hosts=hosts)
+        findings = None if apis or wish.count else Findings()
+        selects = bool(wish.filter_text or wish.begin or wish.end)
+        if findings is None or selects:
+            found = Clients()
+            count(reading, found, watch=findings is not None, hosts=hosts, whole=findings)
+        else:
+            found = findings.base.clients
+            count(reading, findings, watch=True, hosts=hosts)
         times = Times(wish.time_format)
         times.saw(reading.first_ns)
         if release is not None and not wish.quiet:
@@ -70,25 +74,16 @@ def clients(wish: ReadOptions, release: str | None, apis: bool, hosts: tuple[Res
             else:
                 extra = (BREAKS,) if release is None else VERDICT
                 names = reading.capture.context.names
-                ends = None if findings is None else outcomes(findings, names)
+                ends = {} if findings is None else outcomes(findings, names)
+                if findings is not None and selects:
+                    ends = of_selection(found, ends, findings.base.clients)
                 columns, name = (*Clients.COLUMNS, *extra, *OUTCOME), "client"
                 lines = judged(found, release, ends)
-                if left_out:
-                    reason = f"not told: {left_out} may leave out what decides"
+                if wish.count:
+                    reason = "not told: -c stops before the end"
                     lines = [{**line, "outcome_reason": reason} for line in lines]
             print_lines(lines, columns, f"{name}/1", wish, output, times)
         return reading.finish()
-
-
-def _left_out(wish: ReadOptions) -> str:
-    """The options that leave out exchanges; empty where all are there."""
-    given = {
-        "-Y": wish.filter_text,
-        "--from": wish.begin,
-        "--to": wish.end,
-        "-c": wish.count,
-    }
-    return ", ".join(option for option, value in given.items() if value)
 
 
 def _remark(release: str) -> None:

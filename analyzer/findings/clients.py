@@ -36,3 +36,14 @@ def judged(
         lines.sort(key=lambda line: RANK[line["verdict"]])
     strangers = [{**line_of(Usage(each)), **end.line()} for each, end in ends.items()]
     return lines + found.rows()[len(lines) :] + strangers
+
+
+def of_selection(
+    found: Clients, ends: Mapping[Identity, Outcome], whole: Clients
+) -> dict[Identity, Outcome]:
+    """What became of the clients of a selection. There a client may not have said its library or
+    user, which all exchanges tell."""
+    target = whole.targets()
+    clients = [usage.identity for usage in found.usages()]
+    pairs = [(each, target.get(each, each)) for each in clients]
+    return {each: ends[whole_one] for each, whole_one in pairs if whole_one in ends}

@@ -13,6 +13,7 @@ from kafkascope.analyzer.findings.view import View, all_of, duration, listed, pl
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import NAMES, Names, least, measured, most, total
 from kafkascope.analyzer.statistics.moved import moved
+from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -69,7 +70,7 @@ class Clocks(Detector):
             if each.error == INVALID_TIMESTAMP:
                 refused.append(each.topic)
             for batch in each.batches:
-                if batch.max_timestamp > newest and not batch.log_append_time:
+                if batch.max_timestamp > newest and not batch.attributes & LOG_APPEND_TIME:
                     newest = batch.max_timestamp
         if newest <= 0 and not refused:
             return
@@ -77,8 +78,10 @@ class Clocks(Detector):
         stamps.see(row)
         if newest > 0:
             ahead = newest * MS - row.time_ns
-            stamps.ahead_ns = ahead if stamps.ahead_ns is None else max(stamps.ahead_ns, ahead)
-            stamps.least_ns = ahead if stamps.least_ns is None else min(stamps.least_ns, ahead)
+            if stamps.ahead_ns is None or ahead > stamps.ahead_ns:
+                stamps.ahead_ns = ahead
+            if stamps.least_ns is None or ahead < stamps.least_ns:
+                stamps.least_ns = ahead
         if refused:
             stamps.refused += 1
             for topic in refused:

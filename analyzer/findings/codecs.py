@@ -89,7 +89,8 @@ class Codecs(Detector):
             limits=("codec.waits", "codec.slow", "stuck.leaves"),
         ),
     )
-    KEYS = frozenset({0, FETCH, 78})
+    KEYS = frozenset({FETCH})
+    ODD_KEYS = frozenset({0, 78})
 
     def prepare(self) -> None:
         """By kind and client."""

@@ -40,12 +40,12 @@ class Seen(Measures):
 
     def see(self, row: Row) -> None:
         """Once more."""
+        time_ns, first = row.time_ns, self.first
         self.count += 1
-        here = (row.time_ns, row.number)
-        if self.first is None or here < self.first:
-            self.first = here
-        if self.last_ns is None or row.time_ns > self.last_ns:
-            self.last_ns = row.time_ns
+        if first is None or (time_ns <= first[0] and (time_ns, row.number) < first):
+            self.first = time_ns, row.number
+        if self.last_ns is None or time_ns > self.last_ns:
+            self.last_ns = time_ns
 
 
 FINE: Final = frozenset({"answered", "no-reply"})
@@ -78,6 +78,8 @@ class Detector:
     RULES: ClassVar[tuple[Rule, ...]]
     KEYS: ClassVar[frozenset[int] | None] = frozenset()
     """Keys of the APIs that `add` wants; None for all exchanges, also those without an API."""
+    ODD_KEYS: ClassVar[frozenset[int]] = frozenset()
+    """Beside KEYS: APIs of which it wants only exchanges that are not as they should be."""
     ODD: ClassVar[bool] = False
     """In place of KEYS: it wants all exchanges that are not as they should be (`is_odd`)."""
     TOUCHABLE: ClassVar[bool] = True

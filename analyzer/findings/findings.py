@@ -77,6 +77,10 @@ class Findings:
             for key in each.KEYS or ():
                 self._by_key.setdefault(key, []).append(each.add)
         self._odd: list[Add] = [each.add for each in self.detectors if each.ODD]
+        self._odd_by_key: dict[int, list[Add]] = {}
+        for each in self.detectors:
+            for key in each.ODD_KEYS:
+                self._odd_by_key.setdefault(key, []).append(each.add)
         self._watchers = [each.saw for each in own if hasattr(each, "saw")]
         self._watchers += [each.saw for each in self.detectors if each.WATCHES]
 
@@ -94,6 +98,9 @@ class Findings:
         if is_odd(row):
             for add in self._odd:
                 add(row, exchange)
+            if row.api_key is not None:
+                for add in self._odd_by_key.get(row.api_key, ()):
+                    add(row, exchange)
         if row.api_key is not None:
             for add in self._by_key.get(row.api_key, ()):
                 add(row, exchange)

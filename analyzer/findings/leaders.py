@@ -67,7 +67,8 @@ class Leaders(Detector):
             subject=("topic",),
         ),
     )
-    KEYS = frozenset({0, 1, 2, 3, 23, 78, 79})
+    KEYS = frozenset({METADATA})
+    ODD_KEYS = frozenset({0, 1, 2, 23, 78, 79})
 
     def prepare(self) -> None:
         """By client: what it asked, and was refused."""

@@ -75,7 +75,8 @@ class Resets(Detector):
             limits=("resets.soon", "resets.polled"),
         ),
     )
-    KEYS = frozenset({FETCH, LIST_OFFSETS})
+    KEYS = frozenset({LIST_OFFSETS})
+    ODD_KEYS = frozenset({FETCH})
 
     def prepare(self) -> None:
         """By client and partition."""

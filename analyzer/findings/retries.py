@@ -90,11 +90,12 @@ class Retries(Detector):
         who = (row.client_id, host_of(row.client_address))
         end_ns = row.time_ns + (row.latency_ns or 0)
         for part, each in enumerate(moved(exchange)):
-            base, count = each.base_offset, 0
-            for batch, records in zip(each.batches, each.counts, strict=True):
+            _, topic, number, error, answered, _, base, batches, counts = each
+            count = 0
+            for batch, records in zip(batches, counts, strict=True):
                 if not row.producer_ids:
                     # Codec, size and checksum: a retry sends the same bytes.
-                    key = (*who, each.topic, each.partition, batch.crc, batch.size)
+                    key = (*who, topic, number, batch.crc, batch.size)
                     tries = self.batches[key]
                     tries.see(row)
                     held = batch.record_count or 0
@@ -102,20 +103,20 @@ class Retries(Detector):
                         tries.records = held
                     if tries.second is None or row.number > tries.second:
                         tries.second = row.number
-                    if not each.answered or each.error in DOUBTFUL:
+                    if not answered or error in DOUBTFUL:
                         closed = row.reason.endswith("by the broker")
                         place = f"{row.client_address} {row.broker_address}" if closed else ""
                         tries.unsure.add((row.time_ns, row.api_version or 0, place))
-                    elif not each.error:
+                    elif not error:
                         tries.appended += 1
                         landed = (row.time_ns, -1 if base is None else base + count)
                         if tries.landed is None or landed > tries.landed:
                             tries.landed = landed
                 count += records
-            if base is not None and not each.error and count:
+            if base is not None and not error and count:
                 about = {"base": base, "end": base + count, "end_ns": end_ns}
                 event = Event(row.time_ns, row.id, part, row.number, "appended", about)
-                self.logs[(each.topic, each.partition)].events.add(event)
+                self.logs[(topic, number)].events.add(event)
 
     def told(self, view: View) -> Iterator[Finding]:
         """By batch."""

@@ -84,7 +84,7 @@ class Sequences(Detector):
             "UNKNOWN_PRODUCER_ID",
         ),
     )
-    KEYS = frozenset({0, 22, 24, 25, 26, 28})
+    ODD_KEYS = frozenset({0, 22, 24, 25, 26, 28})
 
     def prepare(self) -> None:
         """By error and client."""

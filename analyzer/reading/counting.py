@@ -29,12 +29,17 @@ def count(
     watch: bool = False,
     through: Through | None = None,
     hosts: Iterable[Resolved] = (),
+    whole: Any = None,
 ) -> None:
     """Add all wanted exchanges; with `watch`, also tell `saw` of beginnings and ends of
     connections, filter or not. All of them as they come out of `through`. `hosts`: what the user
     says that names stand for; neither these nor the names of the capture are counted where
-    `through` gives other names."""
-    nameds = [each.named for each in statistics if hasattr(each, "named")]
+    `through` gives other names. `whole` is a statistic of all exchanges, wanted or not; nothing
+    comes to it through `through`."""
+    if whole is not None:
+        reading.every = whole.add
+    others = () if whole is None else (whole,)
+    nameds = [each.named for each in (*statistics, *others) if hasattr(each, "named")]
 
     def named(event: Resolved) -> None:
         for each in nameds:
@@ -48,7 +53,7 @@ def count(
         reading.told = reading.stored.exchanges_told
         return
     if watch:
-        saws = [each.saw for each in statistics if hasattr(each, "saw")]
+        saws = [each.saw for each in (*statistics, *others) if hasattr(each, "saw")]
         reading.capture.watch = _all(saws, through)
     if through is None:
         reading.capture.named = named

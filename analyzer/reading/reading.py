@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
@@ -62,6 +62,8 @@ class Reading:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.stored = _stored(wish)
         """Tables in the place of captures: see `counting.count`."""
+        self.every: Callable[[Row, Exchange], None] | None = None
+        """Told of all exchanges, wanted or not."""
         self._evidence: Evidence | None = None
         if asked & FOUND:
             self._evidence = _found(wish)
@@ -133,6 +135,8 @@ class Reading:
             names = self.capture.context.names
             for exchange in self.capture.in_flight():
                 row = rows.row_of(exchange, names)
+                if self.every is not None:
+                    self.every(row, exchange)
                 if self._filter is None or self._filter(row, exchange):
                     yield row, exchange
 
@@ -151,6 +155,8 @@ class Reading:
             row = rows.row_of(exchange, names)
             if self._evidence is not None:
                 self._evidence.note(self._known, row, exchange)
+            if self.every is not None:
+                self.every(row, exchange)
             yield row, exchange
 
     def _hear(self, exchange: Exchange) -> None:

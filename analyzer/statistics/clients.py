@@ -199,10 +199,13 @@ class Clients(ByKey[Used]):
             here = (each["max_version"], -each["min_version"])
             used.offered = here if used.offered is None else max(used.offered, here)
 
+    def targets(self) -> dict[Identity, Identity]:
+        """Each identity that requests showed -> the client that it is part of."""
+        return absorbed(Identity(*key[:4]) for key, _ in self.values.items())  # type: ignore[arg-type]
+
     def usages(self) -> list[Usage]:
         """What each client uses, in the order of their requests, most first."""
-        items = self.values.items()
-        target = absorbed(Identity(*key[:4]) for key, _ in items)  # type: ignore[arg-type]
+        items, target = self.values.items(), self.targets()
         found: dict[Identity, Usage] = {}
         for key, used in items:
             identity = target[Identity(*key[:4])]  # type: ignore[arg-type]
@@ -239,8 +242,7 @@ class Clients(ByKey[Used]):
     def apis(self) -> list[Line]:
         """One line per client and API."""
         by_api: dict[tuple[Identity, str], Used] = {}
-        items = self.values.items()
-        target = absorbed(Identity(*key[:4]) for key, _ in items)  # type: ignore[arg-type]
+        items, target = self.values.items(), self.targets()
         for key, used in items:
             number, version = key[4], key[5]
             assert isinstance(number, int)

@@ -52,10 +52,13 @@ class Histogram:
         except KeyError:
             self.buckets[bucket] = 1
         self.total += value
-        if self.least is None or value < self.least:
-            self.least = value
-        if self.most is None or value > self.most:
+        least, most = self.least, self.most
+        if least is None or most is None:
+            self.least = self.most = value
+        elif value > most:
             self.most = value
+        elif value < least:
+            self.least = value
 
     def merge(self, other: Histogram) -> None:
         """Count what the other one counted."""

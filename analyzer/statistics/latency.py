@@ -78,9 +78,11 @@ class Latency(ByKey[Times]):
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange; those without an answer took no time that could be told."""
-        latency, excess = row.latency_ns, row.excess_ns
-        if latency is None or excess is None:
+        latency = row.latency_ns
+        if latency is None:
             return
+        # As `Row.excess_ns`, without a call.
+        excess = latency - row.wait_ns if latency > row.wait_ns else 0
         client = host_of(row.client_address)
         times = self.values[(row.api, row.api_version, row.client_id, client, row.broker_address)]
         times.latency.add(latency)
@@ -94,7 +96,9 @@ class Latency(ByKey[Times]):
             times.handshake.add(exchange.connection.handshake_ns)
         slowest = times.slowest
         if slowest is None or excess >= slowest[0]:
-            times.slowest = max(slowest or (excess, -row.number), (excess, -row.number))
+            here = excess, -row.number
+            if slowest is None or here > slowest:
+                times.slowest = here
 
     def rows(self, names: TopicNames | None = None, by: Sequence[str] = ("api",)) -> list[Line]:
         """By the largest excess."""

@@ -4,6 +4,7 @@ moved."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import Walk, walk_of
@@ -36,6 +37,9 @@ class Moved(NamedTuple):
     counts: Sequence[int]
     """Records of each batch."""
 
+
+_one = partial(tuple.__new__, Moved)
+"""`Moved` from a tuple without a Python frame."""
 
 NOTHING: Final = Walk(b"", [], [], None)
 
@@ -70,7 +74,7 @@ def _moved(exchange: Exchange) -> list[Moved]:
             blob = each["records"] or b""
             _, batches, counts, _ = walk_of(blob) if blob else NOTHING
             number, error = each["partition_index"], each["error_code"]
-            found.append(Moved(way, named, number, error, True, blob, None, batches, counts))
+            found.append(_one((way, named, number, error, True, blob, None, batches, counts)))
     return found
 
 
@@ -105,7 +109,7 @@ def _produced(exchange: Exchange) -> list[Moved]:
             _, batches, counts, _ = walk_of(blob) if blob else NOTHING
             answered = result is not None
             found.append(
-                Moved("produce", named, number, error, answered, blob, base, batches, counts)
+                _one(("produce", named, number, error, answered, blob, base, batches, counts))
             )
     return found
 

@@ -76,8 +76,9 @@ class SizesOf(ByKey[Sizes]):
         sizes = self.values[key]
         sizes.bytes.add(size)
         largest = sizes.largest
-        if largest is None or size >= largest[0]:
-            sizes.largest = max(largest or (size, -number), (size, -number))
+        # Not `max`: many have the same size, and each comes through here.
+        if largest is None or size > largest[0] or (size == largest[0] and -number > largest[1]):
+            sizes.largest = size, -number
         return sizes
 
     def rows(

@@ -134,10 +134,11 @@ def batches(data: bytes) -> Iterator[Batch | Partial]:
 
 
 def _batch_v2(data: bytes, at: int, base: int, length: int) -> Batch:
-    _, _, epoch, _, crc, attributes, delta, *rest = _V2.unpack_from(data, at)
-    return _batch(
-        (at, _START + length, 2, base, base + delta, epoch, crc, attributes, *rest),
-    )
+    fields = _V2.unpack_from(data, at)
+    _, _, epoch, _, crc, attributes, delta = fields[:7]
+    # What is behind them stands in the same order in a `Batch`.
+    head = at, _START + length, 2, base, base + delta, epoch, crc, attributes
+    return _batch(head + fields[7:])
 
 
 def _entry(data: bytes, at: int, length: int) -> Batch:
@@ -171,7 +172,8 @@ def crc_of(data: bytes, batch: Batch) -> int:
     if batch.magic == 2:
         import google_crc32c
 
-        return int(google_crc32c.value(data[batch.at + 21 : end]))
+        value: int = google_crc32c.value(data[batch.at + 21 : end])
+        return value
     return zlib.crc32(memoryview(data)[batch.at + 16 : end])
 
 

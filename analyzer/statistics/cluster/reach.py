@@ -158,11 +158,11 @@ class Reach:
         asked = exchange.request.body if exchange.request is not None else None
         if asked is None or asked.get("rack_id"):
             return
-        for each in moved(exchange)[:MOST_WITNESSES]:
-            if each.error or not each.answered or each.topic is None or each.way == "replica":
+        for way, topic, number, error, answered, *_ in moved(exchange)[:MOST_WITNESSES]:
+            if error or not answered or topic is None or way == "replica":
                 continue
             served = self._served[(exchange.broker.host, exchange.broker.port)]
-            place = each.topic, each.partition
+            place = topic, number
             if served.least_partition is None or place < served.least_partition:
                 served.least_partition = place
             if served.most_partition is None or place > served.most_partition:

@@ -304,7 +304,7 @@ class Delivery:
             return
         committed = asked.get("isolation_level") == READ_COMMITTED
         part = 0
-        told = (each for topic in answer["responses"] for each in topic["partitions"])
+        told = [each for topic in answer["responses"] for each in topic["partitions"]]
         for each, carried in zip(told, moved(exchange), strict=True):
             key = carried.topic, carried.partition
             asked_for = wanted.pop(key, None)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.dissectors.errors import DissectError
+from kafkascope.dissectors.records.batches import CODEC_MASK
+from kafkascope.dissectors.records.compression import name_of
 from kafkascope.dissectors.values import read_uvarint
 
 if TYPE_CHECKING:
@@ -22,9 +24,9 @@ MAX_ID: Final = 10_000_000
 def encoding(blob: bytes, batches: Sequence[Batch]) -> dict[str, Any]:
     """`codecs` and `schema`, where there are any."""
     found: dict[str, Any] = {}
-    codecs = {batch.codec_name for batch in batches if batch.codec}
+    codecs = {batch.attributes & CODEC_MASK for batch in batches} - {0}
     if codecs:
-        found["codecs"] = sorted(codecs)
+        found["codecs"] = sorted(map(name_of, codecs))
     schema = schema_id(blob, batches[0])
     if schema is not None:
         found["schema"] = schema

@@ -37,14 +37,13 @@ class Series:
     def add(self, time_ns: int, offset: int) -> None:
         """An offset that was told."""
         slots, slot = self._slots, time_ns >> self._shift
-        here = offset, -time_ns
         known = slots.get(slot)
         if known is None:
-            slots[slot] = here
+            slots[slot] = offset, -time_ns
             while len(self._slots) > MOST_SLOTS:
                 self._widen()
-        elif here > known:
-            slots[slot] = here
+        elif offset > known[0] or (offset == known[0] and -time_ns > known[1]):
+            slots[slot] = offset, -time_ns
 
     def _widen(self) -> None:
         self._shift += 1

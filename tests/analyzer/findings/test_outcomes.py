@@ -107,8 +107,50 @@ def test_the_command_tells_outcomes() -> None:
     assert (line["client"], line["requests"], line["outcome"]) == (None, 0, "kept out")
 
 
-def test_a_part_of_a_capture_tells_none() -> None:
-    args = ("-Y", "api == Fetch", "--from", "1")
-    (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), *args)
-    assert line["outcome"] is None
-    assert line["outcome_reason"] == "not told: -Y, --from may leave out what decides"
+ENDS = ("outcome", "outcome_reason", "outcome_filter")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("-Y", "api == Metadata"),
+        ("-Y", "api in {ApiVersions, SaslHandshake}"),
+        ("--to", "2"),
+        ("--from", "-2s"),
+        ("--from", "1", "--to", "3", "-Y", "not error"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "path",
+    [
+        CAUSES / "broker-down-java.pcap.gz",
+        CAUSES / "poison-librdkafka.pcap.gz",
+        CAUSES / "acl-denied-java.pcap.gz",
+        CAUSES / "tls-expired-java.pcap.gz",
+        CAUSES.parents[3] / "captures" / "samples" / "sasl.pcap",
+    ],
+    ids=lambda path: path.name,
+)
+def test_of_a_selection_outcomes_are_those_of_the_whole(path: Path, args: tuple[str, ...]) -> None:
+    """And numbers are of the selection, in which a client may not say who it is."""
+    whole = {(line["client"], line["host"]): line for line in told(str(path))}
+    assert len(whole) == len(told(str(path)))
+    found = told(str(path), *args)
+    # Counted without the whole: where -c may stop, no outcome is told.
+    counted = told(str(path), *args, "-c", "1000000")
+    assert [without_end(line) for line in found] == [without_end(line) for line in counted]
+    for line in found:
+        mine = whole[line["client"], line["host"]]
+        assert [line[name] for name in ENDS] == [mine[name] for name in ENDS]
+        assert line["outcome"]
+
+
+def without_end(line: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in line.items() if name not in ENDS}
+
+
+def test_where_reading_stops_no_outcome_is_told() -> None:
+    (line,) = told(str(CAUSES / "poison-librdkafka.pcap.gz"), "-c", "3", "-Y", "api == Fetch")
+    assert (line["outcome"], line["requests"]) == (None, 3)
+    assert line["outcome_reason"] == "not told: -c stops before the end"
