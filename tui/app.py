@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events, on
@@ -41,7 +42,7 @@ focus is by then."""
 class ScopeApp(Telling, Helping, Noting):
     """One source of exchanges."""
 
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")  # a subclass may live elsewhere
     TITLE = "kafkascope"
     COMMANDS = App.COMMANDS | {GoTo}
     BINDINGS: ClassVar[list[BindingType]] = [

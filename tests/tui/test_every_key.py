@@ -24,9 +24,9 @@ PAGE = HERE.parents[1] / "docs" / "keys.md"
 
 
 def pressed() -> set[str]:
-    """Keys that tests of this folder press by their names."""
+    """Keys that tests of the UI press by their names."""
     found: set[str] = set()
-    for path in HERE.glob("test_*.py"):
+    for path in HERE.rglob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             match node:
                 case ast.Call(func=ast.Attribute(attr="press"), args=args):

@@ -37,22 +37,24 @@ NO_LIMITS = {
     "findings.explanations.PATIENT": "as ALL",
     "findings.explanations.POLL": "as ALL",
     "findings.explanations.SOON": "as ALL",
-    "statistics.delivery_ends.FINEST": "how exactly ends of logs are kept",
-    "statistics.delivery_parts.APART": "how exactly times of polls are kept; the shortest pause "
+    "statistics.delivery.ends.FINEST": "how exactly ends of logs are kept",
+    "statistics.delivery.parts.APART": "how exactly times of polls are kept; the shortest pause "
     "that is a finding is much longer",
-    "statistics.delivery_pauses.LEAST_PAUSE": "of lists of pauses: consumer.silence decides",
-    "statistics.encodings.HEADER": "the header of a batch",
-    "statistics.encodings.PREFIX": "of what schema registries write",
-    "statistics.group_causes.NEARLY": "decides between two sentences about an expired member",
-    "statistics.group_causes.SHORTEST_SESSION_S": "Kafka's default, for members of unknown session",
+    "statistics.delivery.pauses.LEAST_PAUSE": "of lists of pauses: consumer.silence decides",
+    "statistics.delivery.encodings.HEADER": "the header of a batch",
+    "statistics.delivery.encodings.PREFIX": "of what schema registries write",
+    "statistics.groups.causes.NEARLY": "decides between two sentences about an expired member",
+    "statistics.groups.causes.SHORTEST_SESSION_S": "Kafka's default session timeout",
     "statistics.histogram.SUB_BITS": "how exactly values are kept",
     "statistics.latency.FELT": "of a remark of `stats latency`",
     "statistics.latency.LONG_POLL": "of a remark of `stats latency`",
     "statistics.latency.MOSTLY_WAIT": "of a remark of `stats latency`",
     "statistics.mergeable.FEW": "bounds memory",
     "statistics.mergeable.MANY": "bounds memory",
-    "statistics.producer_story.SEQUENCES": "numbers of sequences that there are",
-    "statistics.timeline.TICK": "columns of a drawing",
+    "statistics.producers.story.SEQUENCES": "numbers of sequences that there are",
+    "statistics.table.LEAST_LAST": "columns of a terminal",
+    "statistics.table.LIST_WIDTH": "columns of a terminal",
+    "statistics.groups.timeline.TICK": "columns of a drawing",
 }
 """Constant -> why it is no threshold of a rule."""
 
@@ -76,8 +78,9 @@ halves, words of a sentence."""
 
 def modules(package: ModuleType) -> Iterator[ModuleType]:
     folder = Path(package.__file__ or "").parent
-    for path in sorted(folder.glob("*.py")):
-        yield importlib.import_module(f"{package.__name__}.{path.stem}")
+    for path in sorted(folder.rglob("*.py")):
+        inside = ".".join(path.relative_to(folder).with_suffix("").parts)
+        yield importlib.import_module(f"{package.__name__}.{inside}")
 
 
 def tree_of(module: ModuleType) -> ast.Module:

@@ -257,7 +257,7 @@ def test_frames_that_are_too_large_to_keep_show_no_secret(
 ) -> None:
     """They pass as they come; what is recorded of them is as long, and is paired."""
     for module in ("requests", "responses"):
-        monkeypatch.setattr(f"kafkascope.proxy.{module}.MAX_COLLECT", 1000)
+        monkeypatch.setattr(f"kafkascope.proxy.relay.{module}.MAX_COLLECT", 1000)
     path = tmp_path / "large.pcapng"
     secret = SECRET * 40_000
     seen: list[bytes] = []

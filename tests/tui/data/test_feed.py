@@ -173,10 +173,10 @@ def test_a_reader_that_dies_leaves_its_rows() -> None:
 def test_a_reader_that_dies_in_the_middle_of_a_batch_leaves_its_rows(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    reader = tmp_path / "kafkascope" / "tui" / "indexer.py"
+    reader = tmp_path / "kafkascope" / "tui" / "data" / "indexer.py"
     reader.parent.mkdir(parents=True)
-    (reader.parent / "__init__.py").touch()
-    (reader.parents[1] / "__init__.py").touch()
+    for above in reader.parents[:3]:
+        (above / "__init__.py").touch()
     reader.write_text(
         "import json, os, sys\n"
         f"os.write(json.loads(sys.argv[1])['results'], {SIZE.pack(1000) + b'half of it'!r})\n"
