@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.directory import Address
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.recording.recorder import Recorder
-    from kafkascope.proxy.rules.faults.faults import Fault
+    from kafkascope.proxy.rules.faults import Fault
 
 _log = logging.getLogger("kafkascope.proxy")
 OPEN_HOOK: Final = "open_proxy"
@@ -307,7 +307,7 @@ def _exit(control: Control) -> None:
 def faults() -> None:
     """Print the grammar of --fault and all actions."""
     from kafkascope.proxy.rules.actions import BROKER, CLIENT
-    from kafkascope.proxy.rules.faults.faults import FAULTS
+    from kafkascope.proxy.rules.faults import FAULTS
     from kafkascope.proxy.rules.triggers import USAGE
 
     document("FILTER -> ACTION ARGUMENTS [on request|response] [TRIGGER]\n")

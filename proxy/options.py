@@ -17,7 +17,7 @@ from kafkascope.proxy.engine.directory import Address, parse_address
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.route import Mode
     from kafkascope.proxy.engine.tls import ClientTls, UpstreamTls
-    from kafkascope.proxy.rules.faults.faults import Fault
+    from kafkascope.proxy.rules.faults import Fault
 
 WILDCARDS: Final = frozenset({"0.0.0.0", "::", "*", ""})
 DEFAULT_LISTEN: Final = "127.0.0.1:19092"
@@ -70,7 +70,7 @@ class ReadOptions:
         """All rules: of files, `--fault`, `--hold`; a usage error when one is wrong."""
         from kafkascope.analyzer.filter.language import FilterError
         from kafkascope.proxy.control.steering import hold_rules
-        from kafkascope.proxy.rules.faults.faults import FaultError, parse_fault
+        from kafkascope.proxy.rules.faults import FaultError, parse_fault
         from kafkascope.proxy.rules.ruleset import load_rules
 
         found: list[Fault] = []

@@ -28,7 +28,7 @@ from kafkascope.dissectors.errors import DissectError
 from kafkascope.proxy.control.steering import Steering, text_of
 from kafkascope.proxy.engine.held import NotHeld
 from kafkascope.proxy.recording.live import Live
-from kafkascope.proxy.rules.faults.faults import FaultError
+from kafkascope.proxy.rules.faults import FaultError
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.server import KafkaProxy

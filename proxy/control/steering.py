@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.faults import Fault, parse_fault
+from kafkascope.proxy.rules.faults import Fault, parse_fault
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.handler import Handler

@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-from kafkascope.proxy.rules.faults.faults import Fault, FaultError, parse_fault
+from kafkascope.proxy.rules.faults import Fault, FaultError, parse_fault
 
 KEYS: Final = {"name", "when", "do", "trigger"}
 

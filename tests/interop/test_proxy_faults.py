@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kafkascope.proxy.rules.faults.faults import Fault, parse_fault
+from kafkascope.proxy.rules.faults import Fault, parse_fault
 from tests.interop.drivers import CLIENT_LIST, Driver, Story
 from tests.interop.proxied import Proxied, SecuredCluster, checked
 from tests.interop.scenarios import make_topics

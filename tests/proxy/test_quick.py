@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafkascope.proxy.engine.arena import LEAST_BYTES, MAX_SLABS, READ_BYTES, Arena, Lease
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from tests.proxy.kit import (
     FETCH,

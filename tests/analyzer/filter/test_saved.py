@@ -12,7 +12,7 @@ from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.language import bind
 from kafkascope.analyzer.filter.names import names_at, spelled_out, wants_keeping, without_names
 from kafkascope.analyzer.filter.saved import read_saved, spelled, write_saved
-from kafkascope.proxy.rules.faults.faults import FaultError, parse_fault
+from kafkascope.proxy.rules.faults import FaultError, parse_fault
 from kafkascope.tui.cli import main
 
 SAVED = {"slow": "latency > 1s or wait", "a.b": "@slow and api == Fetch", "me": "@me"}

@@ -21,7 +21,7 @@ from kafkascope.proxy.cli import faults, proxy
 from kafkascope.proxy.control.control import Control, runtime_folder
 from kafkascope.proxy.control.exposition import Exposition
 from kafkascope.proxy.engine.directory import Address, parse_address
-from kafkascope.proxy.rules.faults.faults import FAULTS
+from kafkascope.proxy.rules.faults import FAULTS
 from kafkascope.tui.cli import main
 from tests.hosts import BENT, LOOPBACK
 from tests.proxy.kit import (

@@ -18,7 +18,7 @@ from kafkascope.proxy.engine import arena as arena_module
 from kafkascope.proxy.engine import descriptors
 from kafkascope.proxy.engine.arena import MAX_SLABS, READ_BYTES, SCARCE_BYTES, Arena
 from kafkascope.proxy.engine.stream import KEEP_ALIVE
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.engine.test_hostile import leave, memory_bytes, run, works
 from tests.proxy.kit import (
     FETCH,

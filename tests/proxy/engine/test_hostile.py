@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,

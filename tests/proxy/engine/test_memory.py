@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafkascope.proxy import KafkaProxy
 from kafkascope.proxy.engine.memory import LEAST, PATIENCE, QUIET, Memory
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.engine.test_hostile import leave, run, works
 from tests.proxy.kit import HEARTBEAT, broker, connect, echo, produce, read_frame, request, until
 

@@ -15,7 +15,7 @@ import pytest
 
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy import KafkaProxy, Recorder
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.kit import (
     FETCH,
     HEARTBEAT,

@@ -17,7 +17,7 @@ import pytest
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.control.attach import Attached
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from tests.proxy.kit import (
     HEARTBEAT,
     METADATA,

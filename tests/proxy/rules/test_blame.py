@@ -21,7 +21,7 @@ from kafkascope.proxy import KafkaProxy, Recorder
 from kafkascope.proxy.engine.held import Held
 from kafkascope.proxy.recording.packing import CLOSE, OPEN, Event, Packing, preamble
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
-from kafkascope.proxy.rules.faults.faults import parse_fault
+from kafkascope.proxy.rules.faults import parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import Drop, Forward
 from kafkascope.tui.cli import main

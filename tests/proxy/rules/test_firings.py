@@ -7,7 +7,7 @@ import pytest
 from kafkascope.proxy.engine.held import Held
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, WakeUp
-from kafkascope.proxy.rules.faults.faults import FAULTS, parse_fault
+from kafkascope.proxy.rules.faults import FAULTS, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from tests.proxy.kit import HEARTBEAT, METADATA, Bench, produce, request, response
 

@@ -22,7 +22,7 @@ from kafkascope.proxy.control.steering import hold_rules
 from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.relay.relay import Relay
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.faults import FAULTS, FaultError, parse_fault
+from kafkascope.proxy.rules.faults import FAULTS, FaultError, parse_fault
 from kafkascope.proxy.rules.message import Message
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.ruleset import load_rules

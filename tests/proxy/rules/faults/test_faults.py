@@ -18,7 +18,7 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, WakeUp
 from kafkascope.proxy.rules.answers import answer
-from kafkascope.proxy.rules.faults.faults import FAULTS, Fault, FaultError, parse_fault
+from kafkascope.proxy.rules.faults import FAULTS, Fault, FaultError, parse_fault
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.ruleset import load_rules
 from kafkascope.proxy.rules.triggers import Trigger

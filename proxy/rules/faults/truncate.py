@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.filter.values import size
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Close
 
 if TYPE_CHECKING:

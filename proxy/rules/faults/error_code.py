@@ -18,7 +18,7 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.answers import LEVELS, TOP_ERRORS, answer, levels, stamp
-from kafkascope.proxy.rules.faults.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Answer, Replace, Verdict
 
 if TYPE_CHECKING:

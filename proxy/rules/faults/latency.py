@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.filter.values import duration
-from kafkascope.proxy.rules.faults.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Delay
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkascope.proxy.rules.actions import BROKER
-from kafkascope.proxy.rules.faults.faults.fault import Action
+from kafkascope.proxy.rules.faults.fault import Action
 from kafkascope.proxy.rules.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:

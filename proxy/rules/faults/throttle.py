@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from kafkascope.analyzer.filter.values import size
-from kafkascope.proxy.rules.faults.faults.fault import Action, FaultError
+from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Throttle
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import Final
 
 from kafkascope.analyzer.filter.language import FilterError
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.faults.corrupt import CorruptAction
-from kafkascope.proxy.rules.faults.faults.drop import BlackHoleAction, DropAction, HoldAction
-from kafkascope.proxy.rules.faults.faults.error_code import ErrorAction, StampAction
-from kafkascope.proxy.rules.faults.faults.fault import SIDES, Action, Fault, FaultError
-from kafkascope.proxy.rules.faults.faults.latency import DelayAction
-from kafkascope.proxy.rules.faults.faults.stale import StaleAction
-from kafkascope.proxy.rules.faults.faults.throttle import ThrottleAction
-from kafkascope.proxy.rules.faults.faults.truncate import (
+from kafkascope.proxy.rules.faults.corrupt import CorruptAction
+from kafkascope.proxy.rules.faults.drop import BlackHoleAction, DropAction, HoldAction
+from kafkascope.proxy.rules.faults.error_code import ErrorAction, StampAction
+from kafkascope.proxy.rules.faults.fault import SIDES, Action, Fault, FaultError
+from kafkascope.proxy.rules.faults.latency import DelayAction
+from kafkascope.proxy.rules.faults.stale import StaleAction
+from kafkascope.proxy.rules.faults.throttle import ThrottleAction
+from kafkascope.proxy.rules.faults.truncate import (
     CloseAction,
     HalfCloseAction,
     ResetAction,

@@ -8,7 +8,7 @@ from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.dissectors.layout import ArrayWire, BytesWire, StructWire, Wire
 from kafkascope.dissectors.registry import APIS, layout_of, write_layout
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
-from kafkascope.proxy.rules.faults.faults.fault import Action
+from kafkascope.proxy.rules.faults.fault import Action
 from kafkascope.proxy.rules.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:
