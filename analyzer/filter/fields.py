@@ -1,17 +1,22 @@
 """The fields of the filter language, as data: name, type, cost, meaning, example, other names.
 
-The names are also those of `--columns` and `-T fields -e`. How a field is computed is not known
-here.
+The names are also those of `--columns` and `-T fields -e`. A new field is an entry here (or, of a
+column, in `exchanges.rows`); back ends ask this table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kafkascope.analyzer.exchanges.column import Named, columns_of
 from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter import getters, message
+from kafkascope.analyzer.filter.paths import Path
 from kafkascope.analyzer.model import STATES
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
 
 Type = Literal[
     "int",
@@ -59,6 +64,30 @@ TYPES: Final[dict[Type, str]] = {
 }
 
 
+Teller = Literal[
+    "order",
+    "connection",
+    "login",
+    "head",
+    "request",
+    "response size",
+    "response",
+    "bodies",
+    "records",
+    "response records",
+    "frames",
+    "ending",
+    "decoding",
+    "notes",
+    "findings",
+]
+"""What tells a field: the place of the exchange among others, its connection, what its client said
+of itself when it connected, the head of the request, the request with its body, that there is a
+response, the body of the response, either body, record batches of either (or, of a Produce, with
+the response), the bytes, how it ended, what could be decoded, what the user noted, what `check`
+finds. A source that lacks it refuses the field."""
+
+
 class Field(NamedTuple):
     """A field of the language."""
 
@@ -71,6 +100,15 @@ class Field(NamedTuple):
     """Wireshark's names among them; `kafka.` in front of any name is taken off first."""
     truth: bool = False
     """The field alone asks whether it is more than nothing, not whether it is there."""
+    told_by: Teller = "bodies"
+    get: getters.Getter | None = None
+    """Its values in a row; `time.delta` needs the row before, notes and findings a `Known`."""
+    read: message.Reader | None = None
+    """Its values in an exchange, for what no row has."""
+    shown: getters.Getter | None = None
+    """What columns print, where comparisons see more."""
+    hidden: bool = False
+    """To be searched, not to be printed: it may hold passwords."""
 
 
 _OTHERS: Final[tuple[Field, ...]] = (
@@ -81,30 +119,91 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "time since the exchange before it",
         "time.delta > 1s",
         ("frame.time_delta", "frame.time_delta_displayed"),
+        told_by="order",
     ),
-    Field("client.ip", "address", "i", "address of the client", "client.ip == 10.0.0.0/24"),
-    Field("client.port", "int", "i", "port of the client", "client.port == 51422"),
+    Field(
+        "client.ip",
+        "address",
+        "i",
+        "address of the client",
+        "client.ip == 10.0.0.0/24",
+        told_by="connection",
+        get=getters.client_ip,
+    ),
+    Field(
+        "client.port",
+        "int",
+        "i",
+        "port of the client",
+        "client.port == 51422",
+        told_by="connection",
+        get=getters.client_port,
+    ),
     Field(
         "broker",
         "string",
         "i",
         "broker as address:port, or its address alone",
         "broker == 10.0.1.2:9092",
+        told_by="connection",
+        get=getters.broker,
     ),
-    Field("broker.ip", "address", "i", "address of the broker", "broker.ip == 10.0.1.2"),
-    Field("broker.port", "int", "i", "port of the broker", "broker.port == 9092"),
     Field(
-        "ip", "address", "i", "address of either side", "ip == 10.0.0.7", ("ip.addr", "ipv6.addr")
+        "broker.ip",
+        "address",
+        "i",
+        "address of the broker",
+        "broker.ip == 10.0.1.2",
+        told_by="connection",
+        get=getters.broker_ip,
     ),
-    Field("port", "int", "i", "port of either side", "port == 9092", ("tcp.port",)),
+    Field(
+        "broker.port",
+        "int",
+        "i",
+        "port of the broker",
+        "broker.port == 9092",
+        told_by="connection",
+        get=getters.broker_port,
+    ),
+    Field(
+        "ip",
+        "address",
+        "i",
+        "address of either side",
+        "ip == 10.0.0.7",
+        ("ip.addr", "ipv6.addr"),
+        told_by="connection",
+        get=getters.ips,
+    ),
+    Field(
+        "port",
+        "int",
+        "i",
+        "port of either side",
+        "port == 9092",
+        ("tcp.port",),
+        told_by="connection",
+        get=getters.ports,
+    ),
     Field(
         "removed_in",
         "release",
         "i",
         "Kafka release that no longer has the version of the API",
         "removed_in <= 4.0.0",
+        told_by="head",
+        get=getters.removed_in,
     ),
-    Field("deprecated", "bool", "i", "some Kafka release no longer has the version", "deprecated"),
+    Field(
+        "deprecated",
+        "bool",
+        "i",
+        "some Kafka release no longer has the version",
+        "deprecated",
+        told_by="head",
+        get=getters.deprecated,
+    ),
     Field(
         "software.version",
         "release",
@@ -112,19 +211,56 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "version of the client library",
         "software.version < 2.3",
         ("client_software_version",),
+        told_by="login",
+        get=getters.software_version,
     ),
-    Field("bytes", "size", "i", "both sizes together", "bytes > 10KB", ("len",)),
-    Field("excess", "duration", "s", "latency without the wait", "excess > 250ms"),
-    Field("answered", "bool", "i", "the response was seen", "not answered"),
-    Field("marked", "bool", "i", "marked by the user", "marked"),
-    Field("ignored", "bool", "i", "taken out of the list by the user", "not ignored"),
-    Field("comment", "string", "i", "what the user noted about it", "comment contains slow"),
+    Field(
+        "bytes",
+        "size",
+        "i",
+        "both sizes together",
+        "bytes > 10KB",
+        ("len",),
+        told_by="response size",
+        get=getters.total_bytes,
+    ),
+    Field(
+        "excess",
+        "duration",
+        "s",
+        "latency without the wait",
+        "excess > 250ms",
+        told_by="response size",
+        get=getters.excess,
+    ),
+    Field(
+        "answered",
+        "bool",
+        "i",
+        "the response was seen",
+        "not answered",
+        told_by="ending",
+        get=getters.ended("answered"),
+    ),
+    Field("marked", "bool", "i", "marked by the user", "marked", told_by="notes"),
+    Field(
+        "ignored", "bool", "i", "taken out of the list by the user", "not ignored", told_by="notes"
+    ),
+    Field(
+        "comment",
+        "string",
+        "i",
+        "what the user noted about it",
+        "comment contains slow",
+        told_by="notes",
+    ),
     Field(
         "finding",
         "string",
         "i",
         "rules of the findings that it is evidence of, as check names them",
         "finding == late-answer or finding contains rebalance",
+        told_by="findings",
     ),
     Field(
         "finding.severity",
@@ -132,20 +268,81 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "i",
         "severities of these findings: error, warning, note, chat",
         "finding.severity in {error, warning}",
+        told_by="findings",
     ),
-    Field("open", "bool", "i", "in flight at the end of the capture", "open"),
-    Field("lost", "bool", "i", "the connection ended before the response", "lost"),
-    Field("no-reply", "bool", "i", "no response is expected (acks=0)", "no-reply", ("no_reply",)),
-    Field("orphan", "bool", "i", "a response whose request was not seen", "orphan"),
-    Field("opaque", "bool", "i", "bytes without a readable Kafka header", "not opaque"),
-    Field("error.top", "error", "s", "the response's own error", "error.top != 0", truth=True),
-    Field("failed", "bool", "s", "the response has an error other than NONE", "failed"),
+    Field(
+        "open",
+        "bool",
+        "i",
+        "in flight at the end of the capture",
+        "open",
+        told_by="ending",
+        get=getters.ended("open"),
+    ),
+    Field(
+        "lost",
+        "bool",
+        "i",
+        "the connection ended before the response",
+        "lost",
+        told_by="ending",
+        get=getters.ended("lost"),
+    ),
+    Field(
+        "no-reply",
+        "bool",
+        "i",
+        "no response is expected (acks=0)",
+        "no-reply",
+        ("no_reply",),
+        told_by="ending",
+        get=getters.ended("no-reply"),
+    ),
+    Field(
+        "orphan",
+        "bool",
+        "i",
+        "a response whose request was not seen",
+        "orphan",
+        told_by="ending",
+        get=getters.ended("orphan"),
+    ),
+    Field(
+        "opaque",
+        "bool",
+        "i",
+        "bytes without a readable Kafka header",
+        "not opaque",
+        told_by="ending",
+        get=getters.ended("opaque"),
+    ),
+    Field(
+        "error.top",
+        "error",
+        "s",
+        "the response's own error",
+        "error.top != 0",
+        truth=True,
+        told_by="response",
+        get=getters.top_errors,
+    ),
+    Field(
+        "failed",
+        "bool",
+        "s",
+        "the response has an error other than NONE",
+        "failed",
+        told_by="response",
+        get=getters.failed,
+    ),
     Field(
         "retriable",
         "bool",
         "s",
         "an error that a client may retry after",
         "failed and not retriable",
+        told_by="response",
+        get=getters.retriable,
     ),
     Field(
         "offset",
@@ -154,8 +351,18 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "offsets that its fields name: fetched, committed, given, listed",
         "api == Fetch and offset in {88000..88200}",
         ("fetch_offset", "committed_offset", "base_offset"),
+        told_by="bodies",
+        read=message.offsets,
     ),
-    Field("high_watermark", "int", "b", "high watermarks that it tells", "high_watermark > 1000"),
+    Field(
+        "high_watermark",
+        "int",
+        "b",
+        "high watermarks that it tells",
+        "high_watermark > 1000",
+        told_by="response",
+        read=message.high_watermarks,
+    ),
     Field(
         "lag",
         "int",
@@ -163,6 +370,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "records of a partition behind what a Fetch brought",
         "lag > 1000",
         truth=True,
+        told_by="response",
+        read=message.lag,
     ),
     Field(
         "sequence",
@@ -171,6 +380,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "first sequence numbers of its batches",
         "producer.id == 1042 and sequence == 0",
         ("batch_base_sequence",),
+        told_by="records",
+        read=message.sequences,
     ),
     Field(
         "record.key",
@@ -179,6 +390,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "keys of its records",
         'record.key == "customer-4711"',
         ("message_key",),
+        told_by="records",
+        read=message.record_keys,
     ),
     Field(
         "record.value",
@@ -187,6 +400,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "values of its records",
         'record.value contains "customer-4711"',
         ("message_value",),
+        told_by="records",
+        read=message.record_values,
     ),
     Field(
         "record.header",
@@ -195,6 +410,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "headers of its records, as name=value",
         'record.header contains "traceparent="',
         ("record.headers",),
+        told_by="records",
+        read=message.record_headers,
     ),
     Field(
         "record.header.key",
@@ -203,6 +420,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "names of the headers of its records",
         "record.header.key == traceparent",
         ("header_key",),
+        told_by="records",
+        read=message.record_header_keys,
     ),
     Field(
         "record.header.value",
@@ -211,6 +430,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "values of the headers of its records",
         "record.header.value contains 4bf92f",
         ("header_value",),
+        told_by="records",
+        read=message.record_header_values,
     ),
     Field(
         "record.offset",
@@ -218,6 +439,8 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "b",
         "offsets of its records; of a Produce as the broker gave them",
         "record.offset == 88123",
+        told_by="response records",
+        read=message.record_offsets,
     ),
     Field(
         "record.time",
@@ -226,9 +449,17 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "timestamps of its records",
         "record.time < 2026-11-20",
         ("record.timestamp", "message_timestamp"),
+        told_by="records",
+        read=message.record_times,
     ),
     Field(
-        "record.sequence", "int", "b", "sequence numbers of its records", "record.sequence == 17"
+        "record.sequence",
+        "int",
+        "b",
+        "sequence numbers of its records",
+        "record.sequence == 17",
+        told_by="records",
+        read=message.record_sequences,
     ),
     Field(
         "record.size",
@@ -237,9 +468,18 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "bytes of key, value and headers of its records",
         "record.size > 100KB",
         ("record.bytes",),
+        told_by="records",
+        read=message.record_sizes,
     ),
     Field(
-        "wire", "bytes", "b", "the bytes of both messages, sizes included", "wire contains 0a:ff"
+        "wire",
+        "bytes",
+        "b",
+        "the bytes of both messages, sizes included",
+        "wire contains 0a:ff",
+        told_by="frames",
+        read=message.wire,
+        hidden=True,
     ),
     Field(
         "raw",
@@ -247,9 +487,37 @@ _OTHERS: Final[tuple[Field, ...]] = (
         "b",
         "as wire, and the records of compressed batches",
         'raw contains "customer-4711"',
+        told_by="frames",
+        read=message.raw,
+        hidden=True,
     ),
 )
 """Fields that are no column of a row: parts of one, several together, what messages hold, notes."""
+
+
+_COLUMNS: Final[dict[str, tuple[Teller | None, getters.Getter | None]]] = {
+    "number": ("order", None),
+    "frame": ("order", None),
+    "conn": ("connection", None),
+    "software": ("login", None),
+    "user": ("login", None),
+    "flexible": ("head", None),
+    "request.bytes": ("head", None),
+    "response.bytes": ("response size", None),
+    "latency": ("response size", None),
+    "wait": ("response size", getters.wait),
+    "throttle": ("response", getters.throttle),
+    "state": ("ending", None),
+    "undecoded": ("decoding", getters.undecoded),
+    "error": ("response", getters.errors),
+    "topic": (None, getters.topics),
+    "topic.id": (None, getters.topic_ids),
+    "codec": ("records", None),
+    "records": ("records", None),
+    "batches": ("records", None),
+}
+"""Columns that are not told by the head or the bodies alone, and those that are asked for otherwise
+than they are stored."""
 
 
 def _of(named: Named) -> Field:
@@ -260,7 +528,16 @@ def _of(named: Named) -> Field:
     kind: Type = column.kind.filter  # type: ignore[assignment]
     cost: Cost = asked.cost or ("i" if column.told_by == "head" else "s")
     text = asked.doc or column.text
-    return Field(asked.name, kind, cost, text, asked.example, asked.aliases, asked.truth)
+    told_by, get = _COLUMNS.get(asked.name, (None, None))
+    if told_by is None:
+        told_by = "head" if column.told_by == "head" else "bodies"
+    plain = getters.column(named)
+    return Field(
+        *(asked.name, kind, cost, text, asked.example, asked.aliases, asked.truth),
+        told_by=told_by,
+        get=get or plain,
+        shown=plain if asked.name == "topic" else None,
+    )
 
 
 COLUMNS: Final[dict[str, Named]] = {
@@ -373,3 +650,26 @@ def field_named(name: str) -> Field | None:
     none."""
     name = name.lower()
     return _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix("kafka."))
+
+
+def field_of(name: str) -> Field:
+    """The field of a name that there is; `KeyError`."""
+    return _BY_NAME[name]
+
+
+def told_by(*tellers: Teller) -> frozenset[str]:
+    """The names of the fields that one of these tells."""
+    return frozenset(field.name for field in FIELDS if field.told_by in tellers)
+
+
+def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getters.Values] | None:
+    """What columns show of a field; None for those that cannot be shown."""
+    if path:
+        return lambda _, exchange: getters.body_values(exchange, path)
+    if field.hidden:
+        return None
+    if field.read is not None:
+        read = field.read
+        return lambda _, exchange: () if exchange is None else read(exchange)
+    get = field.shown or field.get
+    return None if get is None else lambda row, _: get(row)

@@ -1,6 +1,4 @@
-"""What a field of the filter language has in an exchange: from its row, from its whole messages, or
-from what the user noted. Also what `--columns` prints.
-"""
+"""What fields of the filter language have in a row; which field uses which is told in `fields`."""
 
 from __future__ import annotations
 
@@ -10,22 +8,18 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.filter import paths as filter_paths
-from kafkascope.analyzer.filter.fields import COLUMNS
-from kafkascope.analyzer.filter.message import READERS, anywhere
+from kafkascope.analyzer.filter.message import anywhere
 from kafkascope.analyzer.identity import host_of
 
 if TYPE_CHECKING:
-    from kafkascope.analyzer.exchanges.column import Column
+    from kafkascope.analyzer.exchanges.column import Named
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.filter.fields import Field
     from kafkascope.analyzer.model import Exchange
 
 Values: TypeAlias = tuple[Any, ...]
 Getter: TypeAlias = Callable[["Row"], Values]
 
 NANOSECONDS_PER_MS: Final = 1_000_000
-HIDDEN: Final = frozenset({"raw", "wire"})
-"""To be searched, not to be printed: they may hold passwords."""
 
 
 @cache
@@ -52,79 +46,127 @@ def _port(address: str) -> Values:
     return (int(port),) if port.isdecimal() else ()
 
 
-def _endpoint(address: str) -> Values:
-    return (address, host_of(address)) if address else ()
+def column(named: Named) -> Getter:
+    """The getter of a column that is asked for as it is."""
+    name, declared = named
+    if declared.kind.many:
+        return attrgetter(name)
+    return lambda row: _if_any(getattr(row, name))
 
 
-def _release(row: Row) -> Values:
+def client_ip(row: Row) -> Values:
+    """Address of the client."""
+    return _if_any(host_of(row.client_address))
+
+
+def client_port(row: Row) -> Values:
+    """Port of the client."""
+    return _port(row.client_address)
+
+
+def broker(row: Row) -> Values:
+    """The broker as address:port, and its address alone."""
+    return (row.broker_address, host_of(row.broker_address)) if row.broker_address else ()
+
+
+def broker_ip(row: Row) -> Values:
+    """Address of the broker."""
+    return _if_any(host_of(row.broker_address))
+
+
+def broker_port(row: Row) -> Values:
+    """Port of the broker."""
+    return _port(row.broker_address)
+
+
+def ips(row: Row) -> Values:
+    """Addresses of both."""
+    return (host_of(row.client_address), host_of(row.broker_address))
+
+
+def ports(row: Row) -> Values:
+    """Ports of both."""
+    return _port(row.client_address) + _port(row.broker_address)
+
+
+def removed_in(row: Row) -> Values:
+    """Releases that no longer have the version."""
+    return removals(row.api_key, row.api_version)
+
+
+def deprecated(row: Row) -> Values:
+    """Whether some release no longer has the version."""
+    return (bool(removals(row.api_key, row.api_version)),)
+
+
+def software_version(row: Row) -> Values:
+    """The version in the name of the client library."""
     return tuple(word for word in row.software.split()[1:] if word[:1].isdecimal())[-1:]
 
 
-def _error(row: Row) -> Values:
-    # No error is the value NONE, so that `error != 0` means what it seems to.
+def total_bytes(row: Row) -> Values:
+    """Both sizes together."""
+    return ((row.request_bytes or 0) + (row.response_bytes or 0),)
+
+
+def wait(row: Row) -> Values:
+    """The wait of an exchange that has a latency."""
+    return () if row.latency_ns is None else (row.wait_ns,)
+
+
+def excess(row: Row) -> Values:
+    """Latency without the wait."""
+    return _if_any(row.excess_ns)
+
+
+def throttle(row: Row) -> Values:
+    """Throttle time of an answered exchange, in nanoseconds."""
+    return (row.throttle_ms * NANOSECONDS_PER_MS,) if row.state == "answered" else ()
+
+
+def ended(word: str) -> Getter:
+    """Whether it ended so."""
+    return lambda row: (row.state == word,)
+
+
+def undecoded(row: Row) -> Values:
+    """Why bytes could not be decoded, each reason once."""
+    return tuple(dict.fromkeys(each.reason for each in row.undecoded))
+
+
+def errors(row: Row) -> Values:
+    """Error codes on any level; no error is the value NONE, so that `error != 0` means what it
+    seems to."""
     codes = tuple(dict.fromkeys(error.code for error in row.errors))
     return codes or ((0,) if row.state == "answered" else ())
 
 
-def _top(row: Row) -> Values:
+def top_errors(row: Row) -> Values:
+    """Error codes of the response itself."""
     codes = tuple(error.code for error in row.errors if error.top)
     return codes or ((0,) if row.state == "answered" else ())
 
 
-def _retriable(row: Row) -> Values:
+def failed(row: Row) -> Values:
+    """Whether there is an error."""
+    return (bool(row.errors),)
+
+
+def retriable(row: Row) -> Values:
+    """Whether one of the errors is retriable."""
     from kafkascope.dissectors.reference.codes import ERRORS
 
     return (any(e.code in ERRORS and ERRORS[e.code].retriable for e in row.errors),)
 
 
-def _state(word: str) -> Getter:
-    return lambda row: (row.state == word,)
+def topics(row: Row) -> Values:
+    """Topics that it names or implies."""
+    return (*row.topics, *row.implied_topics)
 
 
-def _column(name: str, column: Column) -> Getter:
-    if column.kind.many:
-        return attrgetter(name)
-    return lambda row: _if_any(getattr(row, name))
-
-
-GETTERS: Final[dict[str, Getter]] = {
-    **{asked: _column(name, column) for asked, (name, column) in COLUMNS.items()},
-    "client.ip": lambda row: _if_any(host_of(row.client_address)),
-    "client.port": lambda row: _port(row.client_address),
-    "broker": lambda row: _endpoint(row.broker_address),
-    "broker.ip": lambda row: _if_any(host_of(row.broker_address)),
-    "broker.port": lambda row: _port(row.broker_address),
-    "ip": lambda row: (host_of(row.client_address), host_of(row.broker_address)),
-    "port": lambda row: _port(row.client_address) + _port(row.broker_address),
-    "removed_in": lambda row: removals(row.api_key, row.api_version),
-    "deprecated": lambda row: (bool(removals(row.api_key, row.api_version)),),
-    "software.version": _release,
-    "bytes": lambda row: ((row.request_bytes or 0) + (row.response_bytes or 0),),
-    "wait": lambda row: () if row.latency_ns is None else (row.wait_ns,),
-    "excess": lambda row: _if_any(row.excess_ns),
-    "answered": _state("answered"),
-    "open": _state("open"),
-    "lost": _state("lost"),
-    "no-reply": _state("no-reply"),
-    "orphan": _state("orphan"),
-    "opaque": _state("opaque"),
-    "undecoded": lambda row: tuple(dict.fromkeys(each.reason for each in row.undecoded)),
-    "error": _error,
-    "error.top": _top,
-    "failed": lambda row: (bool(row.errors),),
-    "retriable": _retriable,
-    "topic.id": lambda row: tuple(str(topic_id) for topic_id in row.topic_ids),
-    "throttle": lambda row: (
-        (row.throttle_ms * NANOSECONDS_PER_MS,) if row.state == "answered" else ()
-    ),
-}
-"""Field -> its values in a row: none, one or many. `time.delta` needs the row before, marks and
-comments need a `Known`: see `Filter`."""
-
-SOUGHT: Final[dict[str, Getter]] = GETTERS | {
-    "topic": lambda row: (*row.topics, *row.implied_topics),
-}
-"""As `GETTERS`, for comparisons: these see more than is printed."""
+def topic_ids(row: Row) -> Values:
+    """Topic ids as Kafka prints them."""
+    return tuple(str(topic_id) for topic_id in row.topic_ids)
 
 
 def body_values(exchange: Exchange | None, path: filter_paths.Path) -> Values:
@@ -140,18 +182,3 @@ def body_values(exchange: Exchange | None, path: filter_paths.Path) -> Values:
 
     body = masked(side.decoded.layout, side.decoded.body)
     return tuple(filter_paths.values(body, path[1:]))
-
-
-def printed(
-    field: Field, path: filter_paths.Path
-) -> Callable[[Row, Exchange | None], Values] | None:
-    """What columns show of a field; None for those that cannot be shown."""
-    if path:
-        return lambda _, exchange: body_values(exchange, path)
-    if field.name in READERS:
-        read = READERS[field.name]
-        if field.name in HIDDEN:
-            return None
-        return lambda _, exchange: () if exchange is None else read(exchange)
-    get = GETTERS.get(field.name)
-    return None if get is None else lambda row, _: get(row)

@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-MARKS: Final = frozenset({"marked", "ignored", "comment"})
+from kafkascope.analyzer.filter.fields import told_by
+
+MARKS: Final = told_by("notes")
 """What the terminal UI keeps beside a capture."""
-FOUND: Final = frozenset({"finding", "finding.severity"})
+FOUND: Final = told_by("findings")
 """What only the end of a capture tells."""
 FIELDS: Final = MARKS | FOUND
 """Fields that only a `Known` answers; without one, nothing is marked."""

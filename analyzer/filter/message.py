@@ -89,7 +89,8 @@ def pair_of(name: str, value: bytes | None) -> bytes:
     return name.encode("utf-8", "surrogateescape") + b"=" + (value or b"")
 
 
-def _record_offsets(exchange: Exchange) -> Values:
+def record_offsets(exchange: Exchange) -> Values:
+    """Offsets of records; of a Produce as the broker gave them."""
     found: list[int] = []
     for batch, records, first in _opened(exchange):
         if first is None:
@@ -99,7 +100,8 @@ def _record_offsets(exchange: Exchange) -> Values:
     return tuple(found)
 
 
-def _record_times(exchange: Exchange) -> Values:
+def record_times(exchange: Exchange) -> Values:
+    """Timestamps of records in nanoseconds."""
     return tuple(
         record.timestamp * NS_PER_MS
         for _, records, _ in _opened(exchange)
@@ -108,7 +110,8 @@ def _record_times(exchange: Exchange) -> Values:
     )
 
 
-def _sequences(exchange: Exchange) -> Values:
+def sequences(exchange: Exchange) -> Values:
+    """First sequence numbers of batches."""
     return tuple(
         batch.base_sequence
         for _, _, batch in _batches(exchange)
@@ -116,7 +119,8 @@ def _sequences(exchange: Exchange) -> Values:
     )
 
 
-def _record_sequences(exchange: Exchange) -> Values:
+def record_sequences(exchange: Exchange) -> Values:
+    """Sequence numbers of records."""
     return tuple(
         (batch.base_sequence + record.offset - batch.base_offset) & 0x7FFFFFFF
         for batch, records, _ in _opened(exchange)
@@ -162,7 +166,7 @@ def _integers(names: frozenset[str]) -> Reader:
     return values
 
 
-def _lag(exchange: Exchange) -> Values:
+def lag(exchange: Exchange) -> Values:
     """Of each partition that a Fetch brought: records behind the position it leaves the client at.
 
     The position is behind the last record that came, else the offset that was asked for; when
@@ -201,7 +205,7 @@ def _lag(exchange: Exchange) -> Values:
     return tuple(found)
 
 
-def _wire(exchange: Exchange) -> Values:
+def wire(exchange: Exchange) -> Values:
     """Both frames, sizes included."""
     return tuple(
         side.frame.size.to_bytes(4, "big", signed=True) + side.frame.payload
@@ -210,10 +214,10 @@ def _wire(exchange: Exchange) -> Values:
     )
 
 
-def _raw(exchange: Exchange) -> Values:
+def raw(exchange: Exchange) -> Values:
     """Both frames, and what their compressed batches hold."""
     return (
-        *_wire(exchange),
+        *wire(exchange),
         *(
             part
             for batch, records, _ in _opened(exchange)
@@ -232,24 +236,31 @@ def _parts(record: Record) -> Iterator[bytes]:
         yield pair_of(name, value)
 
 
-READERS: Final[dict[str, Reader]] = {
-    "offset": _integers(OFFSETS),
-    "high_watermark": _integers(frozenset({"high_watermark"})),
-    "lag": _lag,
-    "sequence": _sequences,
-    "record.key": _of_records(lambda record: record.key),
-    "record.value": _of_records(lambda record: record.value),
-    "record.header": lambda exchange: _header_values(exchange, pair_of),
-    "record.header.key": lambda exchange: _header_values(exchange, lambda name, _: name),
-    "record.header.value": lambda exchange: _header_values(exchange, lambda _, value: value),
-    "record.offset": _record_offsets,
-    "record.time": _record_times,
-    "record.sequence": _record_sequences,
-    "record.size": _of_records(size_of),
-    "wire": _wire,
-    "raw": _raw,
-}
-"""Field -> its values in an exchange."""
+offsets: Final = _integers(OFFSETS)
+
+high_watermarks: Final = _integers(frozenset({"high_watermark"}))
+
+record_keys: Final = _of_records(lambda record: record.key)
+
+record_values: Final = _of_records(lambda record: record.value)
+
+
+def record_headers(exchange: Exchange) -> Values:
+    """Headers of records as name=value."""
+    return _header_values(exchange, pair_of)
+
+
+def record_header_keys(exchange: Exchange) -> Values:
+    """Names of headers of records."""
+    return _header_values(exchange, lambda name, _: name)
+
+
+def record_header_values(exchange: Exchange) -> Values:
+    """Values of headers of records."""
+    return _header_values(exchange, lambda _, value: value)
+
+
+record_sizes: Final = _of_records(size_of)
 
 
 def anywhere(exchange: Exchange, name: str) -> Values:

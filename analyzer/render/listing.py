@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.filter.bind import resolve, unknown_field
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.filter.getters import GETTERS, printed
+from kafkascope.analyzer.filter.fields import field_of, printed
 from kafkascope.analyzer.render import cells as render_cells
 from kafkascope.analyzer.render.times import Times
 from kafkascope.analyzer.text import padded, safe
@@ -103,8 +103,10 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
 
 
 def _get(name: str) -> Values:
-    get = GETTERS[name]
-    return lambda row, _: get(row)
+    field = field_of(name)
+    values = printed(field, ())
+    assert values is not None
+    return values
 
 
 def _sized(name: str, title: str, get: Callable[[Row], int | None]) -> Column:

@@ -15,12 +15,10 @@ from kafkascope.analyzer.bodies.facts import attributes
 from kafkascope.analyzer.exchanges.rows import is_flexible
 from kafkascope.analyzer.filter.backends.exchange import scoped
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, fields_of
-from kafkascope.analyzer.filter.fields import COLUMNS
+from kafkascope.analyzer.filter.fields import COLUMNS, FIELDS, Teller, told_by
 from kafkascope.analyzer.filter.getters import removals
-from kafkascope.analyzer.filter.known import FOUND, MARKS
 from kafkascope.analyzer.filter.message import OFFSETS
 from kafkascope.analyzer.filter.paths import of_message
-from kafkascope.analyzer.model import STATES
 from kafkascope.dissectors.registry import APIS, layout_of
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 
@@ -30,34 +28,24 @@ Outcomes: TypeAlias = frozenset[bool]
 """What a test may give: one of the two, or either."""
 
 API_FIELDS: Final = frozenset({"api", "version", "flexible", "removed_in", "deprecated"})
-HEAD_FIELDS: Final = API_FIELDS | {
-    *("client", "conn", "ip", "port", "client.ip", "client.port"),
-    *("broker", "broker.ip", "broker.port"),
-}
-"""What the head of a request and its connection tell."""
+HEAD_FIELDS: Final = API_FIELDS | told_by("connection") | {"client"}
+"""What settles a rule before the frame is whole: head and connection, the same again and again."""
 
-RESPONSE_FIELDS: Final = frozenset(
-    {
-        *("response.bytes", "bytes", "latency", "wait", "excess", "throttle"),
-        *("error", "error.top", "failed", "retriable", "lag", "high_watermark", "record.offset"),
-    }
-)
+RESPONSE_FIELDS: Final = told_by("response size", "response", "response records")
 """What nobody knows before the response is there."""
 
-ALWAYS: Final = HEAD_FIELDS | {
-    *("time", "correlation_id", "request.bytes", "wire", "raw", "summary"),
-    *("response.bytes", "bytes", "latency", "wait", "excess"),
-}
+ALWAYS: Final = told_by("connection", "head", "frames", "response size") | {"summary"}
 """What every frame tells, responses some more."""
 
-NEVER: Final[dict[str, str]] = {
-    **dict.fromkeys(MARKS, "marks are what somebody notes about a capture"),
-    **dict.fromkeys(FOUND, "findings are known when a capture ends"),
-    **dict.fromkeys(("state", *STATES), "how an exchange ends is known when it is over"),
-    **dict.fromkeys(("number", "frame", "time.delta"), "only a capture has an order and packets"),
-    **dict.fromkeys(("software", "software.version", "user"), "a proxy keeps none of a connection"),
-    "undecoded": "a frame that cannot be decoded passes as it is",
+_NEVER: Final[dict[Teller, str]] = {
+    "notes": "marks are what somebody notes about a capture",
+    "findings": "findings are known when a capture ends",
+    "ending": "how an exchange ends is known when it is over",
+    "order": "only a capture has an order and packets",
+    "login": "a proxy keeps none of a connection",
+    "decoding": "a frame that cannot be decoded passes as it is",
 }
+NEVER: Final = {field.name: _NEVER[field.told_by] for field in FIELDS if field.told_by in _NEVER}
 """Fields that no frame tells while it passes -> why."""
 
 RECORDS: Final = frozenset({"blobs"})
@@ -71,10 +59,7 @@ FACTS: Final[dict[str, frozenset[str]]] = {
     "producer.id": frozenset({"producer_ids"}) | RECORDS,
     "producer.epoch": frozenset({"producer_epochs"}) | RECORDS,
     **dict.fromkeys(("error", "error.top", "failed", "retriable"), frozenset({"errors"})),
-    **dict.fromkeys(("codec", "records", "batches", "sequence"), RECORDS),
-    **dict.fromkeys(("record.key", "record.value", "record.offset", "record.time"), RECORDS),
-    **dict.fromkeys(("record.header", "record.header.key", "record.header.value"), RECORDS),
-    **dict.fromkeys(("record.sequence", "record.size"), RECORDS),
+    **dict.fromkeys(told_by("records", "response records"), RECORDS),
 }
 """Fields that bodies tell -> what of `analyzer.facts.Facts` they are read from, any of it."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kafkascope.analyzer.filter.backends.exchange import Filter
 from kafkascope.analyzer.filter.bind import Bound, fields_of
+from kafkascope.analyzer.filter.fields import FIELDS as ALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
     from kafkascope.analyzer.statistics.model import Line
 
-FIELDS: Final = (
-    *("conn", "client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),
-)
+FIELDS: Final = tuple(field.name for field in ALL if field.told_by == "connection")
 """What a connection without exchanges has."""
 CHOSEN_BY: Final = (
     f"without an exchange, they are chosen by {', '.join(FIELDS[:-1])} and {FIELDS[-1]} only"

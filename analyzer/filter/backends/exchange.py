@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
 from kafkascope.analyzer.filter.checks import check_of
-from kafkascope.analyzer.filter.getters import SOUGHT, Values, body_values
-from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter.getters import Values, body_values
 from kafkascope.analyzer.filter.known import NOTHING, Known
-from kafkascope.analyzer.filter.message import READERS
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -70,13 +68,13 @@ class Filter:
         holds = scoped(test)
         if path:
             return lambda row, exchange: holds(body_values(exchange, path))
-        if name in READERS:
-            read = READERS[name]
+        if test.field.read is not None:
+            read = test.field.read
             return lambda row, exchange: exchange is not None and holds(read(exchange))
-        if name in KNOWN_FIELDS:
+        if test.field.told_by in ("notes", "findings"):
             known = self._known
             return lambda row, exchange: holds(known.values(name, row.number))
-        get = self._delta if name == "time.delta" else SOUGHT[name]
+        get = test.field.get or self._delta
         return lambda row, exchange: holds(get(row))
 
 

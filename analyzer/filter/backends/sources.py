@@ -14,8 +14,8 @@ import numpy as np
 
 from kafkascope.analyzer.exchanges.column import NONE
 from kafkascope.analyzer.exchanges.rows import is_flexible, late_names
-from kafkascope.analyzer.filter.fields import COLUMNS
-from kafkascope.analyzer.filter.getters import SOUGHT, Values, removals
+from kafkascope.analyzer.filter.fields import COLUMNS, field_of, told_by
+from kafkascope.analyzer.filter.getters import Values, removals
 from kafkascope.analyzer.model import STATES
 
 if TYPE_CHECKING:
@@ -224,7 +224,9 @@ class _Part:
 
 def _got(name: str, row: _Part) -> Values:
     # The getter is the one of the other back end: what a field means is said once.
-    return SOUGHT[name](row)  # type: ignore[arg-type]
+    get = field_of(name).get
+    assert get is not None
+    return get(row)  # type: ignore[arg-type]
 
 
 def _ends(name: str) -> Source:
@@ -376,14 +378,9 @@ def _addresses(rows: Slice) -> Told:
     )
 
 
-HEAD_FIELDS: Final = frozenset(
-    {
-        *(asked for asked, (_, column) in COLUMNS.items() if column.told_by == "head"),
-        *("time.delta", "frame", "conn", "bytes", *STATES),
-        *("client.ip", "client.port", "broker", "broker.ip", "broker.port", "ip", "port"),
-        *("flexible", "removed_in", "deprecated", "software.version"),
-    }
-)
+HEAD_FIELDS: Final = told_by("order", "connection", "login", "head", "ending") | {
+    *("request.bytes", "response.bytes", "bytes", "latency"),
+}
 """Fields that headers tell: their columns are whole before bodies were read."""
 
 TEXTS: Final[tuple[Source, ...]] = (

@@ -12,9 +12,7 @@ from click.testing import CliRunner
 
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.filter.fields import FIELDS, Field
-from kafkascope.analyzer.filter.getters import SOUGHT
 from kafkascope.analyzer.filter.language import bind
-from kafkascope.analyzer.filter.message import READERS
 from kafkascope.captures.model import Endpoint
 from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.control.control import Control
@@ -85,9 +83,10 @@ def seen() -> tuple[tuple[Message, ...], tuple[Message, ...]]:
 
 
 def values(field: Field, message: Message) -> tuple[Any, ...]:
-    if field.name in READERS:
-        return READERS[field.name](message.exchange)
-    return SOUGHT[field.name](message.row)
+    if field.read is not None:
+        return field.read(message.exchange)
+    assert field.get is not None
+    return field.get(message.row)
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -1,0 +1,156 @@
+"""Each field in each place that takes filters: some value makes it true, another false, or the
+place refuses it when the filter is compiled. Rules of the proxy have a module of their own,
+`tests/proxy/rules/test_witness.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from kafkascope.analyzer.exchanges.offline import open_capture
+from kafkascope.analyzer.exchanges.rows import Row
+from kafkascope.analyzer.filter.backends.columns import Query
+from kafkascope.analyzer.filter.backends.connections import asks_connections, ends_of
+from kafkascope.analyzer.filter.backends.exchange import Filter
+from kafkascope.analyzer.filter.backends.logdir import GETTERS, compile_at_rest
+from kafkascope.analyzer.filter.bind import bind
+from kafkascope.analyzer.filter.errors import FilterError
+from kafkascope.analyzer.filter.fields import FIELDS, Field
+from kafkascope.analyzer.filter.known import Known
+from kafkascope.analyzer.model import Exchange
+from kafkascope.analyzer.session.session import Session, session_of
+from kafkascope.captures.inputs.spool import Spool
+from kafkascope.dissectors.reference.codes import error_name
+
+ROOT = Path(__file__).parents[3]
+CAPTURES = [
+    *(ROOT / "captures" / "samples" / name for name in ("rebalance.pcap", "transactions.pcap")),
+    *(ROOT / "captures" / "samples" / name for name in ("cluster.pcap.gz", "sasl.pcap")),
+    *(ROOT / "captures" / "samples" / name for name in ("java-codecs.pcap", "java-old.pcap")),
+    *(
+        ROOT / "tests" / "analyzer" / "captures" / name
+        for name in ("odd-requests.pcap", "wrong-answers.pcap", "stopped-broker.pcap")
+    ),
+    *(
+        ROOT / "tests" / "analyzer" / "captures" / name
+        for name in ("midstream.pcap.gz", "throttled.pcap.gz", "lost-answers.pcap")
+    ),
+    ROOT / "tests" / "analyzer" / "captures" / "share-group.pcap.gz",
+]
+KNOWN = Known(
+    marked={1},
+    comments={1: "slow", 2: "odd"},
+    findings={1: ["late-answer"], 2: ["lag"]},
+    severities={1: ["error"], 2: ["note"]},
+    ignored={1},
+)
+
+
+Sample: TypeAlias = tuple[Session, list[tuple[Row, Exchange]]]
+"""A capture as a session, and its rows with their exchanges."""
+
+
+@pytest.fixture(scope="module")
+def samples() -> Iterator[list[Sample]]:
+    with ExitStack() as stack:
+        found: list[Sample] = []
+        for path in CAPTURES:
+            capture = stack.enter_context(open_capture([path], spool=Spool()))
+            session = session_of(capture)
+            found.append(
+                (session, [(session.row(i), session.exchange(i)) for i in range(len(session))])
+            )
+        yield found
+
+
+def spelled(field: Field, value: Any) -> str:
+    """A value as a filter writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if field.type == "error":
+        return error_name(value)
+    if field.type in ("duration",):
+        return f"{value}ns"
+    if isinstance(value, bytes):
+        return ":".join(f"{byte:02x}" for byte in value[:40])
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)
+
+
+def values_of(field: Field, row: Row, exchange: Exchange) -> tuple[Any, ...]:
+    if field.read is not None:
+        return field.read(exchange)
+    return KNOWN.values(field.name, row.number) if field.get is None else field.get(row)
+
+
+def texts_for(field: Field, samples: list[Sample]) -> list[str]:
+    """Filters about a field of which one holds somewhere and one does not."""
+    if field.name == "time.delta":
+        return ["time.delta > 0ns", "time.delta > 900d"]
+    seen: dict[Any, None] = {}
+    for _, pairs in samples:
+        for row, exchange in pairs:
+            seen |= dict.fromkeys(values_of(field, row, exchange))
+            if len(seen) > 4:
+                break
+    assert seen, f"no capture has a value of {field.name}"
+    relation = "contains" if field.type == "bytes" else "=="
+    if field.type == "time":
+        return [f"{field.name} > 2000-01-01", f"{field.name} > 2999-01-01"]
+    texts = [f"{field.name} {relation} {spelled(field, value)}" for value in [*seen][:5]]
+    # Samples were made on one machine.
+    return [*texts, f"{field.name} == 192.0.2.1"] if field.type == "address" else texts
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_each_field_holds_for_some_exchanges_and_not_for_others(
+    field: Field, samples: list[Sample]
+) -> None:
+    one_by_one, whole = set(), set()
+    for text in texts_for(field, samples):
+        bound = bind(text)
+        for session, pairs in samples:
+            single = Filter(bound, KNOWN)
+            told = [single(row, exchange) for row, exchange in pairs]
+            one_by_one |= set(told)
+            mask = Query(bound, KNOWN).mask(session).tolist()
+            assert mask == told, text
+            whole |= set(mask)
+        if one_by_one == {True, False}:
+            break
+    assert one_by_one == {True, False}
+    assert whole == {True, False}
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_connections_answer_what_connections_tell(field: Field) -> None:
+    bound = bind(field.example)
+    assert asks_connections(bound) == (field.told_by == "connection")
+    if field.told_by == "connection":
+        line = {"connection": 3, "client_address": "10.0.0.4:51422", "opened": 5}
+        ends = ends_of({**line, "broker_address": "[fd00::2]:9092"})
+        assert field.get is not None
+        values = field.get(ends)  # type: ignore[arg-type]
+        assert values
+        wanted = Filter(bind(f"{field.name} == {values[0]}"))
+        assert wanted(ends)  # type: ignore[arg-type]
+        other = ends._replace(connection=4, client_address="[::9]:1", broker_address="[::8]:2")
+        assert not wanted(other)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_log_directories_answer_or_refuse(field: Field) -> None:
+    if field.name in GETTERS:
+        assert compile_at_rest(field.name) is not None
+    else:
+        with pytest.raises(FilterError, match="is of exchanges"):
+            compile_at_rest(field.example)
+
+
+def test_log_directories_invent_no_field() -> None:
+    assert GETTERS.keys() <= {field.name for field in FIELDS}
