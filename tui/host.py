@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.filter.bind import bind, fields_of
-from kafkascope.analyzer.filter.known import FIELDS
+from kafkascope.analyzer.filter.fields import NOTED
 from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
 from kafkascope.tui.screens import SCREENS, board_class
@@ -113,7 +113,7 @@ class Host:
 
     def _limited(self, text: str) -> Numbers:
         known = self.app.notes.known
-        if fields_of(bind(text)) & FIELDS:
+        if fields_of(bind(text)) & NOTED:
             # Marks, comments and what was found are known here alone.
             return StoreNumbers(self.store, text, known)
         return self._counted(text)

@@ -44,7 +44,8 @@ def cut(wish: ReadOptions, anonymize: bool, mss: int) -> int:
       kafkascope cut prod.pcapng --anonymize -o to-share.pcapng
     """
     from kafkascope.analyzer.filter.bind import fields_of
-    from kafkascope.analyzer.filter.known import MARKS, Known
+    from kafkascope.analyzer.filter.fields import MARKS
+    from kafkascope.analyzer.filter.known import Known
     from kafkascope.analyzer.filter.language import compile_filter
     from kafkascope.analyzer.reading.reading import INTERRUPTED, Reading
     from kafkascope.analyzer.transform.cut import Cutting

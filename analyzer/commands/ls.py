@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkascope.analyzer.commands.atrest import kafka_files, list_files
-from kafkascope.analyzer.commands.export import write_all
 from kafkascope.analyzer.commands.options import input_options
 from kafkascope.analyzer.commands.output import Output
-from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY
 from kafkascope.analyzer.filter.errors import FilterError
-from kafkascope.analyzer.reading.connects import MOST_WAITING, Connects
-from kafkascope.analyzer.reading.connects import to_json as connect_json
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.reading import Reading
 from kafkascope.analyzer.render.listing import (
@@ -34,8 +29,9 @@ from kafkascope.analyzer.terminal import say
 from kafkascope.analyzer.text import between_tabs
 
 if TYPE_CHECKING:
+    from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.reading.connects import Pair
+    from kafkascope.analyzer.reading.connects import Connects, Pair
 
 
 @click.command()
@@ -67,17 +63,21 @@ def ls(wish: ReadOptions, connects: bool) -> int:
     times = Times(wish.time_format)
     columns = _columns("--columns", wish.columns, times)
     sorting = None if wish.sort is None else _sorting(wish.sort, times)
-    fields = FieldsPrinter(wish.fields, wish.field_options) if wish.fields else None
+    fields = _fields(wish)
     # Files get names that came late; csv has the columns of `export`.
     saved = wish.form == "jsonl" and wish.output not in (None, "-")
     plain = not wish.columns and not fields and sorting is None and wish.top is None
     if plain and not connects and (saved or wish.form == "csv"):
+        from kafkascope.analyzer.commands.export import write_all
+
         with Reading(wish) as reading:
             write_all(reading, wish, wish.form)
             return reading.finish()
     with Reading(wish) as reading, Output(wish, live=reading.live) as output:
         found: Iterable[Pair] = reading.rows()
         if connects:
+            from kafkascope.analyzer.reading.connects import Connects
+
             watcher = Connects(reading.wanted)
             reading.capture.watch = watcher.saw
             found = watcher.merged(reading.rows())
@@ -91,15 +91,33 @@ def ls(wish: ReadOptions, connects: bool) -> int:
         else:
             _print_plain(pairs, columns, wish, output)
         code = reading.finish()
-        if connects and watcher.left and not wish.quiet:
-            say(f"{watcher.left:,} connects left out: {CHOSEN_BY}")
-        if connects and watcher.beyond:
-            say(
-                f"{watcher.beyond:,} more connects are not listed: of those without an exchange "
-                f"between them the first {MOST_WAITING:,} are; `kafkascope stats connections` "
-                "counts all"
-            )
+        if connects:
+            _left_out(watcher, quiet=wish.quiet)
         return code
+
+
+def _left_out(connects: Connects, *, quiet: bool) -> None:
+    """Say how many connects are not listed, and why."""
+    from kafkascope.analyzer.filter.backends.connections import CHOSEN_BY
+    from kafkascope.analyzer.reading.connects import MOST_WAITING
+
+    if connects.left and not quiet:
+        say(f"{connects.left:,} connects left out: {CHOSEN_BY}")
+    if connects.beyond:
+        say(
+            f"{connects.beyond:,} more connects are not listed: of those without an exchange "
+            f"between them the first {MOST_WAITING:,} are; `kafkascope stats connections` "
+            "counts all"
+        )
+
+
+def _fields(wish: ReadOptions) -> FieldsPrinter | None:
+    """What `-T fields` prints."""
+    if not wish.fields:
+        return None
+    from kafkascope.analyzer.commands.tshark_fields import FieldsPrinter
+
+    return FieldsPrinter(wish.fields, wish.field_options)
 
 
 def _columns(option: str, names: tuple[str, ...], times: Times) -> list[Column]:
@@ -151,7 +169,11 @@ def _print_json(pairs: Iterator[Pair], output: Output, *, whole: bool) -> None:
 
 
 def _object(row: Row) -> dict[str, Any]:
-    return rows.to_json(row) if row.number else connect_json(row)
+    if row.number:
+        return rows.to_json(row)
+    from kafkascope.analyzer.reading.connects import to_json
+
+    return to_json(row)
 
 
 def _print_table(

@@ -662,6 +662,14 @@ def told_by(*tellers: Teller) -> frozenset[str]:
     return frozenset(field.name for field in FIELDS if field.told_by in tellers)
 
 
+MARKS: Final = told_by("notes")
+"""What the terminal UI keeps beside a capture."""
+FOUND: Final = told_by("findings")
+"""What only the end of a capture tells."""
+NOTED: Final = MARKS | FOUND
+"""Fields that only a `Known` answers; without one, nothing is marked."""
+
+
 def printed(field: Field, path: Path) -> Callable[[Row, Exchange | None], getters.Values] | None:
     """What columns show of a field; None for those that cannot be shown."""
     if path:

@@ -6,15 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafkascope.analyzer.filter.fields import told_by
-
-MARKS: Final = told_by("notes")
-"""What the terminal UI keeps beside a capture."""
-FOUND: Final = told_by("findings")
-"""What only the end of a capture tells."""
-FIELDS: Final = MARKS | FOUND
-"""Fields that only a `Known` answers; without one, nothing is marked."""
-
 
 @dataclass(slots=True)
 class Known:
@@ -32,7 +23,7 @@ class Known:
     """Taken out of the list; best a set."""
 
     def values(self, name: str, number: int) -> tuple[Any, ...]:
-        """The values of one of `FIELDS` for an exchange."""
+        """The values of one of `fields.NOTED` for an exchange."""
         if name == "marked":
             return (number in self.marked,)
         if name == "ignored":

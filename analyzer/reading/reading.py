@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, cast
 
 import click
 
@@ -19,7 +19,7 @@ from kafkascope.analyzer.conversation.detect import UNKNOWN
 from kafkascope.analyzer.exchanges import rows
 from kafkascope.analyzer.exchanges.offline import open_capture
 from kafkascope.analyzer.exchanges.rows import Row
-from kafkascope.analyzer.filter.known import FOUND, MARKS, Known
+from kafkascope.analyzer.filter.known import Known
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.reading.options import ReadOptions
 from kafkascope.analyzer.reading.remarks import nothing_found, one_way, remarks, snaplen
@@ -57,7 +57,7 @@ class Reading:
         # A wrong filter is told before anything is opened.
         self._known = known or Known()
         self._filter, asked = _filter_of(wish.filter_text, self._known)
-        word = min(asked & MARKS, default="")
+        word = min(asked.notes, default="")
         if known is None and word:
             raise click.UsageError(f"{word} is known in the terminal UI only (kafkascope open)")
         self.stored = _stored(wish)
@@ -65,7 +65,7 @@ class Reading:
         self.every: Callable[[Row, Exchange], None] | None = None
         """Told of all exchanges, wanted or not."""
         self._evidence: Evidence | None = None
-        if asked & FOUND:
+        if asked.findings:
             self._evidence = _found(wish)
         self.capture: Capture
         if self.stored is not None:
@@ -86,7 +86,8 @@ class Reading:
         self.live = any(map(_is_live, wish.inputs))
         """Packets arrive while we read: lines are to be shown at once."""
         # Live lines are to come at once, and `time.delta` goes by the order of all.
-        self._holds = not self.live and asked & {"topic", "summary"} and "time.delta" not in asked
+        names = asked.fields
+        self._holds = not self.live and names & {"topic", "summary"} and "time.delta" not in names
         self.code = 0
         self._shown = 0
         """Exchanges that were wanted."""
@@ -265,16 +266,28 @@ class Reading:
         return self.code
 
 
-def _filter_of(text: str, known: Known) -> tuple[Filter | None, set[str]]:
+class _Asked(NamedTuple):
+    """The fields that a filter asks for."""
+
+    fields: frozenset[str] = frozenset()
+    notes: frozenset[str] = frozenset()
+    """Of these, what only the user's notes tell."""
+    findings: frozenset[str] = frozenset()
+    """Of these, what only findings tell."""
+
+
+def _filter_of(text: str, known: Known) -> tuple[Filter | None, _Asked]:
     """The filter of a text, and the fields that it asks for; `FilterError`. Without one its whole
     language is not imported, which is a twentieth of a short run."""
     if not text.strip():
-        return None, set()
+        return None, _Asked()
     from kafkascope.analyzer.filter.bind import fields_of
+    from kafkascope.analyzer.filter.fields import FOUND, MARKS
     from kafkascope.analyzer.filter.language import compile_filter
 
     made = compile_filter(text, known)
-    return made, fields_of(made.bound)
+    asked = frozenset(fields_of(made.bound))
+    return made, _Asked(asked, asked & MARKS, asked & FOUND)
 
 
 def _silent(exchange: Exchange) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from kafkascope.analyzer.exchanges import rows
-from kafkascope.analyzer.filter.bind import resolve, unknown_field
 from kafkascope.analyzer.filter.errors import FilterError
 from kafkascope.analyzer.filter.fields import field_of, printed
 from kafkascope.analyzer.render import cells as render_cells
@@ -16,7 +16,8 @@ from kafkascope.analyzer.text import padded, safe
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.analyzer.filter.fields import Type
+    from kafkascope.analyzer.filter.fields import Field, Type
+    from kafkascope.analyzer.filter.paths import Path
     from kafkascope.analyzer.model import Exchange
 
 Cell: TypeAlias = "Callable[[Row, Exchange | None], str]"
@@ -102,6 +103,20 @@ def columns_of(names: Sequence[str], times: Times) -> list[Column]:
     return found
 
 
+@cache
+def _resolve(name: str) -> tuple[Field, Path] | None:
+    """As `bind.resolve`; the usual columns do without the language."""
+    from kafkascope.analyzer.filter.bind import resolve
+
+    return resolve(name)
+
+
+def _unknown(name: str) -> FilterError:
+    from kafkascope.analyzer.filter.bind import unknown_field
+
+    return unknown_field(name, name, 0)
+
+
 def _get(name: str) -> Values:
     field = field_of(name)
     values = printed(field, ())
@@ -118,9 +133,9 @@ def _sized(name: str, title: str, get: Callable[[Row], int | None]) -> Column:
 
 def _field(name: str) -> Column:
     """A column of any field of the filter language."""
-    found = resolve(name)
+    found = _resolve(name)
     if found is None or found[0].name == "time.delta":
-        raise unknown_field(name, name, 0)
+        raise _unknown(name)
     field = found[0]
     kind, values = raw_values(name)
 
@@ -137,9 +152,9 @@ def _field(name: str) -> Column:
 
 def raw_values(name: str) -> tuple[Type, Values]:
     """(type, values) of a field for `-T fields`; `FilterError`."""
-    found = resolve(name)
+    found = _resolve(name)
     if found is None:
-        raise unknown_field(name, name, 0)
+        raise _unknown(name)
     field, path = found
     if field.name == "time.delta":
         return field.type, lambda _, __: ()
@@ -218,7 +233,7 @@ def raw_cell(column: Column, row: Row, exchange: Exchange | None) -> str:
     """The cell for programs: names instead of shortened ones, numbers without units."""
     if column.name in ("api", "result"):
         return column.cell(row, exchange)
-    found = resolve(column.name)
+    found = _resolve(column.name)
     values = column.values(row, exchange)
     if column.name == "broker":
         values = values[:1]
@@ -230,7 +245,7 @@ def json_value(column: Column, row: Row, exchange: Exchange | None) -> Any:
     as a list."""
     if column.name in ("api", "result"):
         return column.cell(row, exchange)
-    found = resolve(column.name)
+    found = _resolve(column.name)
     kind = "string" if found is None else found[0].type
     values = column.values(row, exchange)
     if column.name == "broker":

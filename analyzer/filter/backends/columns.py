@@ -29,8 +29,7 @@ from kafkascope.analyzer.filter.backends.sources import (
 )
 from kafkascope.analyzer.filter.backends.vectors import holds
 from kafkascope.analyzer.filter.bind import Bound, Every, Find, Some, Test, Unless, bind, cost
-from kafkascope.analyzer.filter.fields import COST_WORDS
-from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter.fields import COST_WORDS, NOTED
 from kafkascope.analyzer.filter.known import NOTHING, Known
 from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.captures.errors import CaptureError
@@ -138,7 +137,7 @@ class Query:
         if test.path or test.field.cost == "b":
             nothing = np.zeros(len(rows), dtype=np.bool_)
             return Verdict(nothing, nothing)
-        if name in KNOWN_FIELDS:
+        if name in NOTED:
             yes = self._noted(test, rows)
         elif name == "frame":
             yes = _framed(test, rows)
@@ -195,7 +194,7 @@ def _asks_bodies(bound: Bound) -> bool:
             return True
         case Test():
             name = bound.field.name
-            return bool(bound.path) or (name not in HEAD_FIELDS and name not in KNOWN_FIELDS)
+            return bool(bound.path) or (name not in HEAD_FIELDS and name not in NOTED)
 
 
 def compile_query(text: str, known: Known = NOTHING) -> Query:

@@ -15,8 +15,7 @@ from kafkascope.analyzer import open_capture
 from kafkascope.analyzer.conversation.context import Context
 from kafkascope.analyzer.exchanges.rows import Row, RowError, is_flexible, renamed, row_of
 from kafkascope.analyzer.filter.backends.sources import LISTS, NUMBERS
-from kafkascope.analyzer.filter.fields import FIELDS, STATES, Field, Type
-from kafkascope.analyzer.filter.known import FIELDS as KNOWN_FIELDS
+from kafkascope.analyzer.filter.fields import FIELDS, NOTED, STATES, Field, Type
 from kafkascope.analyzer.filter.language import Known, compile_filter, compile_query
 from kafkascope.analyzer.model import Exchange
 from kafkascope.analyzer.session.session import Session, session_of
@@ -132,7 +131,7 @@ def one_by_one(text: str, told: Told) -> list[bool]:
 
 
 def test_every_field_of_columns_has_a_source() -> None:
-    homes = {*NUMBERS, *LISTS, "frame", *KNOWN_FIELDS}
+    homes = {*NUMBERS, *LISTS, "frame", *NOTED}
     assert {field.name for field in FIELDS if field.cost != "b"} == homes
 
 
