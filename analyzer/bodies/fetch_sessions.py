@@ -9,8 +9,9 @@ unknown, and says so. Sans-I/O.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.values import Uuid
 
 if TYPE_CHECKING:
@@ -60,13 +61,21 @@ class FetchSession(NamedTuple):
     """The request lists only what changed."""
 
 
-class FetchSessions:
+class FetchSessions(Resumable):
     """The sessions of one connection."""
+
+    STATE = ("_sessions",)
 
     def __init__(self) -> None:
         self._sessions: dict[Any, dict[Partition, None] | None] = {}
         self._shown: dict[Any, Implied | None] = {}
         """The same as tuples, made anew only when a session changed."""
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        for name, partitions in state["_sessions"].items():
+            self._keep(name, partitions)
+        return self
 
     def request(self, key: int, body: dict[str, Any]) -> FetchSession | None:
         """Follow a request; None when it is part of no session."""
@@ -128,8 +137,8 @@ class FetchSessions:
             self._close(next(iter(self._sessions)))
         self._keep(name, dict.fromkeys(partitions))
 
-    def _keep(self, name: Any, partitions: dict[Partition, None]) -> None:
-        held = partitions if len(partitions) <= MAX_PARTITIONS else None
+    def _keep(self, name: Any, partitions: dict[Partition, None] | None) -> None:
+        held = None if partitions is None or len(partitions) > MAX_PARTITIONS else partitions
         self._sessions[name] = held
         self._shown[name] = None if held is None else Implied(held)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafkascope.analyzer.bodies.contents import walk_of
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH, SHARE_FETCH, listed, topic_of
+from kafkascope.captures.resumable import Resumable
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession, Partition
@@ -41,8 +42,10 @@ _log_end = partial(tuple.__new__, LogEnd)
 """`LogEnd` from a tuple without a Python frame."""
 
 
-class LogEnds:
+class LogEnds(Resumable):
     """Of the partitions that one connection fetched, as their last answers told them."""
+
+    STATE = ("_known",)
 
     def __init__(self) -> None:
         self._known: dict[Partition, LogEnd] = {}

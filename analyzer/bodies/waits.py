@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafkascope.analyzer.bodies.fetch_sessions import FETCH
 from kafkascope.analyzer.bodies.log_ends import WAITS_FOR_DATA, LogEnds, is_follower
+from kafkascope.captures.resumable import Resumable
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.bodies.fetch_sessions import FetchSession
@@ -20,10 +21,10 @@ WAITING: Final = WAITS_FOR_DATA | {JOIN_GROUP, SYNC_GROUP}
 """Keys of the APIs that wait on purpose: their bodies are needed to know how long."""
 
 
-class Waits:
+class Waits(Resumable):
     """The waits of one connection, answer by answer."""
 
-    __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
+    STATE = __slots__ = ("_answered_ns", "_ends", "_sent_ns", "_until_ns")
 
     def __init__(self) -> None:
         self._ends = LogEnds()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.bodies import facts, fetch_sessions, nodes
 from kafkascope.analyzer.bodies.dissection import (
@@ -25,7 +25,13 @@ from kafkascope.analyzer.bodies.dissection import (
 from kafkascope.analyzer.bodies.waits import Waits
 from kafkascope.analyzer.conversation.detect import HEADER_MISSING, NO_HEADER
 from kafkascope.analyzer.conversation.framing import FrameBuffer, Skipped, Unit
-from kafkascope.analyzer.conversation.pending import MAX_TOKENS, SASL_TOKEN, InFlight, Pending
+from kafkascope.analyzer.conversation.pending import (
+    MAX_TOKENS,
+    SASL_TOKEN,
+    InFlight,
+    Pending,
+    loaded,
+)
 from kafkascope.analyzer.conversation.phases import STATEFUL, Phases
 from kafkascope.analyzer.conversation.resync import RequestSense, ResponseSense
 from kafkascope.analyzer.conversation.sasl import is_token
@@ -41,6 +47,7 @@ from kafkascope.analyzer.model import (
     Undecoded,
 )
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS, Decoded, RequestHeader, read_request_header
 
@@ -79,8 +86,29 @@ def _teaches(layout: Layout) -> bool:
     return facts.teaches(layout) or nodes.teaches(layout)
 
 
-class Conversation:
+class Conversation(Resumable):
     """One connection that is known to be Kafka's, with `client` as the client's direction."""
+
+    STATE = (
+        "connection",
+        "client",
+        "_known",
+        "_sense",
+        "_in_flight",
+        "_requests",
+        "_responses",
+        "_reserved",
+        "_early",
+        "_hole",
+        "_skipped",
+        "_acknowledged",
+        "_ended",
+        "_ended_ns",
+        "_closed",
+        "phases",
+        "_fetching",
+        "_waits",
+    )
 
     def __init__(
         self,
@@ -129,6 +157,15 @@ class Conversation:
         self._fetching = fetch_sessions.FetchSessions()
         self._waits = Waits()
         self._out: list[Exchange] = []
+
+    def dump(self) -> Dump:
+        """The state between two events."""
+        return {**super().dump(), "half": None if self._half is None else self._half.dump()}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        self._half = None if state["half"] is None else loaded(state["half"])
+        return super().load(state)
 
     @property
     def over(self) -> bool:

@@ -8,7 +8,7 @@ expected do they get a row (opaque) with a sentence. Sans-I/O.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from kafkascope.analyzer.conversation import pending
 from kafkascope.analyzer.conversation.conversation import Conversation
@@ -24,6 +24,7 @@ from kafkascope.analyzer.conversation.framing import FrameBuffer, Unit
 from kafkascope.analyzer.conversation.resync import RequestSense
 from kafkascope.analyzer.model import Exchange, Frame, Part, Request, Undecoded
 from kafkascope.captures.model import Chunk, Closed, Connection, Gap, StreamEvent
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.tls import Handshake
 
 if TYPE_CHECKING:
@@ -52,8 +53,10 @@ NOT_KAFKA: Final = "not Kafka"
 EMPTY: Final = "no bytes in it"
 
 
-class Conversations:
+class Conversations(Resumable):
     """Feed it every event of every connection, in order."""
+
+    STATE = ("_over", "_enough")
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -63,6 +66,27 @@ class Conversations:
         self._over: deque[int] = deque()
         self._enough = pending.MAX_HELD_IN_ALL
         """What may wait until it is counted anew."""
+
+    def dump(self) -> Dump:
+        """The state of all connections."""
+        connections = [
+            [number, type(each).__name__, each and each.dump()]
+            for number, each in self._open.items()
+        ]
+        return {**super().dump(), "connections": connections}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        for number, kind, each in state["connections"]:
+            self._open[number] = self._loaded(kind, each)
+        return super().load(state)
+
+    def _loaded(self, kind: str, state: Dump) -> Conversation | Undecided | Handshake | None:
+        if kind == Conversation.__name__:
+            return Conversation(state["connection"], self.context, state["client"]).load(state)
+        if kind == Undecided.__name__:
+            return Undecided(state["connection"], self.context).load(state)
+        return Handshake(state["connection"], 0).load(state) if state else None
 
     def feed(self, event: StreamEvent) -> list[Exchange]:
         """The exchanges that this event completes."""
@@ -178,8 +202,21 @@ class Conversations:
         return sorted(out, key=lambda exchange: exchange.number)
 
 
-class Undecided:
+class Undecided(Resumable):
     """A connection of which it is not known yet what it speaks."""
+
+    STATE = (
+        "connection",
+        "events",
+        "_heads",
+        "_holes",
+        "midstream",
+        "_bytes",
+        "_happened",
+        "_closed_sides",
+        "over",
+        "_number",
+    )
 
     def __init__(self, connection: Connection, context: Context) -> None:
         self.connection = connection
@@ -200,6 +237,15 @@ class Undecided:
         """Both directions ended."""
         self._number: int | None = None
         """Given to the first request, or to the row that stands for the connection."""
+
+    def dump(self) -> Dump:
+        """The state, that of searches for a first request included."""
+        return {**super().dump(), "probes": [each and each.dump() for each in self._probes]}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        self._probes = [each and _probe().load(each) for each in state["probes"]]
+        return super().load(state)
 
     def feed(self, event: StreamEvent) -> Conversation | str | None:
         """A conversation, the description of something else, or None while it cannot be told."""
@@ -302,7 +348,7 @@ class Undecided:
             return None  # the side that connected is the client: these are answers
         probe = self._probes[direction]
         if probe is None:
-            probe = self._probes[direction] = FrameBuffer(RequestSense())
+            probe = self._probes[direction] = _probe()
             probe.hunt()
         return self._probed(direction, probe.feed(chunk))
 
@@ -378,3 +424,8 @@ class Undecided:
                 undecoded=(Undecoded("request", "opaque", 0, size, reason),),
             )
         ]
+
+
+def _probe() -> FrameBuffer:
+    """Looks for a request in a direction, of whose client nothing is known."""
+    return FrameBuffer(RequestSense())

@@ -14,12 +14,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from kafkascope.analyzer.conversation.plausible import MAX_SIZE
 from kafkascope.analyzer.conversation.resync import Hunt, Sense
 from kafkascope.analyzer.model import Cut, Frame, Part
 from kafkascope.captures.model import Chunk, Gap, Piece
+from kafkascope.captures.resumable import Dump, Resumable
 
 HOLD_BYTES: Final = 128 * 1024 * 1024
 """The most of one frame that is held: above the brokers' limit for requests of 100 MB."""
@@ -51,14 +52,13 @@ _frame = partial(tuple.__new__, Frame)
 _part = partial(tuple.__new__, Part)
 
 
-class FrameBuffer:
+class FrameBuffer(Resumable):
     """The frames of one direction. `feed` and `gap` in stream order, `close` at the end."""
 
-    __slots__ = (
+    STATE = (
         "_blocks",
         "_cut",
         "_first_ns",
-        "_hunt",
         "_kept",
         "_last_ns",
         "_offset",
@@ -66,8 +66,8 @@ class FrameBuffer:
         "_passed",
         "_sized_by",
         "_total",
-        "sense",
     )
+    __slots__ = (*STATE, "_hunt", "sense")
 
     def __init__(self, sense: Sense) -> None:
         self.sense = sense
@@ -87,6 +87,17 @@ class FrameBuffer:
         self._first_ns = 0
         self._last_ns = 0
         self._cut: Cut = ""
+
+    def dump(self) -> Dump:
+        """The state, of the search too where there is one."""
+        hunt = None if self._hunt is None else self._hunt.dump()
+        return {**super().dump(), "hunt": hunt}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        if state["hunt"] is not None:
+            self._hunt = Hunt(self.sense).load(state["hunt"])
+        return super().load(state)
 
     @property
     def partial(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
+from kafkascope.analyzer.bodies.dissection import dissect_request
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.dissectors.codec.weights import memory_of
 
 if TYPE_CHECKING:
@@ -35,14 +37,13 @@ SASL_TOKEN: Final = "SaslToken"
 """What rows of raw tokens are called in place of an API."""
 
 
-class Pending:
+class Pending(Resumable):
     """A request that has no answer yet."""
 
-    __slots__ = (
+    STATE = (
         "answer",
         "api",
         "blind",
-        "decoded",
         "frame",
         "header",
         "held",
@@ -53,6 +54,7 @@ class Pending:
         "software",
         "undecoded",
     )
+    __slots__ = (*STATE, "decoded")
 
     def __init__(self, number: int, header: RequestHeader | None, api: str) -> None:
         self.number = number
@@ -74,6 +76,22 @@ class Pending:
         self.held = 0
         """Memory that it takes while it waits."""
 
+    def dump(self) -> Dump:
+        """The state; the body is decoded anew from the frame."""
+        return {**super().dump(), "decoded": self.decoded is not None}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        super().load(state)
+        if state["decoded"] and self.frame is not None and self.header is not None:
+            self.decoded = dissect_request(self.frame, self.header)[0]
+        return self
+
+
+def loaded(state: Dump) -> Pending:
+    """The request whose `dump` this is."""
+    return Pending(state["number"], state["header"], state["api"]).load(state)
+
 
 def held_by(pending: Pending) -> int:
     """Memory that a waiting request takes: its bytes, and the values of its body."""
@@ -87,7 +105,7 @@ def held_by(pending: Pending) -> int:
     return size + memory_of(pending.decoded.body)
 
 
-class InFlight:
+class InFlight(Resumable):
     """The table of one connection. An id may be there several times: the oldest is answered
     first."""
 
@@ -100,6 +118,19 @@ class InFlight:
         self._bytes = 0
         self.tokens: list[Pending] = []
         """Raw SASL tokens, which have no id."""
+
+    def dump(self) -> Dump:
+        """All requests, in their order."""
+        waiting = [each.dump() for found in self._by_id.values() for each in found]
+        return {"waiting": waiting, "tokens": [each.dump() for each in self.tokens]}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        for each in map(loaded, state["waiting"]):
+            assert each.header is not None
+            self.add(each.header.correlation_id, each)
+        self.tokens = [loaded(each) for each in state["tokens"]]
+        return self
 
     def __len__(self) -> int:
         return self._count

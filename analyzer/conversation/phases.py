@@ -10,6 +10,7 @@ from kafkascope.analyzer.conversation.detect import is_token
 from kafkascope.analyzer.conversation.plausible import Verdict, judge_request
 from kafkascope.analyzer.conversation.sasl import user_of
 from kafkascope.analyzer.model import Frame
+from kafkascope.captures.resumable import Resumable
 from kafkascope.dissectors.registry import Decoded, RequestHeader
 
 SASL_HANDSHAKE: Final = 17
@@ -21,10 +22,10 @@ STATEFUL: Final = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
 _INT = struct.Struct(">i")
 
 
-class Phases:
+class Phases(Resumable):
     """Who the client is, as far as it said, and whether raw SASL tokens are to be expected."""
 
-    __slots__ = ("_claimed", "client_id", "mechanism", "software", "tokens", "user")
+    STATE = __slots__ = ("_claimed", "client_id", "mechanism", "software", "tokens", "user")
 
     def __init__(self) -> None:
         self.tokens = False

@@ -25,6 +25,7 @@ from kafkascope.analyzer.conversation.plausible import (
     same_client,
 )
 from kafkascope.captures.model import Piece
+from kafkascope.captures.resumable import Resumable
 
 WINDOW: Final = 256 * 1024
 """So many bytes are held while a candidate waits for the frame behind it."""
@@ -50,8 +51,10 @@ class Sense(Protocol):
         """Whether a frame at `second` confirms the one at `first`; NO, MORE or YES."""
 
 
-class RequestSense:
+class RequestSense(Resumable):
     """Requests: by header, and surely by the connection's own client id."""
+
+    STATE = ("client_id", "lenient")
 
     def __init__(self) -> None:
         self.client_id: bytes | None = None
@@ -119,10 +122,11 @@ class ResponseSense:
         return judge_response(data, at, range(1 << 31)) is Verdict.MAYBE
 
 
-class Hunt:
+class Hunt(Resumable):
     """Bytes in which a frame is looked for."""
 
-    __slots__ = ("_looked", "_offset", "_pieces", "_sense", "_starts", "_wanted", "held", "surplus")
+    STATE = ("_looked", "_offset", "_pieces", "_starts", "_wanted", "held", "surplus")
+    __slots__ = (*STATE, "_sense")
 
     def __init__(self, sense: Sense) -> None:
         self._sense = sense

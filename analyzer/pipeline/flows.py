@@ -157,7 +157,7 @@ class Flows:
         yield "facts", record_batch(list(self._told()), FACTS.schema)
 
     def _resume(self, data: bytes) -> tuple[Reassembler, Watched]:
-        reassembler, conversations, seen = state.load(data, self._context, (self._comment,))
+        reassembler, conversations, seen = state.load(data, self._context, self._comment)
         self._collector.resume(seen)
         return reassembler, conversations
 
@@ -178,14 +178,10 @@ class Flows:
         return False
 
     def _carry(self, key: int, reassembler: Reassembler, conversations: Watched) -> None:
-        conversations.decisions.clear()
-        reassembler.copies.forget()
         seen = self._collector.suspend()
         places = sorted({half.connection.number for half in reassembler.flows.values()})
         places = sorted({*places, *(each.number for each in seen)})
-        roots = [reassembler, conversations, list(seen.items())]
-        left = state.dump(roots, self._context, (self._comment,))
-        self._left.append((key, places, [], left))
+        self._left.append((key, places, [], state.dump(reassembler, conversations, seen)))
 
     def _comment(self, file: int, interface: int) -> str:
         return self._setting.comments.get((file, interface), "")

@@ -8,7 +8,9 @@ I/O.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
+
+from kafkascope.captures.resumable import Dump, Resumable
 
 WINDOW: Final = 256
 """Packets looked back. Copies follow each other within one batch of a network driver (64
@@ -20,7 +22,7 @@ Mark = tuple[int, int, int]
 """Fingerprint, time, interface."""
 
 
-class Copies:
+class Copies(Resumable):
     """Remembers the fingerprints of the last packets. Packets are told apart by their numbers, so
     that a connection alone gives the same answers as the whole capture."""
 
@@ -74,11 +76,18 @@ class Copies:
         self._trim()
         return None
 
-    def forget(self) -> None:
-        """Drop what no packet to come can be a copy of, as far as that is known."""
-        self._marks = [each for each in self._marks if each[1] > self._number - WINDOW]
-        self._latest.clear()
+    def dump(self) -> Dump:
+        """The packets within the window: no packet to come can be a copy of an older one."""
+        oldest = self._number - WINDOW
+        marks = [[*mark, number] for mark, number in self._marks if number > oldest]
+        return {"marks": marks, "number": self._number}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        self._number = state["number"]
+        self._marks = [((copy, at, card), number) for copy, at, card, number in state["marks"]]
         self._indexed = False
+        return self
 
     def _trim(self) -> None:
         del self._marks[:-WINDOW]

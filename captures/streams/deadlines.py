@@ -49,6 +49,18 @@ class Deadlines:
         self.wake_ns = self._entries[0][0] if self._entries else NEVER
         return half
 
+    def waiting(self) -> list[Half]:
+        """The directions with a deadline, the earliest first."""
+        return [half for ns, _, half in sorted(self._entries) if half.queued_ns == ns]
+
+    def wait(self, halves: list[Half]) -> None:
+        """Take over what `waiting` gave."""
+        for half in halves:
+            assert half.queued_ns is not None
+            self._serial += 1
+            self._entries.append((half.queued_ns, self._serial, half))
+        self.wake_ns = self._entries[0][0] if self._entries else NEVER
+
     def _pop(self) -> Half | None:
         deadline_ns, _, half = heappop(self._entries)
         if half.queued_ns != deadline_ns:

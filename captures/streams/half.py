@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import MASK, Segment
+from kafkascope.captures.resumable import Resumable
 
 if TYPE_CHECKING:
     from kafkascope.captures.streams.tracks import Track
@@ -36,14 +37,13 @@ class Waiting(NamedTuple):
 _START = itemgetter(0)
 
 
-class Half:
+class Half(Resumable):
     """State of one direction."""
 
-    __slots__ = (
+    STATE = (
         "ack",
         "calm",
         "closed",
-        "connection",
         "deadline_ns",
         "direction",
         "fin",
@@ -52,17 +52,16 @@ class Half:
         "leap",
         "next",
         "offset",
-        "other",
         "queued_ns",
         "reset_ns",
         "stray",
         "top",
-        "track",
         "trouble_at",
         "trouble_ns",
         "trouble_offset",
         "waiting",
     )
+    __slots__ = (*STATE, "connection", "other", "track")
 
     other: Half
     """The other direction."""

@@ -17,11 +17,12 @@ so
 from __future__ import annotations
 
 import gc
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from kafkascope.captures.model import Closed
 from kafkascope.captures.packets.fragments import Fragments
 from kafkascope.captures.packets.tcp import ACK, FIN, MASK, QUIET_MASK, RST, SYN, Segment, distance
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.copies import Copies
 from kafkascope.captures.streams.deadlines import NEVER, Deadlines
 from kafkascope.captures.streams.delivery import (
@@ -66,8 +67,10 @@ MAX_CONNECTIONS: Final = 32_768
 """Tracked at once, about 2 KB each; beyond it those that were silent longest are closed as idle."""
 
 
-class Reassembler:
+class Reassembler(Resumable):
     """Feed it every TCP segment of a capture, in its order; then `finish`."""
+
+    STATE = ("copies", "packets", "connections", "duplicates", "held", "_evicted")
 
     def __init__(self, comment_of: Comment | None = None) -> None:
         """`comment_of(file, interface)` tells the comment of a pcapng interface."""
@@ -160,6 +163,28 @@ class Reassembler:
         self.flows.clear()
         self.deadlines = Deadlines()
         return out
+
+    def dump(self) -> Dump:
+        """The state; not of `fragments`, which whoever feeds segments of elsewhere has."""
+        tracks = {half.connection.number: half.track for half in self.flows.values()}
+        return {
+            **super().dump(),
+            "tracks": [track.dump() for track in tracks.values()],
+            "deadlines": [[h.connection.number, h.direction] for h in self.deadlines.waiting()],
+        }
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        super().load(state)
+        tracks = {}
+        for each in state["tracks"]:
+            connection, (first, second) = each["connection"], each["halves"]
+            track = Track(connection, first["flow"], second["flow"]).load(each)
+            tracks[connection.number] = track
+            # Of two directions with one flow, that of a "land" packet, one is never used.
+            self.flows |= {h.flow: h for h in track.halves if h.other.other is h}
+        self.deadlines.wait([tracks[number].halves[at] for number, at in state["deadlines"]])
+        return self
 
     # Opening and closing
 

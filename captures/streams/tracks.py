@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 from kafkascope.captures.model import Connection
 from kafkascope.captures.packets.tcp import (
@@ -18,6 +18,7 @@ from kafkascope.captures.packets.tcp import (
     endpoints,
     reverse,
 )
+from kafkascope.captures.resumable import Dump, Resumable
 from kafkascope.captures.streams.half import ITEM_OVERHEAD, Half
 
 SETTLE_BYTES: Final = 1 << 20
@@ -28,19 +29,11 @@ windows in
 use) to what the connection knows."""
 
 
-class Track:
+class Track(Resumable):
     """A connection and what reassembly knows beside it."""
 
-    __slots__ = (
-        "connection",
-        "halves",
-        "opened",
-        "over",
-        "packet",
-        "settling",
-        "syn_ns",
-        "weight",
-    )
+    STATE = ("opened", "over", "packet", "settling", "syn_ns", "weight")
+    __slots__ = (*STATE, "connection", "halves")
 
     def __init__(self, connection: Connection, flow: bytes, back: bytes) -> None:
         self.connection = connection
@@ -63,6 +56,20 @@ class Track:
         """Number of its last packet that was not plainly the next one."""
         self.syn_ns: int | None = None
         """Time of the SYN, until the handshake is complete."""
+
+    def dump(self) -> Dump:
+        """The state, both directions included."""
+        # Which one answers itself tells only in a "land" packet's connection.
+        halves = [{"alone": half.other is half, **half.dump()} for half in self.halves]
+        return {"connection": self.connection, "halves": halves, **super().dump()}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        super().load(state)
+        for half, each in zip(self.halves, state["halves"], strict=True):
+            half.load(each)
+            half.other = half if each["alone"] else self.halves[1 - half.direction]
+        return self
 
 
 Comment = Callable[[int, int], str]

@@ -12,7 +12,7 @@ smaller, an alert.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from kafkascope.captures.model import (
     Chunk,
@@ -23,6 +23,7 @@ from kafkascope.captures.model import (
     Outcome,
     StreamEvent,
 )
+from kafkascope.captures.resumable import Dump, Resumable
 
 CHANGE_CIPHER_SPEC: Final = 20
 ALERT: Final = 21
@@ -88,10 +89,10 @@ class Record(NamedTuple):
     encrypted, its type first."""
 
 
-class Records:
+class Records(Resumable):
     """The records of one direction: their heads, whatever the chunks. State without I/O."""
 
-    __slots__ = ("_head", "_skip", "lost")
+    STATE = __slots__ = ("_head", "_skip", "lost")
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -131,20 +132,20 @@ class Records:
         return HEADER + min(size, 2)
 
 
-class Handshake:
+class Handshake(Resumable):
     """The handshake of one connection, from both directions. State without I/O."""
 
-    __slots__ = (
+    STATE = (
         "_answered",
         "_changed",
         "_client",
         "_finished",
         "_modern",
-        "_records",
         "_spoke",
         "connection",
         "result",
     )
+    __slots__ = (*STATE, "_records")
 
     def __init__(self, connection: Connection, client: int) -> None:
         """`client`: the direction of the side that sent the ClientHello."""
@@ -162,6 +163,16 @@ class Handshake:
         self._finished = False
         """The client's Finished of TLS 1.3 came."""
         self.result: HandshakeResult | None = None
+
+    def dump(self) -> Dump:
+        """The state, the records of both directions included."""
+        return {**super().dump(), "records": [each.dump() for each in self._records]}
+
+    def load(self, state: Dump) -> Self:
+        """Take over what `dump` gave."""
+        for records, each in zip(self._records, state["records"], strict=True):
+            records.load(each)
+        return super().load(state)
 
     @property
     def over(self) -> bool:

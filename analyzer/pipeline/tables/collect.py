@@ -263,7 +263,7 @@ class Collector:
         self._silent.clear()
         return seen
 
-    def resume(self, seen: list[tuple[Connection, Seen]]) -> None:
+    def resume(self, seen: dict[Connection, Seen]) -> None:
         """Go on with connections of the batch before."""
         self._seen.update(seen)
 

@@ -286,12 +286,10 @@ def test_a_share_consumer_that_is_denied_did_not_wait() -> None:
 def test_what_is_known_is_carried_to_the_next_batch() -> None:
     from kafkascope.analyzer.pipeline import state
 
-    context = Context()
     ends = LogEnds()
     asked = {"min_bytes": 1}
     said = {"responses": [{"topic": "t", "partitions": [partition()]}]}
     assert not ends.response(asked, 1, said, 2, None)
-    again = state.load(state.dump(ends, context), context)
-    assert isinstance(again, LogEnds)
+    again = LogEnds().load(state.read(state.write(ends.dump())))
     said = {"responses": [{"topic": "t", "partitions": [partition(blob=records(0))]}]}
     assert again.response(asked, 3, said, 4, None)
