@@ -45,7 +45,7 @@ def test_both_sides_drop_the_same_and_what_is_left_is_as_it_was() -> None:
         for index in range(len(shown)):
             assert shown.exchange(index) == whole.exchange(shown.dropped + index)
             assert shown.frames(index) == whole.frames(shown.dropped + index)
-            number = shown.numbers[index]
+            number = shown.columns["number"][index]
             assert shown.index_of(number) == index
             assert shown.ids(index, index + 1) == whole.ids(
                 shown.dropped + index, shown.dropped + index + 1
