@@ -18,7 +18,7 @@ from kafkascope.dissectors.codec.writer import writer
 from kafkascope.dissectors.errors import Malformed, TooLarge, Truncated, UnknownApi, UnknownVersion
 from kafkascope.dissectors.layout import Layout, implied_default, resolve
 from kafkascope.dissectors.messages import APIS as _APIS
-from kafkascope.dissectors.messages import DATA
+from kafkascope.dissectors.messages import DATA, Effect, Server
 from kafkascope.dissectors.schema import Message, Versions
 from kafkascope.dissectors.values import read_uvarint
 
@@ -39,11 +39,15 @@ class Api(NamedTuple):
     versions: Versions
     flexible: Versions
     module: str
+    effect: Effect
+    server: Server
 
 
 APIS: Final[dict[int, Api]] = {
-    key: Api(key, name, Versions.parse(versions), Versions.parse(flexible), module)
-    for key, (name, versions, flexible, module) in _APIS.items()
+    key: Api(
+        key, each.name, Versions.parse(each.versions), Versions.parse(each.flexible), *each[3:]
+    )
+    for key, each in _APIS.items()
 }
 _BY_NAME: Final = {api.name.lower(): api for api in APIS.values()}
 

@@ -41,10 +41,9 @@ CONSUMING: Final = frozenset({8, 9, 11, 12, 13, 14, 68, 76, 78, 79})
 STREAMS: Final = frozenset({88, 89})
 TRANSACTIONS: Final = frozenset({24, 25, 26, 28})
 FIRST_STEPS: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
-BROKERS: Final = frozenset(
-    {4, 5, 6, 7, 27, 52, 53, 54, 55, 56, 58, 59, 62, 63, 67, 70, 73, 82, 83, 84, 85, 86, 87}
-)
-"""What only brokers and controllers send to each other."""
+BROKERS: Final = frozenset(key for key, api in APIS.items() if api.effect == "brokers") | {55}
+"""What brokers and controllers send to each other. DescribeQuorum comes from people as well, but
+rarely."""
 COMMON: Final = frozenset({2, 3, 10, 17, 18, 22, 23, 36, 60, 71, 72})
 """What every kind of client sends."""
 
@@ -213,7 +212,7 @@ class Clients(ByKey[Used]):
             number, version = key[4], key[5]
             assert isinstance(number, int)
             assert isinstance(version, int)
-            api = APIS[number][0] if number in APIS else f"Api {number}"
+            api = APIS[number].name if number in APIS else f"Api {number}"
             if version < 0:
                 if used.offered is not None:
                     usage.offered[api] = (-used.offered[1], used.offered[0])
@@ -247,7 +246,7 @@ class Clients(ByKey[Used]):
             number, version = key[4], key[5]
             assert isinstance(number, int)
             assert isinstance(version, int)
-            api = APIS[number][0] if number in APIS else f"Api {number}"
+            api = APIS[number].name if number in APIS else f"Api {number}"
             if version >= 0:
                 place = target[Identity(*key[:4])], api  # type: ignore[arg-type]
                 by_api.setdefault(place, Used()).merge(Used.load(used.dump()))

@@ -1,117 +1,193 @@
 """Which module declares which message. Modules load on first use: nothing here imports them.
 
-`APIS` maps an api key to its name, versions, first flexible versions and module; `DATA` maps every
-other message to its module.
+`APIS` says of each api key what all need to know of it; `DATA` maps every other message to its
+module.
 A test loads all of them and holds both lists against the folder.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
-APIS: Final[dict[int, tuple[str, str, str, str]]] = {
-    0: ("Produce", "0-13", "9+", "produce"),
-    1: ("Fetch", "0-18", "12+", "fetch"),
-    2: ("ListOffsets", "0-11", "6+", "list_offsets"),
-    3: ("Metadata", "0-13", "9+", "metadata"),
-    4: ("LeaderAndIsr", "0-7", "4+", "leader_and_isr"),
-    5: ("StopReplica", "0-4", "2+", "stop_replica"),
-    6: ("UpdateMetadata", "0-8", "6+", "update_metadata"),
-    7: ("ControlledShutdown", "0-3", "3+", "controlled_shutdown"),
-    8: ("OffsetCommit", "0-10", "8+", "offset_commit"),
-    9: ("OffsetFetch", "0-10", "6+", "offset_fetch"),
-    10: ("FindCoordinator", "0-6", "3+", "find_coordinator"),
-    11: ("JoinGroup", "0-9", "6+", "join_group"),
-    12: ("Heartbeat", "0-4", "4+", "heartbeat"),
-    13: ("LeaveGroup", "0-5", "4+", "leave_group"),
-    14: ("SyncGroup", "0-5", "4+", "sync_group"),
-    15: ("DescribeGroups", "0-6", "5+", "describe_groups"),
-    16: ("ListGroups", "0-5", "3+", "list_groups"),
-    17: ("SaslHandshake", "0-1", "none", "sasl_handshake"),
-    18: ("ApiVersions", "0-5", "3+", "api_versions"),
-    19: ("CreateTopics", "0-7", "5+", "create_topics"),
-    20: ("DeleteTopics", "0-6", "4+", "delete_topics"),
-    21: ("DeleteRecords", "0-2", "2+", "delete_records"),
-    22: ("InitProducerId", "0-6", "2+", "init_producer_id"),
-    23: ("OffsetForLeaderEpoch", "0-4", "4+", "offset_for_leader_epoch"),
-    24: ("AddPartitionsToTxn", "0-5", "3+", "add_partitions_to_txn"),
-    25: ("AddOffsetsToTxn", "0-4", "3+", "add_offsets_to_txn"),
-    26: ("EndTxn", "0-5", "3+", "end_txn"),
-    27: ("WriteTxnMarkers", "0-2", "1+", "write_txn_markers"),
-    28: ("TxnOffsetCommit", "0-6", "3+", "txn_offset_commit"),
-    29: ("DescribeAcls", "0-3", "2+", "describe_acls"),
-    30: ("CreateAcls", "0-3", "2+", "create_acls"),
-    31: ("DeleteAcls", "0-3", "2+", "delete_acls"),
-    32: ("DescribeConfigs", "0-4", "4+", "describe_configs"),
-    33: ("AlterConfigs", "0-2", "2+", "alter_configs"),
-    34: ("AlterReplicaLogDirs", "0-2", "2+", "alter_replica_log_dirs"),
-    35: ("DescribeLogDirs", "0-5", "2+", "describe_log_dirs"),
-    36: ("SaslAuthenticate", "0-2", "2+", "sasl_authenticate"),
-    37: ("CreatePartitions", "0-3", "2+", "create_partitions"),
-    38: ("CreateDelegationToken", "0-3", "2+", "create_delegation_token"),
-    39: ("RenewDelegationToken", "0-2", "2+", "renew_delegation_token"),
-    40: ("ExpireDelegationToken", "0-2", "2+", "expire_delegation_token"),
-    41: ("DescribeDelegationToken", "0-3", "2+", "describe_delegation_token"),
-    42: ("DeleteGroups", "0-3", "2+", "delete_groups"),
-    43: ("ElectLeaders", "0-2", "2+", "elect_leaders"),
-    44: ("IncrementalAlterConfigs", "0-1", "1+", "incremental_alter_configs"),
-    45: ("AlterPartitionReassignments", "0-1", "0+", "alter_partition_reassignments"),
-    46: ("ListPartitionReassignments", "0", "0+", "list_partition_reassignments"),
-    47: ("OffsetDelete", "0", "none", "offset_delete"),
-    48: ("DescribeClientQuotas", "0-1", "1+", "describe_client_quotas"),
-    49: ("AlterClientQuotas", "0-1", "1+", "alter_client_quotas"),
-    50: ("DescribeUserScramCredentials", "0", "0+", "describe_user_scram_credentials"),
-    51: ("AlterUserScramCredentials", "0", "0+", "alter_user_scram_credentials"),
-    52: ("Vote", "0-2", "0+", "vote"),
-    53: ("BeginQuorumEpoch", "0-1", "1+", "begin_quorum_epoch"),
-    54: ("EndQuorumEpoch", "0-1", "1+", "end_quorum_epoch"),
-    55: ("DescribeQuorum", "0-2", "0+", "describe_quorum"),
-    56: ("AlterPartition", "0-3", "0+", "alter_partition"),
-    57: ("UpdateFeatures", "0-2", "0+", "update_features"),
-    58: ("Envelope", "0", "0+", "envelope"),
-    59: ("FetchSnapshot", "0-1", "0+", "fetch_snapshot"),
-    60: ("DescribeCluster", "0-2", "0+", "describe_cluster"),
-    61: ("DescribeProducers", "0", "0+", "describe_producers"),
-    62: ("BrokerRegistration", "0-4", "0+", "broker_registration"),
-    63: ("BrokerHeartbeat", "0-2", "0+", "broker_heartbeat"),
-    64: ("UnregisterBroker", "0", "0+", "unregister_broker"),
-    65: ("DescribeTransactions", "0", "0+", "describe_transactions"),
-    66: ("ListTransactions", "0-2", "0+", "list_transactions"),
-    67: ("AllocateProducerIds", "0", "0+", "allocate_producer_ids"),
-    68: ("ConsumerGroupHeartbeat", "0-1", "0+", "consumer_group_heartbeat"),
-    69: ("ConsumerGroupDescribe", "0-1", "0+", "consumer_group_describe"),
-    70: ("ControllerRegistration", "0", "0+", "controller_registration"),
-    71: ("GetTelemetrySubscriptions", "0", "0+", "get_telemetry_subscriptions"),
-    72: ("PushTelemetry", "0", "0+", "push_telemetry"),
-    73: ("AssignReplicasToDirs", "0", "0+", "assign_replicas_to_dirs"),
-    74: ("ListConfigResources", "0-1", "0+", "list_config_resources"),
-    75: ("DescribeTopicPartitions", "0", "0+", "describe_topic_partitions"),
-    76: ("ShareGroupHeartbeat", "0-1", "0+", "share_group_heartbeat"),
-    77: ("ShareGroupDescribe", "0-1", "0+", "share_group_describe"),
-    78: ("ShareFetch", "0-2", "0+", "share_fetch"),
-    79: ("ShareAcknowledge", "0-2", "0+", "share_acknowledge"),
-    80: ("AddRaftVoter", "0-1", "0+", "add_raft_voter"),
-    81: ("RemoveRaftVoter", "0", "0+", "remove_raft_voter"),
-    82: ("UpdateRaftVoter", "0", "0+", "update_raft_voter"),
-    83: ("InitializeShareGroupState", "0", "0+", "initialize_share_group_state"),
-    84: ("ReadShareGroupState", "0", "0+", "read_share_group_state"),
-    85: ("WriteShareGroupState", "0-1", "0+", "write_share_group_state"),
-    86: ("DeleteShareGroupState", "0", "0+", "delete_share_group_state"),
-    87: ("ReadShareGroupStateSummary", "0-1", "0+", "read_share_group_state_summary"),
-    88: ("StreamsGroupHeartbeat", "0-1", "0+", "streams_group_heartbeat"),
-    89: ("StreamsGroupDescribe", "0-1", "0+", "streams_group_describe"),
-    90: ("DescribeShareGroupOffsets", "0-1", "0+", "describe_share_group_offsets"),
-    91: ("AlterShareGroupOffsets", "0", "0+", "alter_share_group_offsets"),
-    92: ("DeleteShareGroupOffsets", "0", "0+", "delete_share_group_offsets"),
-    93: (
+Effect = Literal["read", "write", "group", "login", "brokers"]
+"""What a request does: changes nothing, changes something, moves a group, authenticates, or is for
+brokers and controllers among themselves."""
+Server = Literal["node", "leader", "group", "transaction", "controller", "all"]
+"""Which broker serves it: the one that is asked, the leader of the partition, the coordinator of
+the group or of the transactional id, the controller (any broker hands it on), each its own part."""
+
+
+class Declared(NamedTuple):
+    """An API, before its messages are loaded."""
+
+    name: str
+    versions: str
+    flexible: str
+    """Versions with compact types and tags."""
+    module: str
+    effect: Effect
+    server: Server
+
+
+APIS: Final[dict[int, Declared]] = {
+    0: Declared("Produce", "0-13", "9+", "produce", "write", "leader"),
+    1: Declared("Fetch", "0-18", "12+", "fetch", "read", "leader"),
+    2: Declared("ListOffsets", "0-11", "6+", "list_offsets", "read", "leader"),
+    3: Declared("Metadata", "0-13", "9+", "metadata", "read", "node"),
+    4: Declared("LeaderAndIsr", "0-7", "4+", "leader_and_isr", "brokers", "node"),
+    5: Declared("StopReplica", "0-4", "2+", "stop_replica", "brokers", "node"),
+    6: Declared("UpdateMetadata", "0-8", "6+", "update_metadata", "brokers", "node"),
+    7: Declared("ControlledShutdown", "0-3", "3+", "controlled_shutdown", "brokers", "node"),
+    8: Declared("OffsetCommit", "0-10", "8+", "offset_commit", "group", "group"),
+    9: Declared("OffsetFetch", "0-10", "6+", "offset_fetch", "read", "group"),
+    10: Declared("FindCoordinator", "0-6", "3+", "find_coordinator", "read", "node"),
+    11: Declared("JoinGroup", "0-9", "6+", "join_group", "group", "group"),
+    12: Declared("Heartbeat", "0-4", "4+", "heartbeat", "group", "group"),
+    13: Declared("LeaveGroup", "0-5", "4+", "leave_group", "group", "group"),
+    14: Declared("SyncGroup", "0-5", "4+", "sync_group", "group", "group"),
+    15: Declared("DescribeGroups", "0-6", "5+", "describe_groups", "read", "group"),
+    16: Declared("ListGroups", "0-5", "3+", "list_groups", "read", "all"),
+    17: Declared("SaslHandshake", "0-1", "none", "sasl_handshake", "login", "node"),
+    18: Declared("ApiVersions", "0-5", "3+", "api_versions", "read", "node"),
+    19: Declared("CreateTopics", "0-7", "5+", "create_topics", "write", "controller"),
+    20: Declared("DeleteTopics", "0-6", "4+", "delete_topics", "write", "controller"),
+    21: Declared("DeleteRecords", "0-2", "2+", "delete_records", "write", "leader"),
+    22: Declared("InitProducerId", "0-6", "2+", "init_producer_id", "write", "transaction"),
+    23: Declared("OffsetForLeaderEpoch", "0-4", "4+", "offset_for_leader_epoch", "read", "leader"),
+    24: Declared(
+        "AddPartitionsToTxn", "0-5", "3+", "add_partitions_to_txn", "write", "transaction"
+    ),
+    25: Declared("AddOffsetsToTxn", "0-4", "3+", "add_offsets_to_txn", "group", "transaction"),
+    26: Declared("EndTxn", "0-5", "3+", "end_txn", "write", "transaction"),
+    27: Declared("WriteTxnMarkers", "0-2", "1+", "write_txn_markers", "brokers", "node"),
+    28: Declared("TxnOffsetCommit", "0-6", "3+", "txn_offset_commit", "group", "group"),
+    29: Declared("DescribeAcls", "0-3", "2+", "describe_acls", "read", "node"),
+    30: Declared("CreateAcls", "0-3", "2+", "create_acls", "write", "controller"),
+    31: Declared("DeleteAcls", "0-3", "2+", "delete_acls", "write", "controller"),
+    32: Declared("DescribeConfigs", "0-4", "4+", "describe_configs", "read", "node"),
+    33: Declared("AlterConfigs", "0-2", "2+", "alter_configs", "write", "node"),
+    34: Declared("AlterReplicaLogDirs", "0-2", "2+", "alter_replica_log_dirs", "write", "node"),
+    35: Declared("DescribeLogDirs", "0-5", "2+", "describe_log_dirs", "read", "node"),
+    36: Declared("SaslAuthenticate", "0-2", "2+", "sasl_authenticate", "login", "node"),
+    37: Declared("CreatePartitions", "0-3", "2+", "create_partitions", "write", "controller"),
+    38: Declared(
+        "CreateDelegationToken", "0-3", "2+", "create_delegation_token", "write", "controller"
+    ),
+    39: Declared(
+        "RenewDelegationToken", "0-2", "2+", "renew_delegation_token", "write", "controller"
+    ),
+    40: Declared(
+        "ExpireDelegationToken", "0-2", "2+", "expire_delegation_token", "write", "controller"
+    ),
+    41: Declared(
+        "DescribeDelegationToken", "0-3", "2+", "describe_delegation_token", "read", "node"
+    ),
+    42: Declared("DeleteGroups", "0-3", "2+", "delete_groups", "group", "group"),
+    43: Declared("ElectLeaders", "0-2", "2+", "elect_leaders", "write", "controller"),
+    44: Declared(
+        "IncrementalAlterConfigs", "0-1", "1+", "incremental_alter_configs", "write", "node"
+    ),
+    45: Declared(
+        "AlterPartitionReassignments",
+        "0-1",
+        "0+",
+        "alter_partition_reassignments",
+        "write",
+        "controller",
+    ),
+    46: Declared(
+        "ListPartitionReassignments",
+        "0",
+        "0+",
+        "list_partition_reassignments",
+        "read",
+        "controller",
+    ),
+    47: Declared("OffsetDelete", "0", "none", "offset_delete", "group", "group"),
+    48: Declared("DescribeClientQuotas", "0-1", "1+", "describe_client_quotas", "read", "node"),
+    49: Declared("AlterClientQuotas", "0-1", "1+", "alter_client_quotas", "write", "controller"),
+    50: Declared(
+        "DescribeUserScramCredentials", "0", "0+", "describe_user_scram_credentials", "read", "node"
+    ),
+    51: Declared(
+        "AlterUserScramCredentials",
+        "0",
+        "0+",
+        "alter_user_scram_credentials",
+        "write",
+        "controller",
+    ),
+    52: Declared("Vote", "0-2", "0+", "vote", "brokers", "node"),
+    53: Declared("BeginQuorumEpoch", "0-1", "1+", "begin_quorum_epoch", "brokers", "node"),
+    54: Declared("EndQuorumEpoch", "0-1", "1+", "end_quorum_epoch", "brokers", "node"),
+    55: Declared("DescribeQuorum", "0-2", "0+", "describe_quorum", "read", "node"),
+    56: Declared("AlterPartition", "0-3", "0+", "alter_partition", "brokers", "node"),
+    57: Declared("UpdateFeatures", "0-2", "0+", "update_features", "write", "controller"),
+    58: Declared("Envelope", "0", "0+", "envelope", "brokers", "node"),
+    59: Declared("FetchSnapshot", "0-1", "0+", "fetch_snapshot", "brokers", "node"),
+    60: Declared("DescribeCluster", "0-2", "0+", "describe_cluster", "read", "node"),
+    61: Declared("DescribeProducers", "0", "0+", "describe_producers", "read", "leader"),
+    62: Declared("BrokerRegistration", "0-4", "0+", "broker_registration", "brokers", "node"),
+    63: Declared("BrokerHeartbeat", "0-2", "0+", "broker_heartbeat", "brokers", "node"),
+    64: Declared("UnregisterBroker", "0", "0+", "unregister_broker", "write", "controller"),
+    65: Declared("DescribeTransactions", "0", "0+", "describe_transactions", "read", "transaction"),
+    66: Declared("ListTransactions", "0-2", "0+", "list_transactions", "read", "all"),
+    67: Declared("AllocateProducerIds", "0", "0+", "allocate_producer_ids", "brokers", "node"),
+    68: Declared(
+        "ConsumerGroupHeartbeat", "0-1", "0+", "consumer_group_heartbeat", "group", "group"
+    ),
+    69: Declared("ConsumerGroupDescribe", "0-1", "0+", "consumer_group_describe", "read", "group"),
+    70: Declared("ControllerRegistration", "0", "0+", "controller_registration", "brokers", "node"),
+    71: Declared(
+        "GetTelemetrySubscriptions", "0", "0+", "get_telemetry_subscriptions", "read", "node"
+    ),
+    72: Declared("PushTelemetry", "0", "0+", "push_telemetry", "write", "node"),
+    73: Declared("AssignReplicasToDirs", "0", "0+", "assign_replicas_to_dirs", "brokers", "node"),
+    74: Declared("ListConfigResources", "0-1", "0+", "list_config_resources", "read", "node"),
+    75: Declared("DescribeTopicPartitions", "0", "0+", "describe_topic_partitions", "read", "node"),
+    76: Declared("ShareGroupHeartbeat", "0-1", "0+", "share_group_heartbeat", "group", "group"),
+    77: Declared("ShareGroupDescribe", "0-1", "0+", "share_group_describe", "read", "group"),
+    78: Declared("ShareFetch", "0-2", "0+", "share_fetch", "group", "leader"),
+    79: Declared("ShareAcknowledge", "0-2", "0+", "share_acknowledge", "group", "leader"),
+    80: Declared("AddRaftVoter", "0-1", "0+", "add_raft_voter", "write", "controller"),
+    81: Declared("RemoveRaftVoter", "0", "0+", "remove_raft_voter", "write", "controller"),
+    82: Declared("UpdateRaftVoter", "0", "0+", "update_raft_voter", "brokers", "node"),
+    83: Declared(
+        "InitializeShareGroupState", "0", "0+", "initialize_share_group_state", "brokers", "node"
+    ),
+    84: Declared("ReadShareGroupState", "0", "0+", "read_share_group_state", "brokers", "node"),
+    85: Declared("WriteShareGroupState", "0-1", "0+", "write_share_group_state", "brokers", "node"),
+    86: Declared("DeleteShareGroupState", "0", "0+", "delete_share_group_state", "brokers", "node"),
+    87: Declared(
+        "ReadShareGroupStateSummary",
+        "0-1",
+        "0+",
+        "read_share_group_state_summary",
+        "brokers",
+        "node",
+    ),
+    88: Declared("StreamsGroupHeartbeat", "0-1", "0+", "streams_group_heartbeat", "group", "group"),
+    89: Declared("StreamsGroupDescribe", "0-1", "0+", "streams_group_describe", "read", "group"),
+    90: Declared(
+        "DescribeShareGroupOffsets", "0-1", "0+", "describe_share_group_offsets", "read", "group"
+    ),
+    91: Declared(
+        "AlterShareGroupOffsets", "0", "0+", "alter_share_group_offsets", "group", "group"
+    ),
+    92: Declared(
+        "DeleteShareGroupOffsets", "0", "0+", "delete_share_group_offsets", "group", "group"
+    ),
+    93: Declared(
         "StreamsGroupTopologyDescriptionUpdate",
         "0",
         "0+",
         "streams_group_topology_description_update",
+        "group",
+        "group",
     ),
-    94: ("UnregisterController", "0", "0+", "unregister_controller"),
+    94: Declared("UnregisterController", "0", "0+", "unregister_controller", "write", "controller"),
 }
-"""Api key -> name, versions, flexible versions, module."""
+"""By api key."""
 
 DATA: Final[dict[str, str]] = {
     "RequestHeader": "header",

@@ -31,7 +31,7 @@ def name_of(field: Field, value: Any, around: Mapping[str, Any] = _NOTHING) -> s
     if field.enum == "AuthorizedOperations":
         return operations(value)
     if field.enum == "ApiKey":
-        return APIS[value][0] if value in APIS else ""
+        return APIS[value].name if value in APIS else ""
     if field.enum == "FeatureLevel":
         return feature_level(str(around.get("name") or around.get("feature")), value)
     if field.enum:

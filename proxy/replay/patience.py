@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.dissectors.codec.reader import Body
-from kafkascope.dissectors.registry import Decoded
+from kafkascope.dissectors.registry import APIS, Decoded
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.compare import HEARTBEATS, Comparison
-from kafkascope.proxy.replay.policy import READS
 from kafkascope.proxy.replay.remap import Remap
 
 if TYPE_CHECKING:
@@ -23,7 +22,10 @@ REPEATABLE: Final = frozenset({"Heartbeat", "OffsetCommit"})
 """Of a member: these tell of a rebalance as soon as the coordinator has another's JoinGroup."""
 MOVES_GROUPS: Final = frozenset({"JoinGroup", "LeaveGroup"})
 TRIES: Final = 40
-SETTLES: Final = READS - {"Fetch", "ApiVersions"}
+SETTLES: Final = {api.name for api in APIS.values() if api.effect == "read"} - {
+    "Fetch",
+    "ApiVersions",
+}
 """What the replay itself has changed is known to all brokers a little later."""
 SETTLING_TRIES: Final = 8
 PAUSE: Final = 0.25

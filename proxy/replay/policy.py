@@ -1,54 +1,10 @@
-"""What may be sent to a live broker. Every API stands on one list; a test holds that."""
+"""What may be sent to a live broker; an API's declaration says what it does there."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kafkascope.dissectors.registry import APIS
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-READS: Final = _names(
-    """Fetch ListOffsets Metadata OffsetFetch FindCoordinator DescribeGroups ListGroups ApiVersions
-    OffsetForLeaderEpoch DescribeAcls DescribeConfigs DescribeLogDirs DescribeDelegationToken
-    ListPartitionReassignments DescribeClientQuotas DescribeUserScramCredentials DescribeQuorum
-    DescribeCluster DescribeProducers DescribeTransactions ListTransactions ConsumerGroupDescribe
-    GetTelemetrySubscriptions ListConfigResources DescribeTopicPartitions ShareGroupDescribe
-    StreamsGroupDescribe DescribeShareGroupOffsets"""
-)
-"""Change nothing, so they are sent without being asked twice."""
-
-WRITES: Final = _names(
-    """Produce CreateTopics DeleteTopics DeleteRecords InitProducerId AddPartitionsToTxn EndTxn
-    CreateAcls DeleteAcls AlterConfigs IncrementalAlterConfigs AlterReplicaLogDirs CreatePartitions
-    CreateDelegationToken RenewDelegationToken ExpireDelegationToken ElectLeaders
-    AlterPartitionReassignments AlterClientQuotas AlterUserScramCredentials UpdateFeatures
-    UnregisterBroker PushTelemetry AddRaftVoter RemoveRaftVoter UnregisterController"""
-)
-"""Need --allow-writes."""
-
-GROUPS: Final = _names(
-    """JoinGroup SyncGroup Heartbeat LeaveGroup OffsetCommit TxnOffsetCommit AddOffsetsToTxn
-    OffsetDelete DeleteGroups ConsumerGroupHeartbeat ShareGroupHeartbeat ShareFetch ShareAcknowledge
-    StreamsGroupHeartbeat StreamsGroupTopologyDescriptionUpdate AlterShareGroupOffsets
-    DeleteShareGroupOffsets"""
-)
-"""Move a group: need --allow-writes, and --group-prefix or --same-groups."""
-
-OURS: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
-"""Done afresh, with credentials that are given."""
-
-BROKERS: Final = _names(
-    """LeaderAndIsr StopReplica UpdateMetadata ControlledShutdown WriteTxnMarkers Vote
-    BeginQuorumEpoch EndQuorumEpoch AlterPartition Envelope FetchSnapshot BrokerRegistration
-    BrokerHeartbeat AllocateProducerIds ControllerRegistration AssignReplicasToDirs UpdateRaftVoter
-    InitializeShareGroupState ReadShareGroupState WriteShareGroupState DeleteShareGroupState
-    ReadShareGroupStateSummary"""
-)
-"""Brokers among themselves: nobody but a broker sends them."""
 
 
 class Permit(NamedTuple):
@@ -64,18 +20,17 @@ def refusal(key: int | None, body: dict[str, Any] | None, permit: Permit) -> str
     api = None if key is None else APIS.get(key)
     if api is None:
         return "not a request of a known API"
-    name = api.name
-    if name in OURS:
+    if api.effect == "login":
         return "authentication is done afresh"
-    if name in BROKERS or _of_replica(body):
+    if api.effect == "brokers" or _of_replica(body):
         return "brokers among themselves"
     if body is None:
         return "the request cannot be decoded"
-    if name in READS:
+    if api.effect == "read":
         return ""
     if not permit.writes:
         return "changes something (--allow-writes)"
-    if name in GROUPS and not permit.groups:
+    if api.effect == "group" and not permit.groups:
         return "moves a group (--group-prefix P or --same-groups)"
     return ""
 

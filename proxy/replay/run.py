@@ -12,7 +12,7 @@ from kafkascope.analyzer.bodies.fetch_sessions import FETCH
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
-from kafkascope.dissectors.registry import Decoded, decode_response, write_layout
+from kafkascope.dissectors.registry import APIS, Decoded, decode_response, write_layout
 from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cluster import Cluster
 from kafkascope.proxy.replay.compare import Comparison
@@ -28,7 +28,6 @@ from kafkascope.proxy.replay.patience import (
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.plan import Plan, Step
 from kafkascope.proxy.replay.remap import Remap
-from kafkascope.proxy.replay.roles import Role, role_of
 from kafkascope.proxy.replay.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -232,24 +231,25 @@ class Replay:
 
     async def _parts(self, exchange: Exchange, decoded: Decoded, body: Body) -> dict[int, Body]:
         """Node of the peer -> what of the request is for it."""
-        role = role_of(exchange.api)
+        api = APIS.get(-1 if exchange.api_key is None else exchange.api_key)
+        server = "node" if api is None else api.server
         layout = decoded.layout
-        if role is Role.LEADER:
+        if server == "leader":
             if exchange.api_key == FETCH:
                 sessions = self._fetching.setdefault(exchange.connection.number, Sessions())
                 body, node = sessions.request(body, self._cluster.leader)
                 if node is not None:
                     return {node: body}
             parts = split.by_leader(layout, body, self._cluster.leader)
-        elif role in (Role.GROUP, Role.TRANSACTION):
-            kind = int(role is Role.TRANSACTION)
+        elif server in ("group", "transaction"):
+            kind = int(server == "transaction")
             entity = "transactionalId" if kind else "groupId"
             keys = split.entities(layout, body, entity)
             nodes = {key: await self._cluster.coordinator(key, kind) for key in keys}
             parts = split.by_coordinator(layout, body, lambda key: nodes.get(key, -1), entity)
-        elif role is Role.ALL and len(self._plan.nodes) <= 1:
+        elif server == "all" and len(self._plan.nodes) <= 1:
             parts = dict.fromkeys(self._cluster.nodes, body)
-        elif role is Role.CONTROLLER:
+        elif server == "controller":
             parts = {self._cluster.controller: body}
         else:
             parts = {self._same_node(exchange): body}

@@ -14,30 +14,22 @@ from kafkascope.dissectors.records.records import Partial, Record, batches, crc_
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import APIS, example, layout_of, write_layout
 from kafkascope.dissectors.values import Uuid
-from kafkascope.proxy.replay import policy, split
+from kafkascope.proxy.replay import split
 from kafkascope.proxy.replay.cli import _tls as tls_context
 from kafkascope.proxy.replay.compare import Comparison
 from kafkascope.proxy.replay.peer import Peer, PeerError, Reach
 from kafkascope.proxy.replay.policy import Permit, refusal
 from kafkascope.proxy.replay.remap import Remap
-from kafkascope.proxy.replay.roles import Role, role_of
 from kafkascope.proxy.replay.sessions import Sessions
 from kafkascope.proxy.replay.told import lines_of, not_answered
 from kafkascope.proxy.sasl import Credentials, Refused, tokens
 from tests.proxy.kit import HEARTBEAT, broker, echo, request
 
-LISTS = (policy.READS, policy.WRITES, policy.GROUPS, policy.OURS, policy.BROKERS)
-
-
-def test_every_api_stands_on_exactly_one_list():
-    names = sorted(api.name for api in APIS.values())
-    assert sorted(name for each in LISTS for name in each) == names
-
 
 def test_what_reads_says_read_or_list_or_describe():
     odd = {"ApiVersions", "Metadata", "Fetch", "OffsetFetch", "FindCoordinator"}
     odd |= {"OffsetForLeaderEpoch", "GetTelemetrySubscriptions"}
-    for name in policy.READS - odd:
+    for name in {api.name for api in APIS.values() if api.effect == "read"} - odd:
         assert "List" in name or "Describe" in name, name
 
 
@@ -55,12 +47,13 @@ def test_nothing_that_changes_is_sent_unasked():
     assert refusal(1, None, Permit()) == "the request cannot be decoded"
 
 
-def test_roles():
-    assert role_of("Produce") is Role.LEADER
-    assert role_of("TxnOffsetCommit") is Role.GROUP
-    assert role_of("EndTxn") is Role.TRANSACTION
-    assert role_of("CreateTopics") is Role.CONTROLLER
-    assert role_of("ApiVersions") is Role.NODE
+def test_who_serves_an_api():
+    served = {api.name: api.server for api in APIS.values()}
+    assert served["Produce"] == "leader"
+    assert served["TxnOffsetCommit"] == "group"
+    assert served["EndTxn"] == "transaction"
+    assert served["CreateTopics"] == "controller"
+    assert served["ApiVersions"] == "node"
 
 
 def fetch(*partitions: tuple[str, int], session: int = 0, epoch: int = -1) -> dict:
