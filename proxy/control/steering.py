@@ -14,7 +14,7 @@ from kafkascope.proxy.rules.faults import Fault, parse_fault
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.handler import Handler
     from kafkascope.proxy.engine.server import KafkaProxy
-    from kafkascope.proxy.relay.way import Way
+    from kafkascope.proxy.relay.direction import Direction
 
 PROTOCOL: Final = 1
 """Goes up when a member changes its meaning or goes away."""
@@ -207,15 +207,17 @@ def _connection(handler: Handler) -> dict[str, Any]:
         "node": handler.route.node_id,
         "client_id": relay.client_id,
         "opened_ns": int(handler.client.timestamp_start * 1e9),
-        "in_flight": len(relay.waiting),
+        "in_flight": len(relay.pairing),
         "unsent": [0 if s is None or s.lost else s.unsent for s in streams],
-        "stopped": [_why(relay.ways[side]) for side in (CLIENT, BROKER)],
-        "held": [w.stop.held for w in relay.ways if w.stop is not None and w.stop.held is not None],
+        "stopped": [_why(relay.directions[side]) for side in (CLIENT, BROKER)],
+        "held": [
+            d.stop.held for d in relay.directions if d.stop is not None and d.stop.held is not None
+        ],
     }
 
 
-def _why(way: Way) -> str | None:
-    stop = way.stop
+def _why(direction: Direction) -> str | None:
+    stop = direction.stop
     if stop is None:
         return None
     if stop.held is not None:

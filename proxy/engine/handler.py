@@ -366,14 +366,14 @@ class Handler(LiveConnectionHandler):
         relay = self.kafka.relay if self.kafka is not None else None
         if relay is None:
             return
-        for stream, way in zip(self.streams, relay.ways, strict=True):
+        for stream, direction in zip(self.streams, relay.directions, strict=True):
             if stream is not None:
-                (stream.stop if on and way.grows else stream.allow)(MEMORY)
+                (stream.stop if on and direction.grows else stream.allow)(MEMORY)
 
     def grows(self) -> bool:
         """See `memory.Holder`."""
         relay = self.kafka.relay if self.kafka is not None else None
-        return relay is not None and (relay.ways[0].grows or relay.ways[1].grows)
+        return relay is not None and (relay.directions[0].grows or relay.directions[1].grows)
 
     def cut(self, holds: int) -> None:
         """See `memory.Holder`."""

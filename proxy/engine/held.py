@@ -11,9 +11,9 @@ from kafkascope.proxy.rules.verdicts import Drop, Forward, Replace, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.relay.direction import Stop
     from kafkascope.proxy.relay.state import State
-    from kafkascope.proxy.relay.way import Stop
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 class NotHeld(KeyError):
@@ -29,12 +29,12 @@ class Held:
     def __init__(self, proxy: KafkaProxy) -> None:
         self._proxy = proxy
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[State, int, Stop, Message]] = {}
+        self._waiting: dict[int, tuple[State, int, Stop, InterceptedFrame]] = {}
 
-    def add(self, relay: State, side: int, stop: Stop, message: Message) -> int:
+    def add(self, relay: State, side: int, stop: Stop, frame: InterceptedFrame) -> int:
         """A frame waits; its number."""
         number = next(self._numbers)
-        self._waiting[number] = (relay, side, stop, message)
+        self._waiting[number] = (relay, side, stop, frame)
         relay.hub.metrics.add("held")
         relay.hub.changed()
         return number
@@ -51,7 +51,7 @@ class Held:
     def __iter__(self) -> Any:
         return iter(sorted(self._waiting))
 
-    def message(self, number: int) -> Message:
+    def frame(self, number: int) -> InterceptedFrame:
         """The frame of that number; `NotHeld`."""
         try:
             return self._waiting[number][3]
@@ -62,23 +62,23 @@ class Held:
         """What waits, for people and programs."""
         out = []
         for number in self:
-            relay, side, _, message = self._waiting[number]
+            relay, side, _, frame = self._waiting[number]
             out.append(
                 {
                     "number": number,
                     "kind": "request" if side == CLIENT else "response",
                     "connection": relay.number,
-                    "api": message.exchange.api,
-                    "version": message.version,
-                    "correlation_id": message.entry.correlation_id,
-                    "client_id": message.client_id,
+                    "api": frame.exchange.api,
+                    "version": frame.version,
+                    "correlation_id": frame.pending.correlation_id,
+                    "client_id": frame.client_id,
                     "client": str(relay.client),
                     "broker": str(relay.broker),
-                    "bytes": message.size + 4,
-                    "since_ns": message.now_ns,
-                    "rule": message.rule,
-                    "summary": _summary(message),
-                    "editable": message.decoded is not None,
+                    "bytes": frame.size + 4,
+                    "since_ns": frame.now_ns,
+                    "rule": frame.rule,
+                    "summary": _summary(frame),
+                    "editable": frame.decoded is not None,
                 }
             )
         return out
@@ -87,7 +87,7 @@ class Held:
         """The frame as JSON, secrets hidden; None when it cannot be decoded."""
         from kafkascope.proxy.relay.edits import shown
 
-        decoded = self.message(number).decoded
+        decoded = self.frame(number).decoded
         return None if decoded is None else shown(decoded)
 
     def release(self, number: int) -> None:
@@ -103,8 +103,8 @@ class Held:
         fit."""
         from kafkascope.proxy.relay.edits import edited
 
-        message = self.message(number)
-        self._decide(number, Replace(edited(message, body)))
+        frame = self.frame(number)
+        self._decide(number, Replace(edited(frame, body)))
 
     def release_all(self) -> int:
         """Let everything go on; how many there were."""
@@ -116,22 +116,22 @@ class Held:
     def _decide(self, number: int, verdict: Verdict) -> None:
         from kafkascope.proxy.engine.commands import Steer
 
-        message = self.message(number)
+        frame = self.frame(number)
         relay, side, stop, _ = self._waiting.pop(number)
         relay.hub.metrics.add("held", count=-1)
         relay.hub.changed()
         if isinstance(verdict, Replace | Drop):
             how = "edited" if isinstance(verdict, Replace) else "dropped"
-            message.comment = f"{how}{BY_HAND}"
+            frame.comment = f"{how}{BY_HAND}"
         for handler in self._proxy.handlers:
             if handler.kafka is not None and handler.kafka.relay is relay:
                 handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
                 return
 
 
-def _summary(message: Message) -> str:
+def _summary(frame: InterceptedFrame) -> str:
     """What it is about: topics, groups, and how a response ends."""
-    row = message.row
+    row = frame.row
     about = [*row.topics, *row.groups, *row.transactional_ids]
     parts = [", ".join(about[:4]) + (", ..." if len(about) > 4 else "")]
     parts += [error.name for error in row.errors[:1]]

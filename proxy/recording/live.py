@@ -73,7 +73,7 @@ class Live:
         for relay in self._relays():
             if relay.tap is not None or relay.over:
                 continue
-            if all(w.left == 0 and not w.head and w.stop is None for w in relay.ways):
+            if all(d.left == 0 and not d.head and d.stop is None for d in relay.directions):
                 relay.tap = recorder.tap(relay.number, relay.client, relay.broker, time.time_ns())
             else:
                 later = True

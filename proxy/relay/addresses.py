@@ -31,7 +31,7 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, program
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.entries import Entry
+    from kafkascope.proxy.relay.pairing import PendingRequest
     from kafkascope.proxy.relay.state import State
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
@@ -137,18 +137,18 @@ class Rewriter:
     # --- whole responses
 
     def response(
-        self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
+        self, relay: State, request: PendingRequest, frame: bytes, *, clamp: bool
     ) -> tuple[bytes, str]:
         """The frame with our addresses (and versions that we know), and what was changed; the
         very same frame when nothing is."""
-        key = entry.key
+        key = request.key
         if key not in ENDPOINTS and not (clamp and key == API_VERSIONS):
             return frame, ""
         # Brokers say the same again and again; the answer to it is the same while no broker moves.
-        what = (entry.version, relay.advertise_host, self.directory.generation, frame[8:], key)
+        what = (request.version, relay.advertise_host, self.directory.generation, frame[8:], key)
         known = self._known.get(what)
         if known is None:
-            changed, comment, listed = self._response(relay, entry, frame, clamp=clamp)
+            changed, comment, listed = self._response(relay, request, frame, clamp=clamp)
             if len(frame) <= CACHED_BYTES:
                 # The directory may have learned something from this very frame.
                 what = (what[0], what[1], self.directory.generation, what[3], key)
@@ -165,13 +165,13 @@ class Rewriter:
         return changed_before[:4] + frame[4:8] + changed_before[8:], comment
 
     def _response(
-        self, relay: State, entry: Entry, frame: bytes, *, clamp: bool
+        self, relay: State, request: PendingRequest, frame: bytes, *, clamp: bool
     ) -> tuple[bytes, str, frozenset[int]]:
-        key, version = entry.key, entry.version
+        key, version = request.key, request.version
         hub = relay.hub
         nobody: frozenset[int] = frozenset()
         if key == API_VERSIONS:
-            return (*(self._versions(relay, entry, frame) if clamp else (frame, "")), nobody)
+            return (*(self._versions(relay, request, frame) if clamp else (frame, "")), nobody)
         if key not in ENDPOINTS:
             return frame, "", nobody
         decoded = decode_response(frame[4:], key, version)
@@ -208,13 +208,13 @@ class Rewriter:
 
     # --- ends of responses whose start is gone
 
-    def tail(self, relay: State, entry: Entry, tail: bytes) -> tuple[bytes, str]:
+    def tail(self, relay: State, request: PendingRequest, tail: bytes) -> tuple[bytes, str]:
         """The end of a response with our addresses, of the very same length, and what changed.
 
         Spare bytes go into an unknown tag. What does not fit is left out: the client asks for
         metadata then, and learns our addresses from it.
         """
-        key, version = entry.key, entry.version
+        key, version = request.key, request.version
         if not self.filled(key, tail[0]):
             return tail, ""
         layout = _tail_layout(key, version)
@@ -250,9 +250,9 @@ class Rewriter:
         ]
         return _SIZE.pack(correlation_id) + encode_body("ApiVersionsResponse", 0, body)
 
-    def _versions(self, relay: State, entry: Entry, frame: bytes) -> tuple[bytes, str]:
+    def _versions(self, relay: State, request: PendingRequest, frame: bytes) -> tuple[bytes, str]:
         """Cap the versions of those APIs whose addresses have to be replaced to what we know."""
-        decoded = decode_response(frame[4:], entry.key, entry.version)
+        decoded = decode_response(frame[4:], request.key, request.version)
         capped = []
         offered = decoded.body["api_keys"]
         for api in tuple(offered):

@@ -12,7 +12,7 @@ from kafkascope.proxy.relay.edit_records import change_records, spelled, unspell
 
 if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 def shown(decoded: Decoded) -> dict[str, Any]:
@@ -23,19 +23,19 @@ def shown(decoded: Decoded) -> dict[str, Any]:
     return out
 
 
-def edited(message: Message, body: dict[str, Any]) -> bytes:
+def edited(intercepted: InterceptedFrame, body: dict[str, Any]) -> bytes:
     """The payload of a frame with that body (JSON as `shown` gave it); `DissectError` when it does
     not fit."""
-    decoded = message.decoded
-    if decoded is None or message.payload is None:
+    decoded = intercepted.decoded
+    if decoded is None or intercepted.payload is None:
         raise DissectError("the frame cannot be decoded, so it cannot be edited")
     layout = decoded.layout
     plain = change_records(layout.body, body, decoded.body, unspelled)
     new = _restored(body_from_json(layout, plain), masked(layout, decoded.body), decoded.body)
     return (
-        message.payload[: decoded.body_at]
+        intercepted.payload[: decoded.body_at]
         + write_layout(layout, new)
-        + message.payload[decoded.end :]
+        + intercepted.payload[decoded.end :]
     )
 
 

@@ -12,13 +12,13 @@ from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.relay import secrets
 from kafkascope.proxy.relay.addresses import WHOLE
-from kafkascope.proxy.relay.entries import SIZE, Entry
+from kafkascope.proxy.relay.direction import COLLECT, HIDE, PASS, Direction
+from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.heads import FIXED_BYTES, Head, read_head
-from kafkascope.proxy.relay.judging import Judging
+from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
 from kafkascope.proxy.relay.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
-from kafkascope.proxy.relay.way import COLLECT, HIDE, PASS, Way
 from kafkascope.proxy.rules.actions import CLIENT, Data
-from kafkascope.proxy.rules.message import Message
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 if TYPE_CHECKING:
     from kafkascope.proxy.rules.rules import Chain, Rule
@@ -50,15 +50,15 @@ def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
     )
 
 
-class Requests(Judging):
+class Requests(RuleExecution):
     """What comes from the client."""
 
-    def _quick_requests(self, way: Way, data: Data, size: int) -> int:
+    def _quick_requests(self, direction: Direction, data: Data, size: int) -> int:
         """Follow requests that are nothing special, as far as they go: the offset of the first that
         is, or of the end. The long way (`_walk`) would do the same with them."""
-        at = way.left
+        at = direction.left
         count = self.hub.metrics.requests
-        waiting = self.waiting
+        pairing = self.pairing
         now_ns = self._now
         hub, quick, chain = self.hub, QUICK, self.hub.chain
         edition, name_bytes = 0, b""
@@ -86,49 +86,51 @@ class Requests(Judging):
             ):
                 break
             count[key] += 1
-            entry = Entry(key, version, correlation_id, now_ns, length + 4)
+            request = PendingRequest(key, version, correlation_id, now_ns, length + 4)
             if edition:
-                entry.quiet = edition
-            waiting.add(entry)
-            way.size = length + 4
+                request.quiet = edition
+            pairing.add(request)
+            direction.size = length + 4
             at += length + 4
-        return self._rest(way, at, size)
+        return self._rest(direction, at, size)
 
-    def _decide_request(self, way: Way, view: memoryview, at: int, end: int) -> int:
-        if self._tokens or (way.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
-            need = self._decide_token(way, view, at, end)
+    def _decide_request(self, direction: Direction, view: memoryview, at: int, end: int) -> int:
+        if self._tokens or (direction.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
+            need = self._decide_token(direction, view, at, end)
             if need is not None:
                 return need
-        need = self._decide_unannounced(way, view, at, end)
+        need = self._decide_unannounced(direction, view, at, end)
         if need is not None:
             return need
-        if way.frames == 0 and end - at >= 4 and not sane(view, at):
-            return self._opaque(way, view, at)
+        if direction.frames == 0 and end - at >= 4 and not sane(view, at):
+            return self._opaque(direction, view, at)
         try:
             head = read_head(view, at, end)
         except ValueError as error:
-            return self._opaque(way, view, at, f"no Kafka request: {error}")
+            return self._opaque(direction, view, at, f"no Kafka request: {error}")
         if isinstance(head, int):
             return head
         if head.key < 0 or head.version < 0:
-            return self._opaque(way, view, at, "no Kafka request: a negative API key or version")
-        self._request(way, head)
+            return self._opaque(
+                direction, view, at, "no Kafka request: a negative API key or version"
+            )
+        self._request(direction, head)
         return 0
 
-    def _request(self, way: Way, head: Head) -> None:
+    def _request(self, direction: Direction, head: Head) -> None:
         """A request begins: pass it, or keep it when somebody has to see it."""
         hub = self.hub
         key, version = head.key, head.version
         hub.metrics.requests[key] += 1
-        entry = Entry(key, version, head.correlation_id, self._now)
-        entry.client_id = self.client_id = head.client_id
-        entry.size = head.size + 4
-        way.entry = entry if head.answered else None
-        self._frame(way, head.size, PASS)
+        request = PendingRequest(key, version, head.correlation_id, self._now)
+        request.client_id = self.client_id = head.client_id
+        request.size = head.size + 4
+        direction.request = request if head.answered else None
+        self._frame(direction, head.size, PASS)
         if key == SASL_HANDSHAKE:
             self._tokens = version == 0
         tap = self.tap is not None
-        if tap and way.frames == 1 and head.client_id:
+        if tap and direction.frames == 1 and head.client_id:
             self.note = f"client {head.client_id}"
         secret = tap and not hub.with_secrets and secrets.in_request(key, version)
         if (
@@ -136,68 +138,72 @@ class Requests(Judging):
             or (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
             or (tap and hub.rewriter is not None and hub.rewriter.whole(key))
         ):
-            way.mode = COLLECT
+            direction.mode = COLLECT
         rules: list[Rule] = []
-        message = None
+        intercepted = None
         if hub.chain is not None:
-            message = Message(self, CLIENT, entry, head.size, self._now)
-            rules, whole = hub.chain.look(message)
-            self._learn_quiet(hub.chain, message)
-            if whole or hub.chain.responses(message, tap) or (tap and rules):
-                way.mode = COLLECT  # the recording tells what was done to which request
-        if way.mode == COLLECT and head.size > MAX_COLLECT:
+            intercepted = InterceptedFrame(self, CLIENT, request, head.size, self._now)
+            rules, whole = hub.chain.look(intercepted)
+            self._learn_quiet(hub.chain, intercepted)
+            if whole or hub.chain.responses(intercepted, tap) or (tap and rules):
+                direction.mode = COLLECT  # the recording tells what was done to which request
+        if direction.mode == COLLECT and head.size > MAX_COLLECT:
             hub.once(f"large {key}", f"a request of {head.size} bytes is too large to look at")
-            way.mode = HIDE if secret else PASS
-            way.shown = FIXED_BYTES + len(head.client_id or "")
-        if way.mode != COLLECT:
-            self._expect(way)
-            if message is not None and rules:
-                self._judge(way, message, iter(rules), None)
+            direction.mode = HIDE if secret else PASS
+            direction.shown = FIXED_BYTES + len(head.client_id or "")
+        if direction.mode != COLLECT:
+            self._expect(direction)
+            if intercepted is not None and rules:
+                self._judge(direction, intercepted, iter(rules), None)
 
-    def _learn_quiet(self, chain: Chain, message: Message) -> None:
+    def _learn_quiet(self, chain: Chain, intercepted: InterceptedFrame) -> None:
         """Remember requests that no rule cares for: the next ones like this need not be asked."""
         edition, client_id, _ = self._quiet_for
-        if edition != chain.edition or client_id != message.client_id:
-            name = message.client_id
+        if edition != chain.edition or client_id != intercepted.client_id:
+            name = intercepted.client_id
             self._quiet_for = chain.edition, name, (name or "").encode()
             self._quiet.clear()
-        if chain.quiet(message):
-            message.entry.quiet = chain.edition
-            self._quiet.add((message.key, message.version))
+        if chain.quiet(intercepted):
+            intercepted.pending.quiet = chain.edition
+            self._quiet.add((intercepted.key, intercepted.version))
 
-    def _whole_request(self, way: Way, frame: bytes) -> None:
+    def _whole_request(self, direction: Direction, frame: bytes) -> None:
         """A request that was kept is here."""
         hub = self.hub
-        entry, way.entry = way.entry, None
-        answered = entry is not None
-        if entry is None:  # acks=0
+        request, direction.request = direction.request, None
+        answered = request is not None
+        if request is None:  # acks=0
             head = read_head(frame, 0, len(frame))
             assert isinstance(head, Head)
-            entry = Entry(head.key, head.version, head.correlation_id, self._now)
-            entry.client_id = head.client_id
-        if self.tap is not None and hub.rewriter is not None and hub.rewriter.rewrites(entry.key):
-            entry.raw = frame
-        if entry.key == API_VERSIONS and hub.rewriter is not None and hub.clamp:
-            answer = hub.rewriter.too_new(entry.version, entry.correlation_id)
+            request = PendingRequest(head.key, head.version, head.correlation_id, self._now)
+            request.client_id = head.client_id
+        if self.tap is not None and hub.rewriter is not None and hub.rewriter.rewrites(request.key):
+            request.raw = frame
+        if request.key == API_VERSIONS and hub.rewriter is not None and hub.clamp:
+            answer = hub.rewriter.too_new(request.version, request.correlation_id)
             if answer is not None:
-                self._tap_frame(CLIENT, entry, frame)
-                entry.comment = "answered by kafkascope: a version that it does not know (KIP-511)"
-                self._answer(entry, answer)
+                self._tap_frame(CLIENT, request, frame)
+                request.comment = (
+                    "answered by kafkascope: a version that it does not know (KIP-511)"
+                )
+                self._answer(request, answer)
                 return
-        message = Message(self, CLIENT, entry, len(frame) - 4, self._now, frame[4:])
-        message.pending = frame
+        intercepted = InterceptedFrame(self, CLIENT, request, len(frame) - 4, self._now, frame[4:])
+        intercepted.unrecorded = frame
         rules: list[Rule] = []
         if hub.chain is not None:
-            rules, _ = hub.chain.look(message)
-            if hub.chain.responses(message, self.tap is not None):
-                entry.payload = frame[4:]
+            rules, _ = hub.chain.look(intercepted)
+            if hub.chain.responses(intercepted, self.tap is not None):
+                request.payload = frame[4:]
                 if self.tap is not None:
-                    entry.raw = frame
+                    request.raw = frame
         if answered:
-            way.entry = entry
-        self._judge(way, message, iter(rules), frame)
+            direction.request = request
+        self._judge(direction, intercepted, iter(rules), frame)
 
-    def _decide_token(self, way: Way, view: memoryview, at: int, end: int) -> int | None:
+    def _decide_token(
+        self, direction: Direction, view: memoryview, at: int, end: int
+    ) -> int | None:
         """None: it is a request after all."""
         if end - at < 4:
             return 4
@@ -213,10 +219,12 @@ class Requests(Judging):
             if judge_request(data, 0) in (Plausible.MAYBE, Plausible.MORE):
                 self._tokens = False
                 return None
-        self._token(way, size)
+        self._token(direction, size)
         return 0
 
-    def _decide_unannounced(self, way: Way, view: memoryview, at: int, end: int) -> int | None:
+    def _decide_unannounced(
+        self, direction: Direction, view: memoryview, at: int, end: int
+    ) -> int | None:
         """Whether a frame that is no request of a known API is a token by its form, of a client
         that sends it without a handshake. None: it is not."""
         if end - at < 4:
@@ -234,13 +242,13 @@ class Requests(Judging):
             return need
         if not is_token(bytes(view[at + 4 : at + need])):
             return None
-        self._token(way, size)
+        self._token(direction, size)
         return 0
 
-    def _token(self, way: Way, size: int) -> None:
+    def _token(self, direction: Direction, size: int) -> None:
         """A token begins: it is kept, for the recording does not show it."""
         self._tokens = True
-        entry = Entry(-1, 0, 0, self._now)
-        entry.token = True
-        self._frame(way, size, COLLECT)
-        way.entry = entry
+        request = PendingRequest(-1, 0, 0, self._now)
+        request.token = True
+        self._frame(direction, size, COLLECT)
+        direction.request = request

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.relay import secrets
-from kafkascope.proxy.relay.entries import SIZE, Entry
-from kafkascope.proxy.relay.judging import Judging
+from kafkascope.proxy.relay.direction import COLLECT, HIDE, PASS, TAIL, WALK, Direction
+from kafkascope.proxy.relay.execution import RuleExecution
+from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
 from kafkascope.proxy.relay.requests import MAX_TOKEN
 from kafkascope.proxy.relay.skipping import Unwalkable, Walk
 from kafkascope.proxy.relay.state import API_VERSIONS, MAX_COLLECT, sane
-from kafkascope.proxy.relay.way import COLLECT, HIDE, PASS, TAIL, WALK, Way
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data, Send
-from kafkascope.proxy.rules.message import Message
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import Close
 
 if TYPE_CHECKING:
@@ -27,184 +27,186 @@ SMALL: Final = 32 * 1024
 _SIZE_AND_ID = struct.Struct(">ii")
 
 
-class Responses(Judging):
+class Responses(RuleExecution):
     """What comes from the broker."""
 
-    def _quick_responses(self, way: Way, data: Data, size: int) -> int:
+    def _quick_responses(self, direction: Direction, data: Data, size: int) -> int:
         """As `_quick_requests`, for responses that nobody has to look into."""
-        at = way.left
+        at = direction.left
         if at:
-            self._through(way)
-        waiting = self.waiting
+            self._through(direction)
+        pairing = self.pairing
         answered = self.hub.metrics.answered
         rewriter = self.hub.rewriter
         edition = self.hub.chain.edition if self.hub.chain is not None else 0
         secret = self.tap is not None and not self.hub.with_secrets
         while size - at >= 8:
             length, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
-            entry = waiting.front()
-            if entry is None or entry.correlation_id != correlation_id or entry.token:
+            request = pairing.front()
+            if request is None or request.correlation_id != correlation_id or request.token:
                 break
-            key = entry.key
-            if key == API_VERSIONS or length < 4 or (edition and entry.quiet != edition):
+            key = request.key
+            if key == API_VERSIONS or length < 4 or (edition and request.quiet != edition):
                 break
-            if secret and secrets.in_response(key, entry.version):
+            if secret and secrets.in_response(key, request.version):
                 break
             if rewriter is not None and rewriter.rewrites(key):
-                steps = rewriter.walk(key, entry.version)
+                steps = rewriter.walk(key, request.version)
                 if steps is None:
-                    if rewriter.whole(key) or entry.version > APIS[key].versions.high:
+                    if rewriter.whole(key) or request.version > APIS[key].versions.high:
                         break
                 elif at + length + 4 > size or not rewriter.empty(
                     key, steps, data[at + 4 : at + 4 + length]
                 ):
                     break
-            answered(key, self._now - entry.time_ns)
+            answered(key, self._now - request.time_ns)
             at += length + 4
             if at > size:
-                way.entry = entry
-                way.size = length + 4
+                direction.request = request
+                direction.size = length + 4
             else:
-                waiting.pop()
-        return self._rest(way, at, size)
+                pairing.pop()
+        return self._rest(direction, at, size)
 
-    def _decide_response(self, way: Way, view: memoryview, at: int, end: int) -> int:
+    def _decide_response(self, direction: Direction, view: memoryview, at: int, end: int) -> int:
         have = end - at
         if have < 4:
             return 8
-        front = self.waiting.front()
+        front = self.pairing.front()
         if front is not None and front.token:
             (size,) = SIZE.unpack_from(view, at)
             if size >= 4 and have < 8:
                 return 8
             # The last token of an exchange need not be answered: what comes may be the answer to
             # the request after it.
-            known = size >= 4 and self.waiting.knows(_SIZE_AND_ID.unpack_from(view, at)[1])
+            known = size >= 4 and self.pairing.knows(_SIZE_AND_ID.unpack_from(view, at)[1])
             if 0 <= size <= MAX_TOKEN and not known:
-                way.entry = front
-                self._frame(way, size, COLLECT)
+                direction.request = front
+                self._frame(direction, size, COLLECT)
                 return 0
         if have < 8:
             (size,) = SIZE.unpack_from(view, at)
-            return self._opaque(way, view, at) if size < 4 else 8
+            return self._opaque(direction, view, at) if size < 4 else 8
         size, correlation_id = _SIZE_AND_ID.unpack_from(view, at)
-        if size < 4 or (way.frames == 0 and not sane(view, at)):
-            return self._opaque(way, view, at)
-        entry = self._asked(correlation_id)
-        way.entry = entry
-        self._frame(way, size, PASS)
-        if entry is None:
+        if size < 4 or (direction.frames == 0 and not sane(view, at)):
+            return self._opaque(direction, view, at)
+        request = self._asked(correlation_id)
+        direction.request = request
+        self._frame(direction, size, PASS)
+        if request is None:
             self.hub.metrics.add("unmatched_total")
             return 0
-        self.hub.metrics.answered(entry.key, self._now - entry.time_ns)
-        self._look_into(way, entry, view, at, end)
+        self.hub.metrics.answered(request.key, self._now - request.time_ns)
+        self._look_into(direction, request, view, at, end)
         rules: list[Rule] = []
-        message = None
+        intercepted = None
         if self.hub.chain is not None:
-            message = Message(self, BROKER, entry, size, self._now)
-            rules, whole = self.hub.chain.look(message)
+            intercepted = InterceptedFrame(self, BROKER, request, size, self._now)
+            rules, whole = self.hub.chain.look(intercepted)
             if whole or (rules and self.tap is not None):
-                way.mode = COLLECT
-        if way.mode == COLLECT and size > MAX_COLLECT:
+                direction.mode = COLLECT
+        if direction.mode == COLLECT and size > MAX_COLLECT:
             self.hub.once(
-                f"large answer {entry.key}", f"a response of {size} bytes is too large to change"
+                f"large answer {request.key}", f"a response of {size} bytes is too large to change"
             )
-            way.mode = HIDE if self._secret(entry) else PASS
-            way.shown = _SIZE_AND_ID.size
-        if way.mode != COLLECT and message is not None and rules:
-            self._judge(way, message, iter(rules), None)
+            direction.mode = HIDE if self._secret(request) else PASS
+            direction.shown = _SIZE_AND_ID.size
+        if direction.mode != COLLECT and intercepted is not None and rules:
+            self._judge(direction, intercepted, iter(rules), None)
         return 0
 
-    def _asked(self, correlation_id: int) -> Entry | None:
+    def _asked(self, correlation_id: int) -> PendingRequest | None:
         """The request that a response answers; those before it get no answer any more."""
-        waiting = self.waiting
-        front = waiting.front()
+        pairing = self.pairing
+        front = pairing.front()
         if front is not None and front.correlation_id == correlation_id and not front.token:
             return front
-        if not waiting.knows(correlation_id):
+        if not pairing.knows(correlation_id):
             return None
-        while (front := waiting.front()) is not None:
-            if front.answer is not None:
+        while (front := pairing.front()) is not None:
+            if front.response is not None:
                 self._flush()
             elif front.correlation_id == correlation_id:
                 return front
             else:
-                waiting.pop()
+                pairing.pop()
         return None
 
-    def _look_into(self, way: Way, entry: Entry, view: memoryview, at: int, end: int) -> None:
+    def _look_into(
+        self, direction: Direction, request: PendingRequest, view: memoryview, at: int, end: int
+    ) -> None:
         """Whether addresses, versions or secrets may be in a response."""
         rewriter = self.hub.rewriter
-        key, version = entry.key, entry.version
-        if way.mode == COLLECT:
+        key, version = request.key, request.version
+        if direction.mode == COLLECT:
             return
-        if self._secret(entry):
-            way.mode = COLLECT
+        if self._secret(request):
+            direction.mode = COLLECT
             return
         if rewriter is None:
             return
         if rewriter.whole(key) or (key == API_VERSIONS and self.hub.clamp):
-            way.mode = COLLECT
+            direction.mode = COLLECT
             return
         steps = rewriter.walk(key, version)
         if steps is None:
             return
         walk = Walk(steps)
-        size = way.size
+        size = direction.size
         try:
             if end - at >= size:
                 tail = walk.feed(view[at + 4 : at + size])
                 if tail is None or tail >= size - 4:
                     raise Unwalkable("the response ends early")
                 if rewriter.filled(key, view[at + 4 + tail]):
-                    way.mode = COLLECT
+                    direction.mode = COLLECT
             elif size <= SMALL:
-                way.mode = COLLECT
+                direction.mode = COLLECT
             else:
-                way.mode = WALK
-                way.walk = walk
-                way.tail_at = -4  # the walk starts behind the size field
+                direction.mode = WALK
+                direction.walk = walk
+                direction.tail_at = -4  # the walk starts behind the size field
         except Unwalkable:
-            self._undecoded(entry)
+            self._undecoded(request)
 
-    def _secret(self, entry: Entry) -> bool:
+    def _secret(self, request: PendingRequest) -> bool:
         """Whether a response has to be masked for the recording."""
         if self.tap is None or self.hub.with_secrets:
             return False
-        return secrets.in_response(entry.key, entry.version)
+        return secrets.in_response(request.key, request.version)
 
-    def _look(self, way: Way, piece: memoryview) -> int | None:
+    def _look(self, direction: Direction, piece: memoryview) -> int | None:
         """Walk on; where the tagged section starts in the piece, when it does."""
         skip = 0
-        if way.tail_at < 0:
-            skip = min(-way.tail_at, len(piece))
-            way.tail_at += skip
+        if direction.tail_at < 0:
+            skip = min(-direction.tail_at, len(piece))
+            direction.tail_at += skip
             if skip == len(piece):
                 return None
-        assert way.walk is not None
+        assert direction.walk is not None
         try:
-            found = way.walk.feed(piece[skip:])
+            found = direction.walk.feed(piece[skip:])
         except Unwalkable:
             found = None
-            way.mode = PASS
-            if way.entry is not None:
-                self._undecoded(way.entry)
+            direction.mode = PASS
+            if direction.request is not None:
+                self._undecoded(direction.request)
         if found is None:
             return None
         at = found + skip
-        if at > way.left:
-            way.mode = PASS
+        if at > direction.left:
+            direction.mode = PASS
             return None
-        way.mode = PASS if way.left - at <= 1 else TAIL
-        way.walk = None
+        direction.mode = PASS if direction.left - at <= 1 else TAIL
+        direction.walk = None
         return at
 
-    def _whole_response(self, way: Way, frame: bytes) -> None:
+    def _whole_response(self, direction: Direction, frame: bytes) -> None:
         """A response that was kept is here: addresses, versions, then the rules."""
-        entry = way.entry
-        assert entry is not None
-        if entry.token:
-            self._tap_frame(BROKER, entry, frame)
+        request = direction.request
+        assert request is not None
+        if request.token:
+            self._tap_frame(BROKER, request, frame)
             self._out.append(Send(CLIENT, frame))
             return
         comment = ""
@@ -212,39 +214,39 @@ class Responses(Judging):
         rewriter = self.hub.rewriter
         if rewriter is not None:
             try:
-                sent, comment = rewriter.response(self, entry, frame, clamp=self.hub.clamp)
+                sent, comment = rewriter.response(self, request, frame, clamp=self.hub.clamp)
             except DissectError as error:
-                self._undecoded(entry, str(error))
+                self._undecoded(request, str(error))
             except OSError as error:
-                self._no_listener(way, error)
+                self._no_listener(direction, error)
                 return
-        message = Message(self, BROKER, entry, len(sent) - 4, self._now, sent[4:])
-        message.comment = comment
-        message.original = frame
+        intercepted = InterceptedFrame(self, BROKER, request, len(sent) - 4, self._now, sent[4:])
+        intercepted.comment = comment
+        intercepted.original = frame
         rules: list[Rule] = []
         if self.hub.chain is not None:
-            rules, _ = self.hub.chain.look(message)
-        self._judge(way, message, iter(rules), sent)
+            rules, _ = self.hub.chain.look(intercepted)
+        self._judge(direction, intercepted, iter(rules), sent)
 
-    def _no_listener(self, way: Way, error: OSError) -> None:
+    def _no_listener(self, direction: Direction, error: OSError) -> None:
         """Better no answer than one that leads the client past us."""
         self.cause = "no listener"
         self.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
-        self._close(way, Close("reset"))
+        self._close(direction, Close("reset"))
 
-    def _tail(self, way: Way) -> None:
+    def _tail(self, direction: Direction) -> None:
         """The tagged section of a response whose head is gone: its length must not change."""
-        entry, tail = way.entry, bytes(way.body)
-        way.body = bytearray()
-        assert entry is not None
+        request, tail = direction.request, bytes(direction.body)
+        direction.body = bytearray()
+        assert request is not None
         comment = ""
         if self.hub.rewriter is not None:
             try:
-                tail, comment = self.hub.rewriter.tail(self, entry, tail)
+                tail, comment = self.hub.rewriter.tail(self, request, tail)
             except DissectError as error:
-                self._undecoded(entry, str(error))
+                self._undecoded(request, str(error))
             except OSError as error:
-                self._no_listener(way, error)
+                self._no_listener(direction, error)
                 return
         self._out.append(Send(CLIENT, tail))
         if self.tap is not None:

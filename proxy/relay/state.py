@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kafkascope.analyzer.conversation.detect import describe
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.relay import secrets
-from kafkascope.proxy.relay.entries import SIZE, Entry, Waiting
-from kafkascope.proxy.relay.way import PASS, Stop, Way
+from kafkascope.proxy.relay.direction import PASS, Direction, Stop
+from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Data, End, Read, Send, WakeUp
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class State:
         self.broker = broker
         self.advertise_host = ""
         """The address of ours that this client came to."""
-        self.waiting = Waiting()
-        self.ways = (Way(CLIENT), Way(BROKER))
+        self.pairing = Pairing()
+        self.directions = (Direction(CLIENT), Direction(BROKER))
         self.client_id: str | None = None
         self.software = ""
         self.note = ""
@@ -72,65 +72,65 @@ class State:
     @property
     def busy(self) -> bool:
         """Whether answers are still to come."""
-        return len(self.waiting) > 0
+        return len(self.pairing) > 0
 
     @property
     def kept(self) -> int:
         """Bytes that wait here."""
-        return self.ways[0].kept + self.ways[1].kept + self.waiting.kept
+        return self.directions[0].kept + self.directions[1].kept + self.pairing.kept
 
     @property
     def _careful(self) -> bool:
         """Whether a decision may send something, which must not overtake what passes."""
         return self.hub.chain is not None or self._answers > 0
 
-    def _pass(self, way: Way, data: memoryview, *, hidden: bool = False) -> None:
+    def _pass(self, direction: Direction, data: memoryview, *, hidden: bool = False) -> None:
         if len(data):
-            self._out.append(Send(1 - way.side, data))
+            self._out.append(Send(1 - direction.side, data))
             if self.tap is not None:
                 comment = ""
-                if self.note and way.side == CLIENT:
+                if self.note and direction.side == CLIENT:
                     comment, self.note = self.note, ""
                 seen: Data = data
-                if way.opaque and not self.hub.with_secrets:
+                if direction.opaque and not self.hub.with_secrets:
                     # Nobody can tell what is in it: a token of SASL as well as anything else.
                     seen = secrets.HIDDEN * len(data)
                 elif hidden:
-                    seen = _hidden_piece(way, data)
-                self.tap.client(way.side, seen, self._now, comment)
+                    seen = _hidden_piece(direction, data)
+                self.tap.client(direction.side, seen, self._now, comment)
 
-    def _rest(self, way: Way, at: int, size: int) -> int:
+    def _rest(self, direction: Direction, at: int, size: int) -> int:
         """Frames were followed to `at`, which may lie behind the `size` bytes that are here."""
-        way.left = 0
+        direction.left = 0
         if at > size:
-            way.left = at - size
-            way.mode = PASS
-            way.rate = 0.0
+            direction.left = at - size
+            direction.mode = PASS
+            direction.rate = 0.0
         return min(at, size)
 
-    def _frame(self, way: Way, size: int, mode: int) -> None:
-        way.left = way.size = 4 + size
-        way.mode = mode
-        way.rate = 0.0
-        way.frames += 1
+    def _frame(self, direction: Direction, size: int, mode: int) -> None:
+        direction.left = direction.size = 4 + size
+        direction.mode = mode
+        direction.rate = 0.0
+        direction.frames += 1
         if mode != PASS:
-            way.body = bytearray()
+            direction.body = bytearray()
 
-    def _expect(self, way: Way) -> None:
+    def _expect(self, direction: Direction) -> None:
         """An answer will come."""
-        if way.entry is not None:
-            self.waiting.add(way.entry)
-            way.entry = None
+        if direction.request is not None:
+            self.pairing.add(direction.request)
+            direction.request = None
 
-    def _opaque(self, way: Way, view: memoryview, at: int, what: str = "") -> int:
+    def _opaque(self, direction: Direction, view: memoryview, at: int, what: str = "") -> int:
         """Framing is lost: everything passes from here on, and we say so."""
-        who = ("client", "broker")[way.side]
+        who = ("client", "broker")[direction.side]
         head = bytes(view[at : at + SIGN])
         text = what or describe(head)
         self.hub.metrics.add("opaque_total")
-        endpoint = self.client if way.side == CLIENT else self.broker
+        endpoint = self.client if direction.side == CLIENT else self.broker
         word = text.partition(":")[0].partition(",")[0]
-        if way.side == CLIENT and way.frames == 0 and word in OTHERS:
+        if direction.side == CLIENT and direction.frames == 0 and word in OTHERS:
             # The broker could only misunderstand it; the client learns more from a closed door.
             said = f"{who} {endpoint}: {OTHERS[word]}: its connection is closed"
             self.hub.once(f"opaque {who} {text}", said)
@@ -145,90 +145,92 @@ class State:
         self.hub.once(
             f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes pass as they are"
         )
-        for each in self.ways:
+        for each in self.directions:
             each.opaque = True
         return 0
 
-    def _through(self, way: Way) -> None:
+    def _through(self, direction: Direction) -> None:
         """A response is through: the next in the queue may have its answer already."""
-        if way.entry is not None and self.waiting.front() is way.entry:
-            self.waiting.pop()
-        way.entry = None
+        if direction.request is not None and self.pairing.front() is direction.request:
+            self.pairing.pop()
+        direction.request = None
         self._flush()
 
     def _flush(self) -> None:
-        while (front := self.waiting.front()) is not None and front.answer is not None:
-            if not self.ways[BROKER].between:
+        while (front := self.pairing.front()) is not None and front.response is not None:
+            if not self.directions[BROKER].between:
                 return
-            self.waiting.pop()
+            self.pairing.pop()
             self._answers -= 1
-            self._out.append(Send(CLIENT, front.answer))
+            self._out.append(Send(CLIENT, front.response))
             if self.tap is not None:
-                self.tap.client(BROKER, front.answer, self._now, front.comment)
+                self.tap.client(BROKER, front.response, self._now, front.comment)
 
-    def _answer(self, entry: Entry, payload: bytes) -> None:
+    def _answer(self, request: PendingRequest, payload: bytes) -> None:
         """Answer in the broker's place, in turn."""
-        entry.answer = SIZE.pack(len(payload)) + payload
-        self.waiting.add(entry)
+        request.response = SIZE.pack(len(payload)) + payload
+        self.pairing.add(request)
         self._answers += 1
         self._flush()
 
-    def _stop(self, way: Way, go: Any, forever: bool = False) -> Stop:
+    def _stop(self, direction: Direction, go: Any, forever: bool = False) -> Stop:
         stop = Stop(go, forever=forever)
-        if way.stop is None:
-            self._out.append(Read(way.side, False))
-        way.stop = stop
+        if direction.stop is None:
+            self._out.append(Read(direction.side, False))
+        direction.stop = stop
         return stop
 
-    def _sleep(self, way: Way, go: Any, delay_ns: int) -> Stop:
+    def _sleep(self, direction: Direction, go: Any, delay_ns: int) -> Stop:
         """Stop, and go on by itself."""
-        stop = self._stop(way, go)
+        stop = self._stop(direction, go)
         stop.ends = True
-        self._out.append(WakeUp(delay_ns, (way.side, stop)))
+        self._out.append(WakeUp(delay_ns, (direction.side, stop)))
         return stop
 
-    def _pace(self, way: Way, sent: int) -> None:
-        self._sleep(way, lambda: None, int(sent / way.rate * 1e9))
+    def _pace(self, direction: Direction, sent: int) -> None:
+        self._sleep(direction, lambda: None, int(sent / direction.rate * 1e9))
 
     def wanted(self, side: int) -> bool:
         """Whether what a side had sent before it left is still to go on, and will."""
         if side == CLIENT or self.over:
             return False  # nobody is there for the answer
-        stop, asks = self.ways[BROKER].stop, not self.ways[CLIENT].eof
+        stop, asks = self.directions[BROKER].stop, not self.directions[CLIENT].eof
         if stop is None:
             return asks
         return stop.ends or (asks and not stop.forever)
 
-    def _tap_frame(self, side: int, entry: Entry, frame: bytes, comment: str = "") -> None:
+    def _tap_frame(
+        self, side: int, request: PendingRequest, frame: bytes, comment: str = ""
+    ) -> None:
         if self.tap is None:
             return
         if self.note and side == CLIENT:
             comment = f"{self.note}; {comment}" if comment else self.note
             self.note = ""
-        self.tap.client(side, self._hidden(side, entry, frame), self._now, comment)
+        self.tap.client(side, self._hidden(side, request, frame), self._now, comment)
 
-    def _hidden(self, side: int, entry: Entry, frame: bytes) -> bytes:
+    def _hidden(self, side: int, request: PendingRequest, frame: bytes) -> bytes:
         """A frame, or the beginning of one, as it may be recorded: of the same length."""
         if self.hub.with_secrets:
             return frame
         masked = secrets.masked_request if side == CLIENT else secrets.masked_response
-        return masked(entry, frame)
+        return masked(request, frame)
 
-    def _undecoded(self, entry: Entry, why: str = "") -> None:
-        api = APIS.get(entry.key)
-        name = api.name if api is not None else str(entry.key)
+    def _undecoded(self, request: PendingRequest, why: str = "") -> None:
+        api = APIS.get(request.key)
+        name = api.name if api is not None else str(request.key)
         self.hub.metrics.add("undecoded_total", name)
         self.hub.once(
-            f"undecoded {name} {entry.version}",
-            f"{name} v{entry.version} from {self.broker} passes as it is, "
+            f"undecoded {name} {request.version}",
+            f"{name} v{request.version} from {self.broker} passes as it is, "
             f"addresses in it are not replaced: {why or 'it cannot be read'}",
         )
 
 
-def _hidden_piece(way: Way, data: memoryview) -> bytes:
+def _hidden_piece(direction: Direction, data: memoryview) -> bytes:
     """The bytes of a frame that has come up to these, its header as it is."""
-    before = way.size - way.left - len(data)
-    shown = min(max(way.shown - before, 0), len(data))
+    before = direction.size - direction.left - len(data)
+    shown = min(max(direction.shown - before, 0), len(data))
     return bytes(data[:shown]) + secrets.HIDDEN * (len(data) - shown)
 
 

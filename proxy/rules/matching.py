@@ -11,7 +11,7 @@ from kafkascope.analyzer.filter.saved import spelled
 from kafkascope.proxy.rules.witness import HEAD_FIELDS, CanHarm, refusal
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 MAX_KNOWN: Final = 10_000
 
@@ -30,37 +30,37 @@ class Matcher:
         """Why it can match no frame of that side (that can be harmed); None when it can."""
         return refusal(self.bound, side, can_harm)
 
-    def by_head(self, message: Message) -> bool | None:
+    def by_head(self, frame: InterceptedFrame) -> bool | None:
         """Whether it matches, by the head alone; None: the whole frame has to be seen."""
         if self.bound is None:
             return True
-        key = (message.key, message.version, message.client_id, message.relay.number)
+        key = (frame.key, frame.version, frame.client_id, frame.relay.number)
         if key in self._known:
             return self._known[key]
-        answer = _settle(self.bound, message)
+        answer = _settle(self.bound, frame)
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
         self._known[key] = answer
         return answer
 
-    def __call__(self, message: Message) -> bool:
+    def __call__(self, frame: InterceptedFrame) -> bool:
         """Whether it matches."""
-        return self._whole(message.row, message.exchange)
+        return self._whole(frame.row, frame.exchange)
 
 
-def _settle(bound: Bound, message: Message) -> bool | None:
+def _settle(bound: Bound, frame: InterceptedFrame) -> bool | None:
     match bound:
         case Every(terms):
-            answers = [_settle(term, message) for term in terms]
+            answers = [_settle(term, frame) for term in terms]
             return False if False in answers else None if None in answers else True
         case Some(terms):
-            answers = [_settle(term, message) for term in terms]
+            answers = [_settle(term, frame) for term in terms]
             return True if True in answers else None if None in answers else False
         case Unless(term):
-            answer = _settle(term, message)
+            answer = _settle(term, frame)
             return None if answer is None else not answer
         case Test() if not bound.path and bound.field.name in HEAD_FIELDS:
-            return Filter(bound)(message.head_row)
+            return Filter(bound)(frame.head_row)
     return None
 
 

@@ -10,7 +10,7 @@ from kafkascope.proxy.rules.actions import BROKER, CLIENT
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.hub import Hub
     from kafkascope.proxy.engine.metrics import Metrics
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.verdicts import Verdict
 
 Look = Literal["no", "head", "whole"]
@@ -23,10 +23,10 @@ class Rule(Protocol):
     side: int
     """0: it decides about requests; 1: about responses."""
 
-    def look(self, message: Message) -> Look:
+    def look(self, frame: InterceptedFrame) -> Look:
         """By the head alone: is the frame of interest, and does the rule need all of it?"""
 
-    def judge(self, message: Message) -> Verdict | Awaitable[Verdict | None] | None:
+    def judge(self, frame: InterceptedFrame) -> Verdict | Awaitable[Verdict | None] | None:
         """What to do; None: nothing. An awaitable stops only this direction of this connection."""
 
 
@@ -70,34 +70,34 @@ class Chain:
         """Ask nobody."""
         self._set(())
 
-    def quiet(self, message: Message) -> bool:
+    def quiet(self, frame: InterceptedFrame) -> bool:
         """Whether no rule cares for frames, requests or responses, with a head like this one's.
 
-        Rules that can tell have `indifferent(message)`; others are asked about each frame.
+        Rules that can tell have `indifferent(frame)`; others are asked about each frame.
         """
         for rule in self._rules:
             indifferent = getattr(rule, "indifferent", None)
-            if indifferent is None or not indifferent(message):
+            if indifferent is None or not indifferent(frame):
                 return False
         return True
 
-    def look(self, message: Message) -> tuple[list[Rule], bool]:
+    def look(self, frame: InterceptedFrame) -> tuple[list[Rule], bool]:
         """The rules that a frame is of interest to, and whether one needs all of it."""
         rules = []
         whole = False
         for rule in self._rules:
-            if rule.side == message.side:
-                look = rule.look(message)
+            if rule.side == frame.side:
+                look = rule.look(frame)
                 if look != "no":
                     rules.append(rule)
                     whole = whole or look == "whole"
         return rules, whole
 
-    def responses(self, message: Message, recorded: bool = False) -> bool:
+    def responses(self, frame: InterceptedFrame, recorded: bool = False) -> bool:
         """Whether a rule wants to see this request again with its response; or, in a recording,
         whether one may keep the response from the client."""
         wanted = ("whole", "head") if recorded else ("whole",)
-        return any(rule.side == BROKER and rule.look(message) in wanted for rule in self._rules)
+        return any(rule.side == BROKER and rule.look(frame) in wanted for rule in self._rules)
 
 
 __all__ = ["BROKER", "CLIENT", "Chain", "Look", "Rule"]

@@ -1,4 +1,4 @@
-"""The quick way does what the long way does: with rules that do not care, and with a recording."""
+"""The quick path does what the long path does, with rules that do not care and with recordings."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def test_all_bytes_pass_and_are_recorded_whatever_the_way(
     try:
         for piece in chunks(asked, ins):
             bench.feed(CLIENT, piece)
-        assert len(bench.relay.waiting) == sum(bool(answer) for _, answer in pairs)
+        assert len(bench.relay.pairing) == sum(bool(answer) for _, answer in pairs)
         for piece in chunks(answered, outs):
             bench.feed(BROKER, piece)
         assert bench.sent(BROKER) == asked
         assert bench.sent(CLIENT) == answered
-        assert len(bench.relay.waiting) == 0
+        assert len(bench.relay.pairing) == 0
         if recorded:
             assert SECRET not in tape.told[0]
             assert tape.told[0] == asked.replace(SECRET, b"*" * len(SECRET)).replace(

@@ -12,7 +12,7 @@ from kafkascope.proxy.rules.faults.fault import Action
 from kafkascope.proxy.rules.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 MAGIC_AT: Final = 16
 CRC_AT: Final = {0: 12, 1: 12, 2: 17}
@@ -36,15 +36,15 @@ class CorruptAction(Action):
         kind = "Request" if side == CLIENT else "Response"
         return "blobs" in attributes(layout_of(f"{APIS[key].name}{kind}", version))
 
-    def act(self, message: Message) -> Verdict | None:
+    def act(self, frame: InterceptedFrame) -> Verdict | None:
         """Corrupt."""
-        decoded = message.decoded
-        if decoded is None or message.payload is None:
+        decoded = frame.decoded
+        if decoded is None or frame.payload is None:
             return None
         if not _corrupt(decoded.layout.body, decoded.body):
             return None
         body = write_layout(decoded.layout, decoded.body)
-        return Replace(message.payload[: decoded.body_at] + body + message.payload[decoded.end :])
+        return Replace(frame.payload[: decoded.body_at] + body + frame.payload[decoded.end :])
 
 
 def _corrupt(wire: Wire, value: Any) -> int:

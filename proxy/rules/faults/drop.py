@@ -9,7 +9,7 @@ from kafkascope.proxy.rules.faults.fault import Action
 from kafkascope.proxy.rules.verdicts import Drop, Hold
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 class DropAction(Action):
@@ -20,7 +20,7 @@ class DropAction(Action):
     doc = "the response never arrives, though the broker did its part; `on request`: the request"
     sides = (BROKER, CLIENT)
 
-    def act(self, message: Message) -> Drop:
+    def act(self, frame: InterceptedFrame) -> Drop:
         """Swallow."""
         return Drop()
 
@@ -32,7 +32,7 @@ class BlackHoleAction(Action):
     usage = "black-hole"
     doc = "from this frame on the connection is not read any more, and stays open"
 
-    def act(self, message: Message) -> Hold:
+    def act(self, frame: InterceptedFrame) -> Hold:
         """Never go on."""
         return Hold(forever=True)
 
@@ -45,6 +45,6 @@ class HoldAction(Action):
     doc = "wait until it is released, dropped or edited (control channel, --hold)"
     whole = True
 
-    def act(self, message: Message) -> Hold:
+    def act(self, frame: InterceptedFrame) -> Hold:
         """Wait."""
         return Hold()

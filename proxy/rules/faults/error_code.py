@@ -22,7 +22,7 @@ from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Answer, Replace, Verdict
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 FETCH, METADATA = 1, 3
 FETCH_SESSION_ID_NOT_FOUND = 70
@@ -80,52 +80,52 @@ class ErrorAction(_ErrorAction):
     doc = "answer with that error in the broker's place; the broker is not asked"
     sides = (CLIENT,)
 
-    def act(self, message: Message) -> Verdict | None:
+    def act(self, frame: InterceptedFrame) -> Verdict | None:
         """Answer."""
-        request = message.request
+        request = frame.request
         if request is None:
             return None
         try:
             partly = self.level is None and self.code not in TOP_ERRORS
-            if message.key == FETCH and partly and not request.body["topics"]:
-                return _full_fetch(message)
+            if frame.key == FETCH and partly and not request.body["topics"]:
+                return _full_fetch(frame)
             payload = answer(request, self.code, self.level)
-            if payload is not None and message.key == METADATA:
-                payload = _with_brokers(message, payload)
+            if payload is not None and frame.key == METADATA:
+                payload = _with_brokers(frame, payload)
         except DissectError:
             return None
         if payload is None:
             return None
-        message.comment = f"{FAULT}{self}, the broker was not asked"
+        frame.comment = f"{FAULT}{self}, the broker was not asked"
         return Answer(payload)
 
 
-def _full_fetch(message: Message) -> Verdict | None:
+def _full_fetch(frame: InterceptedFrame) -> Verdict | None:
     """An incremental fetch names no partition that could fail: let the client name them all. The
     next request is the one that gets the error."""
-    version = message.version
+    version = frame.version
     if version < 7:
         return None
     body = example("FetchResponse", version) | {"error_code": FETCH_SESSION_ID_NOT_FOUND}
-    head = struct.pack(">i", message.entry.correlation_id)
+    head = struct.pack(">i", frame.pending.correlation_id)
     head += bytes(response_header_version(FETCH, version))
-    message.uncounted = True
-    message.comment = f"{FAULT}the client shall name its partitions"
+    frame.uncounted = True
+    frame.comment = f"{FAULT}the client shall name its partitions"
     return Answer(head + encode_body("FetchResponse", version, body))
 
 
-def _with_brokers(message: Message, payload: bytes) -> bytes:
+def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
     """Metadata without brokers would be a fault of its own."""
     from kafkascope.dissectors.registry import decode_response
 
-    rewriter = message.relay.hub.rewriter
+    rewriter = frame.relay.hub.rewriter
     if rewriter is None:
         return payload
-    decoded = decode_response(payload, METADATA, message.version)
+    decoded = decode_response(payload, METADATA, frame.version)
     brokers = decoded.body["brokers"]
-    for node_id, host, port in rewriter.directory.brokers(message.relay):
+    for node_id, host, port in rewriter.directory.brokers(frame.relay):
         made = {"node_id": node_id, "host": host, "port": port}
-        if message.version >= 1:
+        if frame.version >= 1:
             made["rack"] = None
         brokers.append(made)
     return payload[: decoded.body_at] + write_layout(decoded.layout, decoded.body)
@@ -139,10 +139,10 @@ class StampAction(_ErrorAction):
     doc = "put that error into the broker's answer; the broker did what was asked"
     sides = (BROKER,)
 
-    def act(self, message: Message) -> Verdict | None:
+    def act(self, frame: InterceptedFrame) -> Verdict | None:
         """Change the answer."""
-        decoded = message.decoded
-        if decoded is None or message.payload is None:
+        decoded = frame.decoded
+        if decoded is None or frame.payload is None:
             return None
         if not stamp(decoded.layout, decoded.body, self.code, self.level):
             return None
@@ -150,4 +150,4 @@ class StampAction(_ErrorAction):
             body = write_layout(decoded.layout, decoded.body)
         except DissectError:
             return None
-        return Replace(message.payload[: decoded.body_at] + body + message.payload[decoded.end :])
+        return Replace(frame.payload[: decoded.body_at] + body + frame.payload[decoded.end :])

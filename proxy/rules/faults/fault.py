@@ -11,7 +11,7 @@ from kafkascope.proxy.rules.triggers import Trigger
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.metrics import Metrics
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Look
     from kafkascope.proxy.rules.verdicts import Verdict
 
@@ -46,7 +46,7 @@ class Action:
         """Whether it can do something to frames of that version of an API."""
         return True
 
-    def act(self, message: Message) -> Verdict | None:
+    def act(self, frame: InterceptedFrame) -> Verdict | None:
         """What happens to a frame that matches; None: this frame cannot be harmed this way."""
         raise NotImplementedError
 
@@ -90,38 +90,38 @@ class Fault:
         trigger = f" {self.trigger}" if str(self.trigger) else ""
         return f"{self.matcher.text.strip()} -> {self.action}{side}{trigger}".strip()
 
-    def look(self, message: Message) -> Look:
+    def look(self, frame: InterceptedFrame) -> Look:
         """See `rules.Rule`."""
         if self.trigger.over:
             return "no"
-        settled = self.matcher.by_head(message)
+        settled = self.matcher.by_head(frame)
         if settled is False:
             return "no"
         return "whole" if settled is None or self.action.whole else "head"
 
-    def indifferent(self, message: Message) -> bool:
+    def indifferent(self, frame: InterceptedFrame) -> bool:
         """Whether it never cares for frames with such a head: see `rules.Chain.quiet`."""
-        return self.matcher.by_head(message) is False
+        return self.matcher.by_head(frame) is False
 
-    def judge(self, message: Message) -> Verdict | None:
+    def judge(self, frame: InterceptedFrame) -> Verdict | None:
         """See `rules.Rule`."""
-        settled = self.matcher.by_head(message)
-        if settled is False or (settled is None and not self.matcher(message)):
+        settled = self.matcher.by_head(frame)
+        if settled is False or (settled is None and not self.matcher(frame)):
             return None
         if not self.trigger.fire():
             return None
-        verdict = self.action.act(message)
+        verdict = self.action.act(frame)
         if verdict is None:
             self.trigger.take_back()
             return None
-        if message.uncounted:
+        if frame.uncounted:
             self.trigger.take_back()
             return verdict
-        message.relay.hub.metrics.add("faults_total", self.name)
-        message.relay.hub.changed()
+        frame.relay.hub.metrics.add("faults_total", self.name)
+        frame.relay.hub.changed()
         told = f"{FAULT}{self.action}"
-        if told not in message.comment:  # an action may have said more
-            message.comment = f"{message.comment}{BETWEEN}{told}" if message.comment else told
+        if told not in frame.comment:  # an action may have said more
+            frame.comment = f"{frame.comment}{BETWEEN}{told}" if frame.comment else told
         return verdict
 
     def to_json(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Delay
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 class DelayAction(Action):
@@ -39,7 +39,7 @@ class DelayAction(Action):
             raise FaultError(f"{words[0]!r} is no time span")
         return cls(first, last, "uniform", text)
 
-    def act(self, message: Message) -> Delay:
+    def act(self, frame: InterceptedFrame) -> Delay:
         """Wait."""
         if self._shape == "normal":
             return Delay(max(0, int(self._chance.gauss(self._low, self._high))))

@@ -9,7 +9,7 @@ from kafkascope.proxy.rules.faults.fault import Action
 from kafkascope.proxy.rules.verdicts import Replace, Verdict
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 METADATA = 3
 
@@ -32,16 +32,16 @@ class StaleAction(Action):
     def __init__(self) -> None:
         self._first: dict[tuple[object, ...], bytes] = {}
 
-    def act(self, message: Message) -> Verdict | None:
+    def act(self, frame: InterceptedFrame) -> Verdict | None:
         """Repeat, or remember."""
-        if message.key != METADATA or message.payload is None:
+        if frame.key != METADATA or frame.payload is None:
             return None
-        request = message.request
+        request = frame.request
         asked = repr(request.body) if request is not None else ""
-        key = (message.version, message.relay.advertise_host, asked)
+        key = (frame.version, frame.relay.advertise_host, asked)
         known = self._first.get(key)
         if known is None:
             if len(self._first) < 1000:
-                self._first[key] = message.payload
+                self._first[key] = frame.payload
             return None
-        return Replace(message.payload[:4] + known[4:])
+        return Replace(frame.payload[:4] + known[4:])

@@ -9,7 +9,7 @@ from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Throttle
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 class ThrottleAction(Action):
@@ -31,7 +31,7 @@ class ThrottleAction(Action):
             raise FaultError(f"{cls.usage}, as in 100KB/s, not {text!r}")
         return cls(size(amount), text)
 
-    def act(self, message: Message) -> Throttle:
+    def act(self, frame: InterceptedFrame) -> Throttle:
         """Slow down."""
         return Throttle(float(self._rate))
 

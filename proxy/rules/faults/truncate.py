@@ -10,7 +10,7 @@ from kafkascope.proxy.rules.faults.fault import Action, FaultError
 from kafkascope.proxy.rules.verdicts import Close
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
 class ResetAction(Action):
@@ -20,7 +20,7 @@ class ResetAction(Action):
     usage = "reset"
     doc = "both sides get a RST in place of the frame"
 
-    def act(self, message: Message) -> Close:
+    def act(self, frame: InterceptedFrame) -> Close:
         """Abort."""
         return Close("reset")
 
@@ -32,7 +32,7 @@ class CloseAction(Action):
     usage = "close"
     doc = "the connection is closed in place of the frame"
 
-    def act(self, message: Message) -> Close:
+    def act(self, frame: InterceptedFrame) -> Close:
         """Close."""
         return Close("fin")
 
@@ -45,7 +45,7 @@ class HalfCloseAction(Action):
     doc = "the receiver of the frame gets a FIN in its place; its own bytes still go through"
     sides = (BROKER, CLIENT)
 
-    def act(self, message: Message) -> Close:
+    def act(self, frame: InterceptedFrame) -> Close:
         """Close one direction."""
         return Close("half")
 
@@ -69,7 +69,7 @@ class TruncateAction(Action):
             raise FaultError(f"{cls.usage}, not {' '.join(words)!r}")
         return cls(size(words[0]))
 
-    def act(self, message: Message) -> Close:
+    def act(self, frame: InterceptedFrame) -> Close:
         """Send the start, then close."""
         return Close("fin", max(0, self._first))
 

@@ -213,12 +213,12 @@ def test_a_frame_that_a_rule_wants_costs_its_size_and_is_given_back() -> None:
             assert handler.kafka is not None
             relay = handler.kafka.relay
             assert relay is not None
-            way = relay.ways[0]
-            await until(lambda: len(way.body) >= 29 * MB)
+            direction = relay.directions[0]
+            await until(lambda: len(direction.body) >= 29 * MB)
             await works(proxy)
             writer.transport.abort()
             await until(lambda: not proxy.handlers)
-            assert len(way.body) == 0
+            assert len(direction.body) == 0
 
     run(main())
 

@@ -444,10 +444,10 @@ def test_a_hung_rule_hangs_its_connection_only() -> None:
     class Hung:
         name, side = "hung", 0
 
-        def look(self, message: Any) -> str:
-            return "head" if message.client_id == "victim" else "no"
+        def look(self, frame: Any) -> str:
+            return "head" if frame.client_id == "victim" else "no"
 
-        async def judge(self, message: Any) -> None:
+        async def judge(self, frame: Any) -> None:
             await asyncio.sleep(3600)
 
     async def main() -> None:
@@ -467,10 +467,10 @@ def test_an_asynchronous_rule_decides_when_it_is_ready() -> None:
     class Slow:
         name, side = "slow", 0
 
-        def look(self, message: Any) -> str:
+        def look(self, frame: Any) -> str:
             return "whole"
 
-        async def judge(self, message: Any) -> Any:
+        async def judge(self, frame: Any) -> Any:
             await asyncio.sleep(0.05)
             return Answer(response(HEARTBEAT, 4, {"error_code": 27})[4:])
 

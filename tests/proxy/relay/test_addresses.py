@@ -174,7 +174,7 @@ def test_a_huge_fetch_is_changed_at_its_end_without_its_length(version: int, hos
     original = fetched(version, [endpoint(2, host), endpoint(3, host)], records=200_000)
     for at in range(0, len(original), 40_000):
         bench.feed(BROKER, original[at : at + 40_000])
-        assert len(bench.relay.ways[BROKER].body) < 1000, "it must not be kept"
+        assert len(bench.relay.directions[BROKER].body) < 1000, "it must not be kept"
     sent = bench.sent(CLIENT)
     bench.listening.close()
     assert len(sent) == len(original)

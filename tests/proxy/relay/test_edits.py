@@ -12,9 +12,9 @@ from kafkascope.dissectors.records.records import Batch, Record, batches, crc_ok
 from kafkascope.dissectors.records.writer import encode_batch
 from kafkascope.dissectors.registry import decode_request
 from kafkascope.proxy.relay.edits import edited, shown
-from kafkascope.proxy.relay.entries import Entry
+from kafkascope.proxy.relay.pairing import PendingRequest
 from kafkascope.proxy.rules.actions import CLIENT
-from kafkascope.proxy.rules.message import Message
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from tests.proxy.kit import PRODUCE, Bench, request
 
 RECORDS = [
@@ -26,17 +26,19 @@ RECORDS = [
 RECORD = {"offset": 0, "time_ms": 1, "key": None, "value": "v", "headers": []}
 
 
-def message(key: int, version: int, body: dict[str, Any]) -> Message:
+def message(key: int, version: int, body: dict[str, Any]) -> InterceptedFrame:
     payload = request(key, version, body)[4:]
-    return Message(Bench().relay, CLIENT, Entry(key, version, 1, 0), len(payload), 0, payload)
+    return InterceptedFrame(
+        Bench().relay, CLIENT, PendingRequest(key, version, 1, 0), len(payload), 0, payload
+    )
 
 
-def produced(data: bytes | None) -> Message:
+def produced(data: bytes | None) -> InterceptedFrame:
     partition = {"index": 0, "records": data}
     return message(PRODUCE, 9, {"topic_data": [{"name": "t", "partition_data": [partition]}]})
 
 
-def view(frame: Message) -> dict[str, Any]:
+def view(frame: InterceptedFrame) -> dict[str, Any]:
     decoded = frame.decoded
     assert decoded is not None
     return shown(decoded)
@@ -46,7 +48,7 @@ def records(body: dict[str, Any]) -> Any:
     return body["topic_data"][0]["partition_data"][0]["records"]
 
 
-def sent(frame: Message, body: dict[str, Any]) -> bytes:
+def sent(frame: InterceptedFrame, body: dict[str, Any]) -> bytes:
     data: bytes = records(decode_request(edited(frame, body)).body)
     return data
 

@@ -48,11 +48,11 @@ class Always:
         self.side, self.verdicts, self._look, self.name = side, list(verdicts), look, name
         self.seen: list[Any] = []
 
-    def look(self, message: Any) -> Any:
+    def look(self, frame: Any) -> Any:
         return self._look
 
-    def judge(self, message: Any) -> Any:
-        self.seen.append(message)
+    def judge(self, frame: Any) -> Any:
+        self.seen.append(frame)
         return self.verdicts.pop(0) if self.verdicts else None
 
 
@@ -67,7 +67,7 @@ def test_what_nobody_needs_passes_as_one_piece() -> None:
     data = b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(50))
     bench.feed(CLIENT, data[:100])  # the first frame shows that it is Kafka
     assert bench.relay.feed(CLIENT, data[100:], 1) is None
-    assert len(bench.relay.waiting) == 50
+    assert len(bench.relay.pairing) == 50
 
 
 def test_a_large_frame_is_not_kept() -> None:
@@ -81,7 +81,7 @@ def test_a_large_frame_is_not_kept() -> None:
 def test_produce_without_acks_is_not_waited_for() -> None:
     bench = Bench()
     bench.feed(CLIENT, produce(acks=0) + produce(acks=1, correlation_id=2))
-    assert [e.correlation_id for e in bench.relay.waiting] == [2]
+    assert [e.correlation_id for e in bench.relay.pairing] == [2]
 
 
 def test_a_produce_whose_acks_do_not_come_is_not_kept() -> None:
@@ -100,7 +100,7 @@ def test_the_acks_of_a_transaction_are_found() -> None:
     body = {"transactional_id": "tx" * 40, "acks": 0, "timeout_ms": 1, "topic_data": []}
     for version in (3, 8, 9, 12):
         bench.feed(CLIENT, request(PRODUCE, version, body))
-    assert len(bench.relay.waiting) == 0
+    assert len(bench.relay.pairing) == 0
 
 
 TRAFFIC_IN = (
@@ -148,7 +148,7 @@ def test_any_chunking_gives_the_same_bytes(ins: list[int], outs: list[int], rule
             bench.feed(BROKER, piece)
         assert bench.sent(BROKER) == whole.sent(BROKER) == TRAFFIC_IN
         assert bench.sent(CLIENT) == whole.sent(CLIENT)
-        assert len(bench.relay.waiting) == 0
+        assert len(bench.relay.pairing) == 0
     finally:
         whole.listening.close()
         bench.listening.close()
@@ -209,7 +209,7 @@ def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
     bench = Bench()
     bench.feed(CLIENT, b"\x7f\xff\xff\xff" + bytes(1000))
     assert bench.sent(BROKER) == b"\x7f\xff\xff\xff" + bytes(1000)
-    assert bench.relay.ways[CLIENT].opaque
+    assert bench.relay.directions[CLIENT].opaque
 
 
 def test_raw_tokens_of_an_old_handshake_pass() -> None:
@@ -224,7 +224,7 @@ def test_raw_tokens_of_an_old_handshake_pass() -> None:
     bench.listening.close()
     assert token in bench.sent(BROKER)
     assert b"10.9.8.7" not in bench.sent(CLIENT)
-    assert len(bench.relay.waiting) == 0
+    assert len(bench.relay.pairing) == 0
 
 
 def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
@@ -338,7 +338,7 @@ def test_half_close_ends_one_direction_only() -> None:
 
 def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Always):
-        def judge(self, message: Any) -> Any:
+        def judge(self, frame: Any) -> Any:
             raise RuntimeError("oops")
 
     bench = armed(Broken(CLIENT))
@@ -351,22 +351,22 @@ def test_a_rule_that_fails_lets_the_frame_pass(caplog: pytest.LogCaptureFixture)
 def test_a_held_frame_can_be_dropped() -> None:
     bench = armed(Always(CLIENT, Hold()))
     bench.feed(CLIENT, request(HEARTBEAT, 4))
-    stop = bench.relay.ways[CLIENT].stop
+    stop = bench.relay.directions[CLIENT].stop
     assert stop is not None
     bench.actions += bench.relay.release(CLIENT, stop, Drop(), 1)
     assert bench.sent(BROKER) == b""
-    assert len(bench.relay.waiting) == 0
+    assert len(bench.relay.pairing) == 0
 
 
 def test_a_held_frame_can_go_on() -> None:
     bench = armed(Always(CLIENT, Hold()))
     data = request(HEARTBEAT, 4)
     bench.feed(CLIENT, data)
-    stop = bench.relay.ways[CLIENT].stop
+    stop = bench.relay.directions[CLIENT].stop
     assert stop is not None
     bench.actions += bench.relay.release(CLIENT, stop, Forward(), 1)
     assert bench.sent(BROKER) == data
-    assert len(bench.relay.waiting) == 1
+    assert len(bench.relay.pairing) == 1
 
 
 def test_a_version_of_api_versions_that_is_too_new_is_answered_by_us() -> None:

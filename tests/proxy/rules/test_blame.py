@@ -99,11 +99,11 @@ def recorded(path: Path, rule: str) -> None:
         if bench.relay.over:
             continue
         obey(list(what(bench.now_ns) or ()))
-        for way in bench.relay.ways:
-            if way.stop is not None and way.stop.held is not None:
-                held, way.stop.held = way.stop.held, None
+        for direction in bench.relay.directions:
+            if direction.stop is not None and direction.stop.held is not None:
+                held, direction.stop.held = direction.stop.held, None
                 bench.hub.held.forget(held)
-                stop, side = way.stop, way.side
+                stop, side = direction.stop, direction.side
                 later(
                     3 * SECOND,
                     lambda now, s=stop, d=side: bench.relay.release(d, s, Forward(), now),
@@ -267,10 +267,10 @@ class Custom:
     name = "our; [rule]"
     side = BROKER
 
-    def look(self, message: Any) -> str:
+    def look(self, frame: Any) -> str:
         return "whole"
 
-    def judge(self, message: Any) -> Drop:
+    def judge(self, frame: Any) -> Drop:
         return Drop()
 
 

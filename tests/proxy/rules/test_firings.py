@@ -123,12 +123,12 @@ def test_a_request_with_secrets_that_is_replaced_stays_masked() -> None:
     assert held is not None
     (told,) = held.list()
     assert told["rule"]
-    message = held.message(told["number"])
+    frame = held.frame(told["number"])
     from kafkascope.proxy.rules.verdicts import Replace
 
-    stop = bench.relay.ways[CLIENT].stop
+    stop = bench.relay.directions[CLIENT].stop
     assert stop is not None
-    assert message.payload is not None
-    bench.relay.release(CLIENT, stop, Replace(message.payload), bench.now_ns)
+    assert frame.payload is not None
+    bench.relay.release(CLIENT, stop, Replace(frame.payload), bench.now_ns)
     assert b"alice-secret" not in notes.of(0, CLIENT) + notes.of(1, CLIENT)
     assert notes.of(1, CLIENT) != b""

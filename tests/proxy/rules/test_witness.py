@@ -21,7 +21,7 @@ from kafkascope.proxy.engine.server import KafkaProxy
 from kafkascope.proxy.relay.relay import Relay
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults import FAULTS, FaultError, parse_fault
-from kafkascope.proxy.rules.message import Message
+from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.ruleset import load_rules
 from kafkascope.proxy.rules.witness import NEVER, RESPONSE_FIELDS, refusal
@@ -39,17 +39,17 @@ class Spy:
     def __init__(self, name: str, side: int) -> None:
         self.name = name
         self.side = side
-        self.seen: list[Message] = []
+        self.seen: list[InterceptedFrame] = []
 
-    def look(self, message: Message) -> str:
+    def look(self, frame: InterceptedFrame) -> str:
         return "whole"
 
-    def judge(self, message: Message) -> None:
-        self.seen.append(message)
+    def judge(self, frame: InterceptedFrame) -> None:
+        self.seen.append(frame)
 
 
 @cache
-def seen() -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+def seen() -> tuple[tuple[InterceptedFrame, ...], tuple[InterceptedFrame, ...]]:
     """Requests and responses of the samples, as rules see them; and what the samples lack."""
     spies = [Spy("requests", CLIENT), Spy("responses", BROKER)]
     bench = Bench(rewrite=False)
@@ -82,11 +82,11 @@ def seen() -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     return tuple(spies[0].seen), tuple(spies[1].seen)
 
 
-def values(field: Field, message: Message) -> tuple[Any, ...]:
+def values(field: Field, frame: InterceptedFrame) -> tuple[Any, ...]:
     if field.read is not None:
-        return field.read(message.exchange)
+        return field.read(frame.exchange)
     assert field.get is not None
-    return field.get(message.row)
+    return field.get(frame.row)
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -101,7 +101,7 @@ def test_each_field_is_told_by_some_frames_or_refused(field: Field, side: str) -
         with pytest.raises(FaultError, match="would never act"):
             parse_fault(f"{field.name} -> delay 1s on {side}")
         return
-    found = {values(field, message) for message in seen()[number]}
+    found = {values(field, frame) for frame in seen()[number]}
     assert len(found) > 1, found  # it tells some frames from others
     assert found - {()}
     assert parse_fault(f"{field.name} -> delay 1s on {side}").side == number

@@ -21,17 +21,16 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.rules.actions import CLIENT
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.entries import Entry
+    from kafkascope.proxy.relay.pairing import PendingRequest
     from kafkascope.proxy.relay.state import State
 
 
-class Message:
+class InterceptedFrame:
     """A request, or a response with the request that it answers."""
 
     __slots__ = (
         "__dict__",
         "comment",
-        "entry",
         "now_ns",
         "original",
         "payload",
@@ -42,6 +41,7 @@ class Message:
         "side",
         "size",
         "uncounted",
+        "unrecorded",
         "whole",
     )
 
@@ -49,7 +49,7 @@ class Message:
         self,
         relay: State,
         side: int,
-        entry: Entry,
+        pending: PendingRequest,
         size: int,
         now_ns: int,
         payload: bytes | None = None,
@@ -57,7 +57,7 @@ class Message:
         self.relay = relay
         self.side = side
         """0: a request; 1: a response."""
-        self.entry = entry
+        self.pending = pending
         self.size = size
         self.now_ns = now_ns
         self.payload = payload
@@ -69,7 +69,7 @@ class Message:
         self.original: bytes | None = None
         """The frame as the broker sent it."""
         self.whole: bytes | None = None
-        self.pending: bytes | None = None
+        self.unrecorded: bytes | None = None
         """The request's frame, while the recording waits for what rules say about it."""
         self.rule = ""
         """Name of the rule that holds it, or that takes its time."""
@@ -79,17 +79,17 @@ class Message:
     @property
     def key(self) -> int:
         """API key."""
-        return self.entry.key
+        return self.pending.key
 
     @property
     def version(self) -> int:
         """API version."""
-        return self.entry.version
+        return self.pending.version
 
     @property
     def client_id(self) -> str | None:
         """Of the request."""
-        return self.entry.client_id
+        return self.pending.client_id
 
     @cached_property
     def decoded(self) -> Decoded | None:
@@ -108,13 +108,13 @@ class Message:
         """The request, also of a response; None when it was not kept."""
         if self.side == CLIENT:
             return self.decoded
-        entry = self.entry
-        if entry.decoded is None and entry.payload is not None:
+        pending = self.pending
+        if pending.decoded is None and pending.payload is not None:
             try:
-                entry.decoded = decode_request(entry.payload)
+                pending.decoded = decode_request(pending.payload)
             except DissectError:
-                entry.payload = None
-        return entry.decoded
+                pending.payload = None
+        return pending.decoded
 
     def learn(self) -> None:
         """Teach the names of topics that this response tells."""
@@ -127,10 +127,10 @@ class Message:
     @cached_property
     def exchange(self) -> Exchange:
         """This frame as analysis sees it: a response with its request, a request without answer."""
-        entry, relay = self.entry, self.relay
-        connection = Connection(relay.number, relay.client, relay.broker, entry.time_ns)
+        pending, relay = self.pending, self.relay
+        connection = Connection(relay.number, relay.client, relay.broker, pending.time_ns)
         header = None
-        payload = entry.payload if self.side != CLIENT else self.payload
+        payload = pending.payload if self.side != CLIENT else self.payload
         if payload is not None:
             try:
                 header = read_request_header(payload)
@@ -138,16 +138,16 @@ class Message:
                 pass
         if header is None:
             header = RequestHeader(
-                entry.key, entry.version, entry.correlation_id, entry.client_id, [], 0
+                pending.key, pending.version, pending.correlation_id, pending.client_id, [], 0
             )
-        size = entry.size - 4 if entry.size else self.size
-        request = Request(_frame(payload, size, entry.time_ns), header, self.request)
+        size = pending.size - 4 if pending.size else self.size
+        request = Request(_frame(payload, size, pending.time_ns), header, self.request)
         response, wait_ns = None, 0
         if self.side != CLIENT:
             frame = _frame(self.payload, self.size, self.now_ns)
-            response = Response(frame, entry.correlation_id, self.decoded)
+            response = Response(frame, pending.correlation_id, self.decoded)
             # What the connection told before is not kept here: a long poll may have waited.
-            wait_ns = Waits().answer(entry.key, request.frame, request.body, frame, response.body)
+            wait_ns = Waits().answer(pending.key, request.frame, request.body, frame, response.body)
         return Exchange(
             number=relay.number,
             id="",
@@ -155,11 +155,11 @@ class Message:
             connection=connection,
             client=relay.client,
             broker=relay.broker,
-            api_key=entry.key,
-            api=api_name(entry.key),
-            api_version=entry.version,
-            correlation_id=entry.correlation_id,
-            client_id=entry.client_id,
+            api_key=pending.key,
+            api=api_name(pending.key),
+            api_version=pending.version,
+            correlation_id=pending.correlation_id,
+            client_id=pending.client_id,
             request=request,
             response=response,
             software=relay.software,
@@ -174,7 +174,7 @@ class Message:
     @property
     def head_row(self) -> Row:
         """A row that knows no more than the head; never kept."""
-        head = Message(self.relay, CLIENT, self.entry, self.size, self.now_ns)
+        head = InterceptedFrame(self.relay, CLIENT, self.pending, self.size, self.now_ns)
         return row_of(head.exchange, self.relay.hub.names)
 
     def body(self) -> dict[str, Any] | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.entries import Entry
+    from kafkascope.proxy.relay.pairing import PendingRequest
     from kafkascope.proxy.relay.skipping import Walk
-    from kafkascope.proxy.rules.message import Message
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 PASS: Final = 0
 """Forward as it comes."""
@@ -25,7 +25,7 @@ HIDE: Final = 5
 """Forward as it comes, and record asterisks: a secret may be in it, and it is too large to keep."""
 
 
-class Way:
+class Direction:
     """One direction."""
 
     __slots__ = (
@@ -33,7 +33,6 @@ class Way:
         "backlog",
         "body",
         "closing",
-        "entry",
         "eof",
         "frames",
         "head",
@@ -41,6 +40,7 @@ class Way:
         "mode",
         "opaque",
         "rate",
+        "request",
         "shown",
         "side",
         "size",
@@ -67,7 +67,7 @@ class Way:
         self.opaque = False
         """Framing is lost, or never was: all bytes pass."""
         self.frames = 0
-        self.entry: Entry | None = None
+        self.request: PendingRequest | None = None
         """The request that the current frame (a response) answers."""
         self.walk: Walk | None = None
         self.tail_at = 0
@@ -104,14 +104,14 @@ class Way:
 class Stop:
     """A direction that waits. `go` is called once when it may go on."""
 
-    __slots__ = ("ends", "forever", "go", "held", "kept", "message")
+    __slots__ = ("ends", "forever", "frame", "go", "held", "kept")
 
     def __init__(self, go: Callable[[], None], *, forever: bool = False) -> None:
         self.go = go
         self.forever = forever
         self.ends = False
         """By itself, after some time."""
-        self.message: Message | None = None
+        self.frame: InterceptedFrame | None = None
         self.held: int | None = None
         """Number under which the frame can be released from outside."""
         self.kept = 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded
 
-MAX_WAITING: Final = 65_536
+MAX_PENDING: Final = 65_536
 """Clients keep 5 to 1000 in flight. More means that no answers come (a Produce of an unknown
 version with acks=0): the oldest are forgotten."""
 
@@ -19,7 +19,7 @@ SIZE: Final = struct.Struct(">i")
 """Of a frame: bytes that follow the field."""
 
 
-class Entry:
+class PendingRequest:
     """A request whose answer is not through yet."""
 
     client_id: str | None = None
@@ -27,7 +27,7 @@ class Entry:
     """The edition of the rules none of which cares for it."""
     token = False
     """A raw SASL token, whose answer has no correlation id."""
-    answer: bytes | None = None
+    response: bytes | None = None
     """A whole frame that we answer with; the broker was not asked."""
     comment = ""
     """Of that answer, for the recording."""
@@ -48,48 +48,48 @@ class Entry:
         self.size = size
 
 
-class Waiting:
+class Pairing:
     """The requests of one connection, oldest first. Brokers answer in that order."""
 
-    __slots__ = ("_entries", "forgotten")
+    __slots__ = ("_requests", "forgotten")
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque()
+        self._requests: deque[PendingRequest] = deque()
         self.forgotten = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._requests)
 
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries)
+    def __iter__(self) -> Iterator[PendingRequest]:
+        return iter(self._requests)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, request: PendingRequest) -> None:
         """Wait for its answer."""
-        self._entries.append(entry)
-        if len(self._entries) > MAX_WAITING:
-            self._entries.popleft()
+        self._requests.append(request)
+        if len(self._requests) > MAX_PENDING:
+            self._requests.popleft()
             self.forgotten += 1
 
-    def front(self) -> Entry | None:
+    def front(self) -> PendingRequest | None:
         """The request that is answered next."""
-        return self._entries[0] if self._entries else None
+        return self._requests[0] if self._requests else None
 
     def pop(self) -> None:
         """The front is through."""
-        if self._entries:
-            self._entries.popleft()
+        if self._requests:
+            self._requests.popleft()
 
     @property
     def kept(self) -> int:
         """Bytes of requests and answers that are kept for those who look at the answer."""
         return sum(
-            len(each.payload or b"") + len(each.raw or b"") + len(each.answer or b"")
-            for each in self._entries
+            len(each.payload or b"") + len(each.raw or b"") + len(each.response or b"")
+            for each in self._requests
         )
 
     def knows(self, correlation_id: int) -> bool:
         """Whether an answer with that id may come."""
-        entries = self._entries
-        if entries and entries[0].correlation_id == correlation_id and not entries[0].token:
+        requests = self._requests
+        if requests and requests[0].correlation_id == correlation_id and not requests[0].token:
             return True
-        return any(e.correlation_id == correlation_id and not e.token for e in entries)
+        return any(e.correlation_id == correlation_id and not e.token for e in requests)
