@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.arena import Arena
     from kafkascope.proxy.engine.held import Held
     from kafkascope.proxy.engine.memory import Memory
-    from kafkascope.proxy.relay.addresses import Rewriter
+    from kafkascope.proxy.relay.endpoints import Endpoints
+    from kafkascope.proxy.relay.versions import Versions
     from kafkascope.proxy.rules.rules import Chain
 
 _log = logging.getLogger("kafkascope.proxy")
@@ -57,14 +58,15 @@ class Hub:
         self.metrics = Metrics()
         self.names = TopicNames()
         self.chain: Chain | None = None
-        self.rewriter: Rewriter | None = None
+        self.endpoints: Endpoints | None = None
         """None where clients come to us whatever address they know (transparent, SOCKS)."""
+        self.versions: Versions | None = None
+        """None where versions pass as brokers offer them."""
         self.recording: Recording | None = None
         self.arena: Arena | None = None
         """The memory that sockets are read into."""
         self.held: Held | None = None
         self.memory: Memory | None = None
-        self.clamp = True
         self.with_secrets = False
         """Recordings keep secrets."""
         self.numbers = itertools.count(1)

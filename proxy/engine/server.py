@@ -23,7 +23,8 @@ from kafkascope.proxy.engine.hub import Hub
 from kafkascope.proxy.engine.memory import LIMIT, Memory
 from kafkascope.proxy.engine.stream import DRAINING, Stream
 from kafkascope.proxy.engine.tls import ClientTls, Tls, UpstreamTls
-from kafkascope.proxy.relay.addresses import Rewriter
+from kafkascope.proxy.relay.endpoints import Endpoints
+from kafkascope.proxy.relay.versions import Versions
 from kafkascope.proxy.rules.rules import Chain
 
 if TYPE_CHECKING:
@@ -71,7 +72,6 @@ class KafkaProxy:
         self._listen_at = parse_address(listen, port=0)
         self.mode: Mode = mode
         self.hub = Hub()
-        self.hub.clamp = clamp
         self.held = Held(self)
         self.hub.held = self.held
         self.chain = Chain(rules, self.hub.metrics)
@@ -87,7 +87,8 @@ class KafkaProxy:
         for each in upstreams:
             self.destinations.trust(each.host)  # names: when they are resolved
         if mode == "reverse":
-            self.hub.rewriter = Rewriter(self.nodes)
+            self.hub.endpoints = Endpoints(self.nodes)
+            self.hub.versions = Versions() if clamp else None
         names = (advertise,) if advertise else ()
         if tls is not None and names:
             tls = ClientTls(tls.certificate, tls.key, tls.ca, (*tls.names, *names))

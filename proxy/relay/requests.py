@@ -11,8 +11,8 @@ from kafkascope.analyzer.conversation.plausible import judge_request
 from kafkascope.analyzer.conversation.sasl import is_token
 from kafkascope.dissectors.registry import APIS
 from kafkascope.proxy.relay import secrets
-from kafkascope.proxy.relay.addresses import WHOLE
 from kafkascope.proxy.relay.direction import COLLECT, HIDE, PASS, Direction
+from kafkascope.proxy.relay.endpoints import WHOLE
 from kafkascope.proxy.relay.execution import RuleExecution
 from kafkascope.proxy.relay.heads import FIXED_BYTES, Head, read_head
 from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
@@ -63,7 +63,7 @@ class Requests(RuleExecution):
         hub, quick, chain = self.hub, QUICK, self.hub.chain
         edition, name_bytes = 0, b""
         if self.tap is not None:
-            quick = recorded_as_they_are(WHOLE if hub.rewriter is not None else frozenset())
+            quick = recorded_as_they_are(WHOLE if hub.endpoints is not None else frozenset())
         if chain is not None:
             edition, client_id, name_bytes = self._quiet_for
             if edition != chain.edition or client_id is None:
@@ -135,8 +135,8 @@ class Requests(RuleExecution):
         secret = tap and not hub.with_secrets and secrets.in_request(key, version)
         if (
             secret
-            or (key == API_VERSIONS and hub.rewriter is not None and hub.rewriter.newer(version))
-            or (tap and hub.rewriter is not None and hub.rewriter.whole(key))
+            or (key == API_VERSIONS and hub.versions is not None and hub.versions.newer(version))
+            or (tap and hub.endpoints is not None and hub.endpoints.whole(key))
         ):
             direction.mode = COLLECT
         rules: list[Rule] = []
@@ -177,10 +177,10 @@ class Requests(RuleExecution):
             assert isinstance(head, Head)
             request = PendingRequest(head.key, head.version, head.correlation_id, self._now)
             request.client_id = head.client_id
-        if self.tap is not None and hub.rewriter is not None and hub.rewriter.rewrites(request.key):
+        if self.tap is not None and hub.endpoints is not None and hub.endpoints.holds(request.key):
             request.raw = frame
-        if request.key == API_VERSIONS and hub.rewriter is not None and hub.clamp:
-            answer = hub.rewriter.too_new(request.version, request.correlation_id)
+        if request.key == API_VERSIONS and hub.versions is not None:
+            answer = hub.versions.refusal(request.version, request.correlation_id)
             if answer is not None:
                 self._tap_frame(CLIENT, request, frame)
                 request.comment = (

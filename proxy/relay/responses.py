@@ -37,7 +37,7 @@ class Responses(RuleExecution):
             self._through(direction)
         pairing = self.pairing
         answered = self.hub.metrics.answered
-        rewriter = self.hub.rewriter
+        endpoints = self.hub.endpoints
         edition = self.hub.chain.edition if self.hub.chain is not None else 0
         secret = self.tap is not None and not self.hub.with_secrets
         while size - at >= 8:
@@ -50,12 +50,12 @@ class Responses(RuleExecution):
                 break
             if secret and secrets.in_response(key, request.version):
                 break
-            if rewriter is not None and rewriter.rewrites(key):
-                steps = rewriter.walk(key, request.version)
+            if endpoints is not None and endpoints.holds(key):
+                steps = endpoints.walk(key, request.version)
                 if steps is None:
-                    if rewriter.whole(key) or request.version > APIS[key].versions.high:
+                    if endpoints.whole(key) or request.version > APIS[key].versions.high:
                         break
-                elif at + length + 4 > size or not rewriter.empty(
+                elif at + length + 4 > size or not endpoints.empty(
                     key, steps, data[at + 4 : at + 4 + length]
                 ):
                     break
@@ -136,19 +136,19 @@ class Responses(RuleExecution):
         self, direction: Direction, request: PendingRequest, view: memoryview, at: int, end: int
     ) -> None:
         """Whether addresses, versions or secrets may be in a response."""
-        rewriter = self.hub.rewriter
+        endpoints = self.hub.endpoints
         key, version = request.key, request.version
         if direction.mode == COLLECT:
             return
         if self._secret(request):
             direction.mode = COLLECT
             return
-        if rewriter is None:
+        if endpoints is None:
             return
-        if rewriter.whole(key) or (key == API_VERSIONS and self.hub.clamp):
+        if endpoints.whole(key) or (key == API_VERSIONS and self.hub.versions is not None):
             direction.mode = COLLECT
             return
-        steps = rewriter.walk(key, version)
+        steps = endpoints.walk(key, version)
         if steps is None:
             return
         walk = Walk(steps)
@@ -158,7 +158,7 @@ class Responses(RuleExecution):
                 tail = walk.feed(view[at + 4 : at + size])
                 if tail is None or tail >= size - 4:
                     raise Unwalkable("the response ends early")
-                if rewriter.filled(key, view[at + 4 + tail]):
+                if endpoints.filled(key, view[at + 4 + tail]):
                     direction.mode = COLLECT
             elif size <= SMALL:
                 direction.mode = COLLECT
@@ -211,15 +211,16 @@ class Responses(RuleExecution):
             return
         comment = ""
         sent = frame
-        rewriter = self.hub.rewriter
-        if rewriter is not None:
-            try:
-                sent, comment = rewriter.response(self, request, frame, clamp=self.hub.clamp)
-            except DissectError as error:
-                self._undecoded(request, str(error))
-            except OSError as error:
-                self._no_listener(direction, error)
-                return
+        try:
+            if request.key == API_VERSIONS and self.hub.versions is not None:
+                sent, comment = self.hub.versions.response(self, request.version, frame)
+            elif self.hub.endpoints is not None:
+                sent, comment = self.hub.endpoints.response(self, request, frame)
+        except DissectError as error:
+            self._undecoded(request, str(error))
+        except OSError as error:
+            self._no_listener(direction, error)
+            return
         intercepted = InterceptedFrame(self, BROKER, request, len(sent) - 4, self._now, sent[4:])
         intercepted.comment = comment
         intercepted.original = frame
@@ -240,9 +241,9 @@ class Responses(RuleExecution):
         direction.body = bytearray()
         assert request is not None
         comment = ""
-        if self.hub.rewriter is not None:
+        if self.hub.endpoints is not None:
             try:
-                tail, comment = self.hub.rewriter.tail(self, request, tail)
+                tail, comment = self.hub.endpoints.tail(self, request, tail)
             except DissectError as error:
                 self._undecoded(request, str(error))
             except OSError as error:

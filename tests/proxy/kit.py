@@ -21,8 +21,9 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
 from kafkascope.proxy.engine.hub import Hub
-from kafkascope.proxy.relay.addresses import Rewriter
+from kafkascope.proxy.relay.endpoints import Endpoints
 from kafkascope.proxy.relay.relay import Relay
+from kafkascope.proxy.relay.versions import Versions
 from kafkascope.proxy.rules.actions import Action, Send
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, HEARTBEAT = 0, 1, 3, 18, 12
@@ -124,7 +125,8 @@ class Bench:
         self.listening = Listening()
         self.nodes = Nodes([Address("b", 9092)], self.listening, host="127.0.0.1")
         if rewrite:
-            self.hub.rewriter = Rewriter(self.nodes)
+            self.hub.endpoints = Endpoints(self.nodes)
+            self.hub.versions = Versions()
         self.relay = Relay(self.hub, 1, Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092))
         self.relay.advertise_host = "127.0.0.1"
         self.now_ns = 1_000_000_000

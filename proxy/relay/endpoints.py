@@ -16,13 +16,9 @@ from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.errors import DissectError
 from kafkascope.dissectors.layout import Layout
 from kafkascope.dissectors.registry import (
-    API_VERSIONS,
     APIS,
-    UNSUPPORTED_VERSION,
     Decoded,
     decode_response,
-    encode_body,
-    example,
     layout_of,
     read_layout,
     response_header_version,
@@ -100,7 +96,7 @@ class Directory(Protocol):
         """All brokers that are known: node id and our address for it."""
 
 
-class Rewriter:
+class Endpoints:
     """Puts our addresses in place of the brokers'."""
 
     def __init__(self, directory: Directory) -> None:
@@ -108,8 +104,8 @@ class Rewriter:
         self._known: dict[Any, tuple[bytes | None, str, frozenset[int]]] = {}
         """Response -> what became of it (None: nothing), what was changed, the brokers listed."""
 
-    def rewrites(self, key: int) -> bool:
-        """Whether the responses of an API may hold addresses."""
+    def holds(self, key: int) -> bool:
+        """Whether responses of an API may hold addresses."""
         return key in ENDPOINTS
 
     def whole(self, key: int) -> bool:
@@ -136,19 +132,17 @@ class Rewriter:
 
     # --- whole responses
 
-    def response(
-        self, relay: State, request: PendingRequest, frame: bytes, *, clamp: bool
-    ) -> tuple[bytes, str]:
-        """The frame with our addresses (and versions that we know), and what was changed; the
-        very same frame when nothing is."""
+    def response(self, relay: State, request: PendingRequest, frame: bytes) -> tuple[bytes, str]:
+        """The frame with our addresses, and what was changed; the very same frame when nothing is.
+        `DissectError` when it cannot be read, `OSError` when nothing listens for a broker."""
         key = request.key
-        if key not in ENDPOINTS and not (clamp and key == API_VERSIONS):
+        if key not in ENDPOINTS:
             return frame, ""
         # Brokers say the same again and again; the answer to it is the same while no broker moves.
         what = (request.version, relay.advertise_host, self.directory.generation, frame[8:], key)
         known = self._known.get(what)
         if known is None:
-            changed, comment, listed = self._response(relay, request, frame, clamp=clamp)
+            changed, comment, listed = self._response(relay, request, frame)
             if len(frame) <= CACHED_BYTES:
                 # The directory may have learned something from this very frame.
                 what = (what[0], what[1], self.directory.generation, what[3], key)
@@ -160,31 +154,24 @@ class Rewriter:
         self.directory.listed(relay, listed)
         if changed_before is None:
             return frame, comment
-        if key != API_VERSIONS:
-            relay.hub.metrics.add("rewrites_total", APIS[key].name)
+        relay.hub.metrics.add("rewrites_total", APIS[key].name)
         return changed_before[:4] + frame[4:8] + changed_before[8:], comment
 
     def _response(
-        self, relay: State, request: PendingRequest, frame: bytes, *, clamp: bool
+        self, relay: State, request: PendingRequest, frame: bytes
     ) -> tuple[bytes, str, frozenset[int]]:
         key, version = request.key, request.version
-        hub = relay.hub
-        nobody: frozenset[int] = frozenset()
-        if key == API_VERSIONS:
-            return (*(self._versions(relay, request, frame) if clamp else (frame, "")), nobody)
-        if key not in ENDPOINTS:
-            return frame, "", nobody
         decoded = decode_response(frame[4:], key, version)
         if key == METADATA:
             from kafkascope.analyzer.bodies.facts import learn
 
-            learn(decoded.layout, decoded.body, hub.names)
+            learn(decoded.layout, decoded.body, relay.hub.names)
         listed = _brokers(key, decoded.body)
         self.directory.listed(relay, listed)  # first: whoever is gone makes room
         changes = self._change(relay, key, decoded.body)
         if not changes:
             return frame, "", listed
-        hub.metrics.add("rewrites_total", APIS[key].name)
+        relay.hub.metrics.add("rewrites_total", APIS[key].name)
         return _encoded(frame, decoded), "addresses: " + "; ".join(changes), listed
 
     def _change(self, relay: State, key: int, body: Body) -> list[str]:
@@ -230,49 +217,6 @@ class Rewriter:
         except DissectError:
             body["node_endpoints"] = []
             return _padded(layout, body, len(tail)), "addresses left out: " + "; ".join(changes)
-
-    # --- versions
-
-    def newer(self, version: int) -> bool:
-        """Whether that version of ApiVersions is one that we do not know."""
-        return version > APIS[API_VERSIONS].versions.high
-
-    def too_new(self, version: int, correlation_id: int) -> bytes | None:
-        """Our answer to an ApiVersions request of a version that we do not know: ask again, lower
-        (KIP-511). Else the broker's answer could not be capped."""
-        known = APIS[API_VERSIONS].versions
-        if version <= known.high:
-            return None
-        body = example("ApiVersionsResponse", 0)
-        body["error_code"] = UNSUPPORTED_VERSION
-        body["api_keys"] = [
-            {"api_key": API_VERSIONS, "min_version": known.low, "max_version": known.high}
-        ]
-        return _SIZE.pack(correlation_id) + encode_body("ApiVersionsResponse", 0, body)
-
-    def _versions(self, relay: State, request: PendingRequest, frame: bytes) -> tuple[bytes, str]:
-        """Cap the versions of those APIs whose addresses have to be replaced to what we know."""
-        decoded = decode_response(frame[4:], request.key, request.version)
-        capped = []
-        offered = decoded.body["api_keys"]
-        for api in tuple(offered):
-            key = api["api_key"]
-            if key not in ENDPOINTS or api["max_version"] <= APIS[key].versions.high:
-                continue
-            known = APIS[key].versions.high
-            capped.append(f"{APIS[key].name} {api['max_version']} -> {known}")
-            api["max_version"] = known
-            if api["min_version"] > known:
-                offered.remove(api)  # an empty range would be a lie (min above max)
-        if not capped:
-            return frame, ""
-        text = ", ".join(capped)
-        relay.hub.once(
-            f"capped {text}",
-            f"{relay.broker} offers versions that kafkascope does not know and whose addresses "
-            f"it has to replace; clients are offered less: {text} (--no-clamp passes them all)",
-        )
-        return _encoded(frame, decoded), f"versions capped: {text}"
 
 
 def _node_id(struct_: Body) -> int:

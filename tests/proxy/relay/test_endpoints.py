@@ -9,7 +9,7 @@ import pytest
 
 from kafkascope.dissectors.layout import ArrayWire, StructWire, Wire
 from kafkascope.dissectors.registry import APIS, decode_response, layout_of, message
-from kafkascope.proxy.relay.addresses import ENDPOINTS, LEFT_ALONE
+from kafkascope.proxy.relay.endpoints import ENDPOINTS, LEFT_ALONE
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from tests.proxy.kit import (
     API_VERSIONS,
@@ -234,7 +234,7 @@ def test_versions_are_capped_only_where_addresses_are(caplog: pytest.LogCaptureF
         assert highest == {PRODUCE: APIS[PRODUCE].versions.high, 12: 99, 777: 5}
     assert "--no-clamp" in caplog.text
     bench = Bench()
-    bench.hub.clamp = False
+    bench.hub.versions = None
     assert rewritten(bench, API_VERSIONS, 3, frame) == frame
 
 
