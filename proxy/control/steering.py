@@ -129,7 +129,7 @@ class Steering:
 
     def _handlers(self) -> list[Handler]:
         found = [h for h in self.proxy.handlers if h.kafka is not None and h.kafka.relay]
-        return sorted(found, key=lambda h: h.kafka.relay.number)  # type: ignore[union-attr]
+        return sorted(found, key=lambda h: h.kafka.relay.context.number)  # type: ignore[union-attr]
 
     def _remove(self, name: str) -> int:
         rules = [rule for rule in self.proxy.rules if rule.name == name]
@@ -201,11 +201,11 @@ def _connection(handler: Handler) -> dict[str, Any]:
     assert relay is not None
     streams = handler.streams
     return {
-        "number": relay.number,
-        "client": str(relay.client),
-        "broker": str(relay.broker),
+        "number": relay.context.number,
+        "client": str(relay.context.client),
+        "broker": str(relay.context.broker),
         "node": handler.route.node_id,
-        "client_id": relay.client_id,
+        "client_id": relay.context.client_id,
         "opened_ns": int(handler.client.timestamp_start * 1e9),
         "in_flight": len(relay.pairing),
         "unsent": [0 if s is None or s.lost else s.unsent for s in streams],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.state import State
+    from kafkascope.proxy.relay.context import Context
 
 MAX_NODES: Final = 2_000
 """Listeners that a cluster may make us open; large clusters have some hundreds of brokers."""
@@ -140,7 +140,7 @@ class Nodes:
         self._ports: dict[int, int] = {}
         """Of listeners that were taken back: a node that returns gets its port if it is free."""
 
-    def advertise(self, relay: State, node_id: int, host: str, port: int) -> tuple[str, int]:
+    def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
         """See `addresses.Directory`."""
         listener = self.listeners.get(node_id)
         if listener is None:
@@ -149,21 +149,21 @@ class Nodes:
         if self.known.get(node_id) != (host, port):
             self.known[node_id] = Address(host, port)
             self.generation += 1
-        return self._advertise or relay.advertise_host or self._host, listener.address.port
+        return self._advertise or context.advertise_host or self._host, listener.address.port
 
-    def brokers(self, relay: State) -> list[tuple[int, str, int]]:
+    def brokers(self, context: Context) -> list[tuple[int, str, int]]:
         """See `addresses.Directory`."""
         return [
-            (node_id, *self.advertise(relay, node_id, *known))
+            (node_id, *self.advertise(context, node_id, *known))
             for node_id, known in tuple(self.known.items())
             if node_id not in self._gone
         ]
 
-    def listed(self, relay: State, node_ids: Collection[int]) -> None:
+    def listed(self, context: Context, node_ids: Collection[int]) -> None:
         """See `addresses.Directory`."""
         if not node_ids:
             return  # a broker that has just started knows nobody
-        now_ns = relay.now_ns
+        now_ns = context.now_ns
         for node_id in self.listeners:
             if node_id in node_ids:
                 self._gone.pop(node_id, None)

@@ -347,7 +347,7 @@ class Handler(LiveConnectionHandler):
     def busy(self) -> bool:
         """Whether answers are still on their way."""
         relay = self.kafka.relay if self.kafka is not None else None
-        if relay is not None and relay.busy and not relay.over:
+        if relay is not None and relay.busy and not relay.context.over:
             return True
         return any(s is not None and not s.lost and s.unsent > 0 for s in self.streams)
 
@@ -380,7 +380,7 @@ class Handler(LiveConnectionHandler):
         self._cut = True
         relay = self.kafka.relay if self.kafka is not None else None
         if relay is not None:
-            relay.cause = "memory"
+            relay.context.cause = "memory"
         hub = self.route.hub
         hub.once(
             f"memory {self.client.peername}",

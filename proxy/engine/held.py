@@ -11,8 +11,8 @@ from kafkascope.proxy.rules.verdicts import Drop, Forward, Replace, Verdict
 
 if TYPE_CHECKING:
     from kafkascope.proxy.engine.server import KafkaProxy
+    from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.direction import Stop
-    from kafkascope.proxy.relay.state import State
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
 
@@ -29,14 +29,14 @@ class Held:
     def __init__(self, proxy: KafkaProxy) -> None:
         self._proxy = proxy
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, tuple[State, int, Stop, InterceptedFrame]] = {}
+        self._waiting: dict[int, tuple[Context, int, Stop, InterceptedFrame]] = {}
 
-    def add(self, relay: State, side: int, stop: Stop, frame: InterceptedFrame) -> int:
+    def add(self, context: Context, side: int, stop: Stop, frame: InterceptedFrame) -> int:
         """A frame waits; its number."""
         number = next(self._numbers)
-        self._waiting[number] = (relay, side, stop, frame)
-        relay.hub.metrics.add("held")
-        relay.hub.changed()
+        self._waiting[number] = (context, side, stop, frame)
+        context.hub.metrics.add("held")
+        context.hub.changed()
         return number
 
     def forget(self, number: int) -> None:
@@ -62,18 +62,18 @@ class Held:
         """What waits, for people and programs."""
         out = []
         for number in self:
-            relay, side, _, frame = self._waiting[number]
+            context, side, _, frame = self._waiting[number]
             out.append(
                 {
                     "number": number,
                     "kind": "request" if side == CLIENT else "response",
-                    "connection": relay.number,
+                    "connection": context.number,
                     "api": frame.exchange.api,
                     "version": frame.version,
                     "correlation_id": frame.pending.correlation_id,
                     "client_id": frame.client_id,
-                    "client": str(relay.client),
-                    "broker": str(relay.broker),
+                    "client": str(context.client),
+                    "broker": str(context.broker),
                     "bytes": frame.size + 4,
                     "since_ns": frame.now_ns,
                     "rule": frame.rule,
@@ -117,14 +117,15 @@ class Held:
         from kafkascope.proxy.engine.commands import Steer
 
         frame = self.frame(number)
-        relay, side, stop, _ = self._waiting.pop(number)
-        relay.hub.metrics.add("held", count=-1)
-        relay.hub.changed()
+        context, side, stop, _ = self._waiting.pop(number)
+        context.hub.metrics.add("held", count=-1)
+        context.hub.changed()
         if isinstance(verdict, Replace | Drop):
             how = "edited" if isinstance(verdict, Replace) else "dropped"
             frame.comment = f"{how}{BY_HAND}"
         for handler in self._proxy.handlers:
-            if handler.kafka is not None and handler.kafka.relay is relay:
+            relay = handler.kafka.relay if handler.kafka is not None else None
+            if relay is not None and relay.context is context:
                 handler.dispatch(Steer(lambda r, now_ns: r.release(side, stop, verdict, now_ns)))
                 return
 

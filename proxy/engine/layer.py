@@ -24,11 +24,11 @@ from kafkascope.proxy.engine.commands import (
     Wake,
     Woken,
 )
-from kafkascope.proxy.relay.relay import Relay
+from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Ask, End, Read, Send
 
 if TYPE_CHECKING:
-    from mitmproxy.connection import Connection
+    from mitmproxy.connection import Connection as Socket
     from mitmproxy.proxy.context import Context
 
     from kafkascope.proxy.engine.hub import Hub
@@ -42,7 +42,7 @@ class KafkaLayer(layer.Layer):
     def __init__(self, context: Context, hub: Hub, *, tls: bool = False) -> None:
         super().__init__(context)
         self.hub = hub
-        self.relay: Relay | None = None
+        self.relay: Connection | None = None
         self._tls = tls
         self._open: commands.OpenConnection | None = None
         self._early: list[bytes] = []
@@ -106,12 +106,12 @@ class KafkaLayer(layer.Layer):
                 f"upstream {server.address} {event.reply}", f"no upstream answers: {event.reply}"
             )
             return (commands.CloseConnection(client),)
-        self.relay = relay = Relay(
+        self.relay = relay = Connection(
             self.hub, next(self.hub.numbers), _endpoint(client.peername), _endpoint(server.peername)
         )
-        relay.advertise_host = client.sockname[0] if client.sockname else ""
+        relay.context.advertise_host = client.sockname[0] if client.sockname else ""
         if self.hub.recording is not None:
-            relay.tap = self.hub.recording.tap(relay.number, relay.client, relay.broker, now_ns)
+            relay.taps.start(self.hub.recording, now_ns)
         out: list[commands.Command] = [Reading(CLIENT, True)]
         early, self._early = self._early, []
         for data in early:
@@ -124,15 +124,15 @@ class KafkaLayer(layer.Layer):
             out += self._commands(relay.eof(CLIENT, now_ns))
         return out
 
-    def _closed_by(self, connection: Connection, now_ns: int) -> Iterable[commands.Command]:
+    def _closed_by(self, connection: Socket, now_ns: int) -> Iterable[commands.Command]:
         relay = self.relay
         assert relay is not None
         side = CLIENT if connection is self.context.client else BROKER
         other = self._of(1 - side)
         if connection.state is ConnectionState.CLOSED:
-            if relay.tap is not None and not relay.over:
-                relay.tap.end(side, "rst" if connection.error == "reset" else "fin", now_ns)
-            relay.cause = relay.cause or ("client", "broker")[side]
+            if not relay.context.over:
+                relay.taps.end(side, "rst" if connection.error == "reset" else "fin", now_ns)
+            relay.context.ended_by(("client", "broker")[side])
             relay.closed()
             out: list[commands.Command] = []
             if connection.error == "reset" and other.state is not ConnectionState.CLOSED:
@@ -147,11 +147,10 @@ class KafkaLayer(layer.Layer):
         if relay is None:
             return
         relay.closed()
-        self.hub.metrics.add("connections_closed_total", relay.cause or "proxy")
-        if relay.tap is not None:
-            relay.tap.end(None, "fin", time.time_ns())
+        self.hub.metrics.add("connections_closed_total", relay.context.cause or "proxy")
+        relay.taps.end(None, "fin", time.time_ns())
 
-    def _of(self, side: int) -> Connection:
+    def _of(self, side: int) -> Socket:
         return self.context.client if side == CLIENT else self.context.server
 
     def _commands(self, actions: list[Action]) -> Iterable[commands.Command]:
@@ -176,11 +175,11 @@ class KafkaLayer(layer.Layer):
         relay = self.relay
         assert relay is not None
         connection = self._of(action.side)
-        if relay.tap is not None and action.side == CLIENT:
-            relay.tap.end(BROKER, "rst" if action.how == "reset" else "fin", time.time_ns())
+        if action.side == CLIENT:
+            relay.taps.end(BROKER, "rst" if action.how == "reset" else "fin", time.time_ns())
         if action.how == "half":
-            if relay.tap is not None and action.side == BROKER:
-                relay.tap.end(CLIENT, "fin", time.time_ns())
+            if action.side == BROKER:
+                relay.taps.end(CLIENT, "fin", time.time_ns())
             yield commands.CloseTcpConnection(connection, half_close=True)
             return
         if action.how == "reset":

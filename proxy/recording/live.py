@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafkascope.proxy.engine.server import KafkaProxy
     from kafkascope.proxy.recording.recorder import Recorder
     from kafkascope.proxy.recording.sinks import PipeSink
-    from kafkascope.proxy.relay.state import State
+    from kafkascope.proxy.relay.connection import Connection
 
 AGAIN_S: Final = 0.05
 """Until connections that stood in the middle of a frame are looked at again."""
@@ -61,7 +61,7 @@ class Live:
             await asyncio.to_thread(recorder.stop)
         await asyncio.to_thread(sink.stop, 1.0)
 
-    def _relays(self) -> list[State]:
+    def _relays(self) -> list[Connection]:
         handlers = self._proxy.handlers
         return [h.kafka.relay for h in handlers if h.kafka is not None and h.kafka.relay]
 
@@ -71,10 +71,10 @@ class Live:
             return
         later = False
         for relay in self._relays():
-            if relay.tap is not None or relay.over:
+            if relay.context.tap is not None or relay.context.over:
                 continue
             if all(d.left == 0 and not d.head and d.stop is None for d in relay.directions):
-                relay.tap = recorder.tap(relay.number, relay.client, relay.broker, time.time_ns())
+                relay.taps.start(recorder, time.time_ns())
             else:
                 later = True
         if later:
@@ -82,4 +82,4 @@ class Live:
 
     def _untap(self) -> None:
         for relay in self._relays():
-            relay.tap = None
+            relay.context.tap = None

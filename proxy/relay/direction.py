@@ -1,104 +1,55 @@
-"""One direction of a connection: where its frame boundaries are, and what happens to the frame that
-is passing. Forwarding state, not decoding: sizes and modes."""
+"""One direction of a connection: the bytes of one side, cut into frames that are passed, kept or
+swallowed as their mode says.
+
+Only sizes are read here; what a frame means is known to its handler. While a direction is stopped
+its socket is not read, so nothing piles up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kafkascope.analyzer.conversation.detect import describe
+from kafkascope.proxy.relay import secrets
+from kafkascope.proxy.relay.modes import (
+    APART,
+    COLLECT,
+    DISCARD,
+    FORWARDED,
+    HIDE,
+    KEPT,
+    PASS,
+    TAIL,
+    WALK,
+    WITHHELD,
+    Event,
+    transition,
+)
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, Send, WakeUp
+
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.pairing import PendingRequest
-    from kafkascope.proxy.relay.skipping import Walk
+    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.handling import FrameHandler
+    from kafkascope.proxy.relay.pairing import Pairing, PendingRequest
+    from kafkascope.proxy.relay.tapping import TapWriter
     from kafkascope.proxy.rules.intercepted import InterceptedFrame
 
-PASS: Final = 0
-"""Forward as it comes."""
-COLLECT: Final = 1
-"""Keep the whole frame, then look at it."""
-DISCARD: Final = 2
-"""Forward nothing of it."""
-WALK: Final = 3
-"""Forward as it comes, and look out for the tagged section at its end."""
-TAIL: Final = 4
-"""Keep the rest of the frame, the head of which is gone already."""
-HIDE: Final = 5
-"""Forward as it comes, and record asterisks: a secret may be in it, and it is too large to keep."""
+MAX_COLLECT: Final = 100 * 1024 * 1024
+"""A frame that is kept for a change; brokers take such requests (socket.request.max.bytes)."""
+MAX_TOKEN: Final = 512 * 1024
+"""Of a SASL token (sasl.server.max.receive.size)."""
+SLICE_S: Final = 0.05
+"""A throttled frame goes in pieces of so much time."""
 
-
-class Direction:
-    """One direction."""
-
-    __slots__ = (
-        "at_token",
-        "backlog",
-        "body",
-        "closing",
-        "eof",
-        "frames",
-        "head",
-        "left",
-        "mode",
-        "opaque",
-        "rate",
-        "request",
-        "shown",
-        "side",
-        "size",
-        "stop",
-        "tail_at",
-        "walk",
-        "want",
-    )
-
-    def __init__(self, side: int) -> None:
-        self.side = side
-        """Where its bytes come from."""
-        self.left = 0
-        """Bytes of the current frame that are still to come; 0 between frames."""
-        self.size = 0
-        """Of the current frame, size field included."""
-        self.mode = PASS
-        self.head = bytearray()
-        """The first bytes of a frame, while they are too few to decide."""
-        self.want = 0
-        """How many they have to be."""
-        self.body = bytearray()
-        """What COLLECT and TAIL keep."""
-        self.opaque = False
-        """Framing is lost, or never was: all bytes pass."""
-        self.frames = 0
-        self.request: PendingRequest | None = None
-        """The request that the current frame (a response) answers."""
-        self.walk: Walk | None = None
-        self.tail_at = 0
-        self.rate = 0.0
-        """Bytes per second for the current frame; 0: as they come."""
-        self.shown = 0
-        """How many of its first bytes HIDE leaves as they are."""
-        self.stop: Stop | None = None
-        """Why nothing is taken from this side."""
-        self.backlog: list[bytes] = []
-        """What had been read when the stop came: one read at most, for the socket is not read."""
-        self.eof = False
-        """The side sends no more (the backlog comes first)."""
-        self.closing = False
-        self.at_token = False
-
-    @property
-    def kept(self) -> int:
-        """Bytes that wait here."""
-        stop = self.stop.kept if self.stop is not None else 0
-        return len(self.head) + len(self.body) + sum(map(len, self.backlog)) + stop
-
-    @property
-    def grows(self) -> bool:
-        """Whether a frame is being kept, the rest of which is to come."""
-        return self.left > 0 and self.mode in (COLLECT, TAIL) and len(self.body) > 0
-
-    @property
-    def between(self) -> bool:
-        """Whether the receiver stands between two frames."""
-        return self.left == 0 or self.left == self.size or self.mode in (COLLECT, DISCARD)
+SIGNATURE_BYTES: Final = 16
+"""Bytes at the start that tell what a connection speaks."""
+OTHERS: Final = {
+    "TLS": "TLS, which this listener does not speak (--tls)",
+    "HTTP": "HTTP, not Kafka",
+    "SSH": "SSH, not Kafka",
+}
+"""Protocols of which a broker could make nothing, and what to say of them."""
 
 
 class Stop:
@@ -116,3 +67,342 @@ class Stop:
         """Number under which the frame can be released from outside."""
         self.kept = 0
         """Bytes that wait with it."""
+
+
+class Direction:
+    """Cuts the bytes of one side into frames, about which its handler decides."""
+
+    __slots__ = (
+        "backlog",
+        "body",
+        "closing",
+        "context",
+        "eof",
+        "frames",
+        "handler",
+        "head",
+        "left",
+        "mode",
+        "pairing",
+        "rate",
+        "request",
+        "shown",
+        "side",
+        "size",
+        "stop",
+        "taps",
+        "want",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        side: int,
+        taps: TapWriter,
+        pairing: Pairing,
+        handler: FrameHandler,
+    ) -> None:
+        self.context = context
+        self.side = side
+        """Where its bytes come from."""
+        self.taps = taps
+        self.pairing = pairing
+        self.handler = handler
+        self.left = 0
+        """Bytes of the current frame that are still to come; 0 between frames."""
+        self.size = 0
+        """Of the current frame, size field included."""
+        self.mode = PASS
+        """Of the current frame; between frames, of the last one."""
+        self.head = bytearray()
+        """The first bytes of a frame, while they are too few to decide."""
+        self.want = 0
+        """How many they have to be."""
+        self.body = bytearray()
+        """What COLLECT and TAIL keep."""
+        self.frames = 0
+        self.request: PendingRequest | None = None
+        """The current frame if it is a request, the request it answers if it is a response."""
+        self.rate = 0.0
+        """Bytes per second for the current frame; 0: as they come."""
+        self.shown = 0
+        """How many of its first bytes HIDE leaves as they are."""
+        self.stop: Stop | None = None
+        """Why nothing is taken from this side."""
+        self.backlog: list[bytes] = []
+        """What had been read when the stop came: one read at most, for the socket is not read."""
+        self.eof = False
+        """The side sends no more (the backlog comes first)."""
+        self.closing = False
+        """The other side was told so."""
+
+    # --- bytes
+
+    def receive(self, view: memoryview) -> None:
+        """Forward what passes, in as few pieces as possible; see to the rest."""
+        at = start = 0  # what passes, and is not forwarded yet, is from `start` to `at`
+        end = len(view)
+        while at < end and self.stop is None and not self.context.over:
+            if self.left == 0:
+                start, at = self._between(view, start, at, end)
+                continue
+            take = min(self.left, end - at)
+            mode = self.mode
+            if mode in FORWARDED:
+                if self.rate:
+                    take = min(take, max(1, int(self.rate * SLICE_S)))
+                if mode is WALK:
+                    tail = self.handler.scan(view[at : at + take])
+                    take = take if tail is None else tail
+                at += take
+                self.left -= take
+                if self.rate or self.mode is TAIL or mode is HIDE:
+                    self.forward(view[start:at], hidden=mode is HIDE)
+                    start = at
+                    if self.rate and take:
+                        self.sleep(nothing, int(take / self.rate * 1e9))
+                    if self.mode is TAIL:
+                        continue
+            else:
+                if mode is not DISCARD:
+                    self._keep(view[at : at + take])
+                at += take
+                self.left -= take
+                start = at
+            if self.left == 0:
+                if start < at and self._careful:
+                    self.forward(view[start:at])
+                    start = at
+                self._end()
+        if start < at:
+            self.forward(view[start:at])
+        if at < end and not self.context.over:
+            self.backlog.append(bytes(view[at:]))
+
+    def _between(self, view: memoryview, start: int, at: int, end: int) -> tuple[int, int]:
+        """Decide about the frame that begins at `at`; where to go on, as in `receive`."""
+        if self.context.opaque:
+            return start, end
+        if self.head:
+            at += self._more_of_head(view[at : at + self.want - len(self.head)])
+            return at, at
+        if start < at and self._careful:
+            self.forward(view[start:at])
+            start = at
+        need = self.handler.decide(view, at, end)
+        if need:
+            self.forward(view[start:at])
+            self.want = need
+            at += self._more_of_head(view[at : at + need])
+            return at, at
+        if start < at and (self.stop is not None or self.mode in APART):
+            self.forward(view[start:at])
+            start = at
+        return start, at
+
+    def _more_of_head(self, piece: memoryview) -> int:
+        """Keep the first bytes of a frame until there are enough to decide; how many it took."""
+        self.head += piece
+        if len(self.head) == self.want:
+            head = bytes(self.head)
+            view = memoryview(head)
+            need = self.handler.decide(view, 0, len(head))
+            if need > len(head):
+                self.want = need
+                return len(piece)
+            self.head = bytearray()
+            if self.stop is not None:
+                self.backlog.insert(0, head)
+            elif self.context.opaque:
+                self.forward(view)
+            else:
+                self.receive(view)
+        return len(piece)
+
+    def _continue(self, view: memoryview, start: int, at: int, end: int) -> tuple[int, int]:
+        """Inside of a frame: do with its bytes as its mode says."""
+        take = min(self.left, end - at)
+        mode = self.mode
+        if mode in FORWARDED:
+            if self.rate:
+                take = min(take, max(1, int(self.rate * SLICE_S)))
+            if mode is WALK:
+                tail = self.handler.scan(view[at : at + take])
+                take = take if tail is None else tail
+            at += take
+            self.left -= take
+            if self.rate or self.mode is TAIL or mode is HIDE:
+                self.forward(view[start:at], hidden=mode is HIDE)
+                start = at
+                if self.rate and take:
+                    self.sleep(nothing, int(take / self.rate * 1e9))
+                if self.mode is TAIL:
+                    return start, at
+        else:
+            if mode is not DISCARD:
+                self.body += view[at : at + take]
+                if self.context.hub.memory is not None:
+                    self.context.hub.memory.grew(take)
+            at += take
+            self.left -= take
+            start = at
+        if self.left == 0:
+            if start < at and self._careful:
+                self.forward(view[start:at])
+                start = at
+            self._end()
+        return start, at
+
+    @property
+    def _careful(self) -> bool:
+        """Whether a decision may send something, which must not overtake what passes."""
+        return self.context.hub.chain is not None or self.pairing.own > 0
+
+    def _keep(self, piece: memoryview) -> None:
+        self.body += piece
+        if self.context.hub.memory is not None:
+            self.context.hub.memory.grew(len(piece))
+
+    def _take_kept(self) -> bytes:
+        kept, self.body = bytes(self.body), bytearray()
+        return kept
+
+    def _end(self) -> None:
+        """The last byte of a frame is here."""
+        if self.mode is COLLECT:
+            self.handler.on_frame(self._take_kept())
+            if self.stop is not None:
+                return
+        elif self.mode is TAIL:
+            self.handler.on_tail(self._take_kept())
+        self.handler.on_end()
+
+    def begin(self, size: int) -> None:
+        """A frame begins; `size` as its size field says."""
+        self.left = self.size = 4 + size
+        self.mode = PASS
+        self.rate = 0.0
+        self.frames += 1
+
+    def switch(self, event: Event) -> None:
+        """Something is known now about the current frame: see `modes`."""
+        self.mode = transition(self.mode, event)
+
+    def rest(self, at: int, size: int) -> int:
+        """Frames were followed to `at`, which may lie behind the `size` bytes that are here."""
+        self.left = 0
+        if at > size:
+            self.left = at - size
+            self.mode = PASS
+            self.rate = 0.0
+        return min(at, size)
+
+    def forward(self, data: memoryview, *, hidden: bool = False) -> None:
+        """Pass bytes on; `hidden` ones are masked in the recording, but for the header."""
+        if len(data):
+            self.context.out.append(Send(1 - self.side, data))
+            if self.context.tap is not None:
+                self.taps.passed(self.side, self._masked(data) if hidden else data)
+
+    def _masked(self, data: memoryview) -> bytes:
+        before = self.size - self.left - len(data)
+        shown = min(max(self.shown - before, 0), len(data))
+        return bytes(data[:shown]) + secrets.HIDDEN * (len(data) - shown)
+
+    def lose_framing(self, view: memoryview, at: int, what: str = "") -> int:
+        """The bytes at `at` are no frame: everything passes from here on, and we say so."""
+        context = self.context
+        who = ("client", "broker")[self.side]
+        head = bytes(view[at : at + SIGNATURE_BYTES])
+        text = what or describe(head)
+        context.hub.metrics.add("opaque_total")
+        endpoint = context.client if self.side == CLIENT else context.broker
+        word = text.partition(":")[0].partition(",")[0]
+        if self.side == CLIENT and self.frames == 0 and word in OTHERS:
+            # The broker could only misunderstand it; the client learns more from a closed door.
+            said = f"{who} {endpoint}: {OTHERS[word]}: its connection is closed"
+            context.hub.once(f"opaque {who} {text}", said)
+            # Enough to see what it was. What comes behind may be secret.
+            self.taps.plain(CLIENT, head.partition(b" ")[0] + b" " if word == "HTTP" else head)
+            context.over = True
+            context.cause = "not Kafka"
+            context.out += [End(CLIENT, "fin"), End(BROKER, "fin")]
+            return 0
+        context.hub.once(
+            f"opaque {who} {text}", f"{who} {endpoint}: {text}; its bytes pass as they are"
+        )
+        context.opaque = True
+        return 0
+
+    # --- stops and ends
+
+    def pause(self, go: Callable[[], None], *, forever: bool = False) -> Stop:
+        """Read no more until `go` may be called."""
+        stop = Stop(go, forever=forever)
+        if self.stop is None:
+            self.context.out.append(Read(self.side, False))
+        self.stop = stop
+        return stop
+
+    def sleep(self, go: Callable[[], None], delay_ns: int) -> Stop:
+        """Pause, and go on by itself."""
+        stop = self.pause(go)
+        stop.ends = True
+        self.context.out.append(WakeUp(delay_ns, (self.side, stop)))
+        return stop
+
+    def resume(self) -> None:
+        """Go on where the stop came."""
+        stop = self.stop
+        assert stop is not None
+        self.stop = None
+        stop.go()
+        if self.stop is None and self.left == 0 and self.request is not None:
+            self.handler.on_end()
+        while self.stop is None and self.backlog and not self.context.over:
+            data = self.backlog.pop(0)
+            rest, self.backlog = self.backlog, []
+            self.receive(memoryview(data))
+            self.backlog += rest
+        if self.stop is None and not self.context.over:
+            if self.eof:
+                self.finish()
+            self.context.out.append(Read(self.side, True))
+
+    def finish(self) -> None:
+        """The side is at its end: the other one hears of it."""
+        if self.head:
+            self._cut_short(self.handler.unread(), bytes(self.head))
+            self.head = bytearray()
+        if self.mode in KEPT and self.body:
+            self._cut_short(self.request or self.handler.unread(), self._take_kept())
+        if not self.closing:
+            self.closing = True
+            self.context.out.append(End(1 - self.side, "half"))
+
+    def _cut_short(self, request: PendingRequest, part: bytes) -> None:
+        """What was kept of a frame goes on, for its rest does not come. A secret may be in it."""
+        self.taps.frame(self.side, request, part)
+        self.context.out.append(Send(1 - self.side, part))
+
+    # --- questions
+
+    @property
+    def kept(self) -> int:
+        """Bytes that wait here."""
+        stop = self.stop.kept if self.stop is not None else 0
+        return len(self.head) + len(self.body) + sum(map(len, self.backlog)) + stop
+
+    @property
+    def grows(self) -> bool:
+        """Whether a frame is being kept, the rest of which is to come."""
+        return self.left > 0 and self.mode in KEPT and len(self.body) > 0
+
+    @property
+    def between(self) -> bool:
+        """Whether the receiver stands between two frames."""
+        return self.left == 0 or self.left == self.size or self.mode in WITHHELD
+
+
+def nothing() -> None:
+    """Go on with nothing in particular."""

@@ -27,8 +27,8 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.relay.skipping import Program, Unwalkable, Walk, program
 
 if TYPE_CHECKING:
+    from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.pairing import PendingRequest
-    from kafkascope.proxy.relay.state import State
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
 DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 60, 78, 79
@@ -85,14 +85,14 @@ class Directory(Protocol):
     generation: int
     """Changes whenever an answer of `advertise` may."""
 
-    def advertise(self, relay: State, node_id: int, host: str, port: int) -> tuple[str, int]:
+    def advertise(self, context: Context, node_id: int, host: str, port: int) -> tuple[str, int]:
         """The address under which that broker is reached through us; `OSError` if there is none.
         The listener accepts connections when this returns."""
 
-    def listed(self, relay: State, node_ids: frozenset[int]) -> None:
+    def listed(self, context: Context, node_ids: frozenset[int]) -> None:
         """These are all brokers of the cluster now; others are gone."""
 
-    def brokers(self, relay: State) -> list[tuple[int, str, int]]:
+    def brokers(self, context: Context) -> list[tuple[int, str, int]]:
         """All brokers that are known: node id and our address for it."""
 
 
@@ -132,17 +132,19 @@ class Endpoints:
 
     # --- whole responses
 
-    def response(self, relay: State, request: PendingRequest, frame: bytes) -> tuple[bytes, str]:
+    def response(
+        self, context: Context, request: PendingRequest, frame: bytes
+    ) -> tuple[bytes, str]:
         """The frame with our addresses, and what was changed; the very same frame when nothing is.
         `DissectError` when it cannot be read, `OSError` when nothing listens for a broker."""
         key = request.key
         if key not in ENDPOINTS:
             return frame, ""
         # Brokers say the same again and again; the answer to it is the same while no broker moves.
-        what = (request.version, relay.advertise_host, self.directory.generation, frame[8:], key)
+        what = (request.version, context.advertise_host, self.directory.generation, frame[8:], key)
         known = self._known.get(what)
         if known is None:
-            changed, comment, listed = self._response(relay, request, frame)
+            changed, comment, listed = self._response(context, request, frame)
             if len(frame) <= CACHED_BYTES:
                 # The directory may have learned something from this very frame.
                 what = (what[0], what[1], self.directory.generation, what[3], key)
@@ -151,30 +153,30 @@ class Endpoints:
                 self._known[what] = (None if changed is frame else changed, comment, listed)
             return changed, comment
         changed_before, comment, listed = known
-        self.directory.listed(relay, listed)
+        self.directory.listed(context, listed)
         if changed_before is None:
             return frame, comment
-        relay.hub.metrics.add("rewrites_total", APIS[key].name)
+        context.hub.metrics.add("rewrites_total", APIS[key].name)
         return changed_before[:4] + frame[4:8] + changed_before[8:], comment
 
     def _response(
-        self, relay: State, request: PendingRequest, frame: bytes
+        self, context: Context, request: PendingRequest, frame: bytes
     ) -> tuple[bytes, str, frozenset[int]]:
         key, version = request.key, request.version
         decoded = decode_response(frame[4:], key, version)
         if key == METADATA:
             from kafkascope.analyzer.bodies.facts import learn
 
-            learn(decoded.layout, decoded.body, relay.hub.names)
+            learn(decoded.layout, decoded.body, context.hub.names)
         listed = _brokers(key, decoded.body)
-        self.directory.listed(relay, listed)  # first: whoever is gone makes room
-        changes = self._change(relay, key, decoded.body)
+        self.directory.listed(context, listed)  # first: whoever is gone makes room
+        changes = self._change(context, key, decoded.body)
         if not changes:
             return frame, "", listed
-        relay.hub.metrics.add("rewrites_total", APIS[key].name)
+        context.hub.metrics.add("rewrites_total", APIS[key].name)
         return _encoded(frame, decoded), "addresses: " + "; ".join(changes), listed
 
-    def _change(self, relay: State, key: int, body: Body) -> list[str]:
+    def _change(self, context: Context, key: int, body: Body) -> list[str]:
         """Change the addresses in a body, in place."""
         if key == DESCRIBE_CLUSTER and body.get("endpoint_type") == CONTROLLERS:
             return []
@@ -187,7 +189,7 @@ class Endpoints:
                     continue  # "none", or not in this version
                 node_id = _node_id(struct_)
                 host, port = struct_["host"], struct_["port"]
-                ours = self.directory.advertise(relay, node_id, host, port)
+                ours = self.directory.advertise(context, node_id, host, port)
                 if ours != (host, port):
                     struct_["host"], struct_["port"] = ours
                     changes.append(f"node {node_id} {host}:{port} -> {ours[0]}:{ours[1]}")
@@ -195,7 +197,7 @@ class Endpoints:
 
     # --- ends of responses whose start is gone
 
-    def tail(self, relay: State, request: PendingRequest, tail: bytes) -> tuple[bytes, str]:
+    def tail(self, context: Context, request: PendingRequest, tail: bytes) -> tuple[bytes, str]:
         """The end of a response with our addresses, of the very same length, and what changed.
 
         Spare bytes go into an unknown tag. What does not fit is left out: the client asks for
@@ -208,10 +210,10 @@ class Endpoints:
         body, end = read_layout(layout, tail)
         if end != len(tail):
             raise DissectError("bytes are left over behind the node endpoints")
-        changes = self._change(relay, key, body)
+        changes = self._change(context, key, body)
         if not changes:
             return tail, ""
-        relay.hub.metrics.add("rewrites_total", APIS[key].name)
+        context.hub.metrics.add("rewrites_total", APIS[key].name)
         try:
             return _padded(layout, body, len(tail)), "addresses: " + "; ".join(changes)
         except DissectError:

@@ -1,17 +1,15 @@
-"""Frames before the rules: ask in turn, carry out what was decided."""
+"""Rules about one frame, asked in turn until one decides, and what they decide, carried out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE, named
-from kafkascope.proxy.relay.direction import DISCARD, Direction, Stop
-from kafkascope.proxy.relay.pairing import SIZE
-from kafkascope.proxy.relay.state import SLICE_S, State
+from kafkascope.analyzer.conversation.tampering import BETWEEN, RULE
+from kafkascope.proxy.relay.direction import SLICE_S, nothing
+from kafkascope.proxy.relay.modes import Event
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Ask, End, Send
-from kafkascope.proxy.rules.intercepted import InterceptedFrame
 from kafkascope.proxy.rules.verdicts import (
     Answer,
     Close,
@@ -25,246 +23,162 @@ from kafkascope.proxy.rules.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.pairing import PendingRequest
+    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.direction import Direction, Stop
+    from kafkascope.proxy.relay.tapping import TapWriter
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
     from kafkascope.proxy.rules.rules import Rule
 
+FINAL: Final = (Replace, Answer, Drop, Close)
+"""Verdicts after which no rule is asked any more."""
+IN_PLACE: Final = (Replace, Answer)
+"""Verdicts that put another frame in place of this one, which is recorded without a comment."""
 
-class RuleExecution(State):
-    """What rules want, done."""
 
-    def _judge(
+class RuleExecution:
+    """Asks the rules of one connection, and has done what they decide."""
+
+    def __init__(self, context: Context, taps: TapWriter) -> None:
+        self.context = context
+        self.taps = taps
+
+    def run(
         self,
         direction: Direction,
-        intercepted: InterceptedFrame,
+        frame: InterceptedFrame,
         rules: Iterator[Rule],
-        whole: bytes | None,
-        first: Any = None,
+        decided: Any = None,
     ) -> None:
-        """Ask the rules in turn until one decides; then do it. `whole` is the frame, if kept."""
+        """Ask `rules` until one decides about a frame of a direction. `decided` is the verdict of a
+        rule that took its time; the others follow."""
+        verdict, name = decided, frame.rule
         while True:
-            verdict, first = first, None
-            rule = None
-            if verdict is None:
-                rule = next(rules, None)
-                if rule is None:
-                    self._conclude(direction, intercepted, Forward(), whole)
+            if verdict is not None and not isinstance(verdict, Forward):
+                if name and not frame.comment:
+                    plain = name.replace(BETWEEN, ", ").replace("[", "(")  # as they are taken apart
+                    frame.comment = f"{RULE}{plain}"
+                if isinstance(verdict, Throttle):
+                    frame.rate = verdict.bytes_per_s
+                else:
+                    self._carry_out(direction, frame, rules, verdict, name)
                     return
-                verdict = self._ask(rule, intercepted)
-            if verdict is None or isinstance(verdict, Forward):
-                continue
-            name = intercepted.rule if rule is None else rule.name
-            if name and not intercepted.comment:
-                plain = name.replace(BETWEEN, ", ").replace("[", "(")  # as comments are taken apart
-                intercepted.comment = f"{RULE}{plain}"
-            if isinstance(verdict, Delay):
-                self._record(intercepted, intercepted.comment)
-                go = partial(self._judge, direction, intercepted, rules, whole)
-                stop = self._sleep(direction, go, verdict.delay_ns)
-                stop.frame = intercepted
-                self._keep(stop, whole)
+            rule = next(rules, None)
+            if rule is None:
+                self.conclude(direction, frame, Forward())
                 return
-            if isinstance(verdict, Throttle):
-                intercepted.rate = verdict.bytes_per_s
-                continue
-            if isinstance(verdict, Hold):
-                intercepted.rule = rule.name if rule is not None else ""
-                self._hold(direction, intercepted, rules, whole, verdict)
-                return
-            if isinstance(verdict, Replace | Answer | Drop | Close):
-                self._conclude(direction, intercepted, verdict, whole)
-                return
-            intercepted.rule = name
-            self._record(intercepted, intercepted.comment)
-            stop = self._stop(direction, lambda: None)
-            self._keep(stop, whole)
-            self._out.append(Ask(verdict, (direction.side, stop, intercepted, rules, whole)))
-            return
+            verdict, name = self._ask(rule, frame), rule.name
 
-    def _ask(self, rule: Rule, intercepted: InterceptedFrame) -> Any:
+    def _carry_out(
+        self,
+        direction: Direction,
+        frame: InterceptedFrame,
+        rules: Iterator[Rule],
+        verdict: Any,
+        name: str,
+    ) -> None:
+        """Conclude with a verdict, or wait as it says and then go on with the rules."""
+        if isinstance(verdict, FINAL):
+            self.conclude(direction, frame, verdict)
+            return
+        self.taps.request(frame, frame.comment)
+        go_on = partial(self.run, direction, frame, rules)
+        if isinstance(verdict, Delay):
+            stop = direction.sleep(go_on, verdict.delay_ns)
+            stop.frame = frame
+            self._keep(stop, frame)
+            return
+        frame.rule = name
+        if isinstance(verdict, Hold):
+            self._hold(direction, frame, direction.pause(go_on, forever=verdict.forever))
+            return
+        stop = direction.pause(nothing)
+        self._keep(stop, frame)
+        self.context.out.append(Ask(verdict, (direction.side, stop, frame, rules)))
+
+    def _ask(self, rule: Rule, frame: InterceptedFrame) -> Any:
         try:
-            return rule.judge(intercepted)
+            return rule.judge(frame)
         except Exception as error:
             # A rule that fails must not take the traffic with it.
-            self.hub.metrics.add("errors_total")
-            self.hub.once(
-                f"rule {rule.name}", f"rule {rule.name} fails, it is passed over: {error!r}"
-            )
+            hub = self.context.hub
+            hub.metrics.add("errors_total")
+            hub.once(f"rule {rule.name}", f"rule {rule.name} fails, it is passed over: {error!r}")
             return None
 
-    def _hold(
-        self,
-        direction: Direction,
-        intercepted: InterceptedFrame,
-        rules: Iterator[Rule],
-        whole: bytes | None,
-        hold: Hold,
-    ) -> None:
-        self._record(intercepted, intercepted.comment)
-        if hold.forever and direction.side == BROKER and whole is not None:
-            self._tap_lost(intercepted, whole)
-        stop = self._stop(
-            direction, lambda: self._judge(direction, intercepted, rules, whole), hold.forever
-        )
-        intercepted.whole = whole
-        stop.frame = intercepted
-        self._keep(stop, whole)
-        if not hold.forever and self.hub.held is not None:
-            stop.held = self.hub.held.add(self, direction.side, stop, intercepted)
+    def _hold(self, direction: Direction, frame: InterceptedFrame, stop: Stop) -> None:
+        if stop.forever and direction.side == BROKER and frame.whole is not None:
+            self.taps.lost(frame, frame.whole, frame.comment)
+        stop.frame = frame
+        self._keep(stop, frame)
+        held = self.context.hub.held
+        if not stop.forever and held is not None:
+            stop.held = held.add(self.context, direction.side, stop, frame)
 
-    def _released(
-        self, direction: Direction, intercepted: InterceptedFrame | None, verdict: Verdict, go: Any
-    ) -> None:
-        if intercepted is None or isinstance(verdict, Forward):
-            go()
-            return
-        self._conclude(direction, intercepted, verdict, intercepted.whole)
+    def _keep(self, stop: Stop, frame: InterceptedFrame) -> None:
+        """A frame waits: it, and the payload that rules look at."""
+        if frame.whole is not None:
+            stop.kept = 2 * len(frame.whole)
+            if self.context.hub.memory is not None:
+                self.context.hub.memory.grew(len(frame.whole))
 
-    def _conclude(
-        self,
-        direction: Direction,
-        intercepted: InterceptedFrame,
-        verdict: Verdict,
-        whole: bytes | None,
-    ) -> None:
+    # --- verdicts
+
+    def conclude(self, direction: Direction, frame: InterceptedFrame, verdict: Verdict) -> None:
         """Carry out what was decided about a frame."""
-        told = isinstance(verdict, Replace | Answer)  # beside the other frame
-        self._record(intercepted, "" if told else intercepted.comment)
-        if whole is None:
-            self._conclude_head(direction, intercepted, verdict)
-        elif direction.side == CLIENT:
-            self._conclude_request(direction, intercepted, verdict, whole)
-        else:
-            self._conclude_response(direction, intercepted, verdict, whole)
-
-    def _conclude_head(
-        self, direction: Direction, intercepted: InterceptedFrame, verdict: Verdict
-    ) -> None:
-        """The frame is not here yet: only its mode is decided."""
-        direction.rate = intercepted.rate
+        self.taps.request(frame, "" if isinstance(verdict, IN_PLACE) else frame.comment)
+        if frame.whole is not None:
+            direction.handler.conclude_kept(frame, verdict, frame.whole)
+            return
+        direction.rate = frame.rate
         if isinstance(verdict, Drop):
-            direction.mode = DISCARD
-            direction.body = bytearray()
+            direction.switch(Event.DROPPED)
         elif isinstance(verdict, Close):
-            self._close(direction, verdict)
+            self.close(direction, verdict)
 
-    def _conclude_request(
-        self, direction: Direction, intercepted: InterceptedFrame, verdict: Verdict, whole: bytes
-    ) -> None:
-        request = intercepted.pending
-        expected, direction.request = direction.request is not None, None
-        if isinstance(verdict, Answer):
-            request.comment = intercepted.comment
-            if expected:
-                self._answer(request, verdict.payload)
+    def send(self, direction: Direction, frame: InterceptedFrame, data: bytes) -> None:
+        """Send on a frame that was kept, at its rate."""
+        context, side = self.context, direction.side
+        response = side == BROKER  # requests were recorded as they came
+        if not frame.rate:
+            if response:
+                self.taps.frame(BROKER, frame.pending, data, frame.comment)
+            context.out.append(Send(1 - side, data))
             return
-        if isinstance(verdict, Drop):
-            return
-        if isinstance(verdict, Close):
-            self._close(direction, verdict, whole)
-            return
-        frame = whole
-        if isinstance(verdict, Replace):
-            frame = SIZE.pack(len(verdict.payload)) + verdict.payload
-            if self.tap is not None:
-                seen = self._hidden(CLIENT, request, frame)
-                self.tap.broker(CLIENT, seen, self._now, self._about(request, intercepted.comment))
-                request.raw = b""
-        if expected:
-            self.pairing.add(request)
-        self._send(direction, frame, intercepted)
-
-    def _conclude_response(
-        self, direction: Direction, intercepted: InterceptedFrame, verdict: Verdict, whole: bytes
-    ) -> None:
-        original = intercepted.original
-        frame = whole
-        if isinstance(verdict, Replace):
-            frame = SIZE.pack(len(verdict.payload)) + verdict.payload
-        gone = isinstance(verdict, Drop | Close)
-        if self.tap is not None and original is not None and (gone or frame != original):
-            self._tap_lost(intercepted, original, intercepted.comment if gone else "")
-        if isinstance(verdict, Drop):
-            return
-        if isinstance(verdict, Close):
-            seen = self._hidden(BROKER, intercepted.pending, frame) if self.tap is not None else b""
-            self._close(direction, verdict, frame, seen)
-            return
-        self._send(direction, frame, intercepted)
-
-    def _record(self, intercepted: InterceptedFrame, comment: str = "") -> None:
-        """Record a request, once, as the client sent it."""
-        frame, intercepted.unrecorded = intercepted.unrecorded, None
-        if frame is not None:
-            self._tap_frame(CLIENT, intercepted.pending, frame, comment)
-
-    def _about(self, request: PendingRequest, comment: str) -> str:
-        """A comment on the broker's leg that says which exchange of the client's leg it is about:
-        there is nothing of it there, or not what was changed."""
-        whom = named(self.client, request.correlation_id)
-        return f"{comment} [{whom}]" if comment else ""
-
-    def _tap_lost(
-        self, intercepted: InterceptedFrame, frame: bytes, comment: str | None = None
-    ) -> None:
-        """Record an answer as the broker gave it: the client gets another, or none."""
-        if self.tap is None:
-            return
-        request = intercepted.pending
-        if request.raw:
-            self.tap.broker(CLIENT, self._hidden(CLIENT, request, request.raw), self._now)
-        seen = self._hidden(BROKER, request, frame)
-        comment = intercepted.comment if comment is None else comment
-        self.tap.broker(BROKER, seen, self._now, self._about(request, comment))
-
-    def _send(self, direction: Direction, frame: bytes, intercepted: InterceptedFrame) -> None:
-        answer = direction.side == BROKER  # requests were recorded as they came
-        if not intercepted.rate:
-            if answer:
-                self._tap_frame(BROKER, intercepted.pending, frame, intercepted.comment)
-            self._out.append(Send(1 - direction.side, frame))
-            return
-        # The frame is kept already; it goes in slices all the same.
-        step = max(1, int(intercepted.rate * SLICE_S))
-        size = len(frame)
-        recorded = answer and self.tap is not None
-        seen = self._hidden(BROKER, intercepted.pending, frame) if recorded else b""
+        # It is here already; it goes in slices all the same.
+        step = max(1, int(frame.rate * SLICE_S))
+        size = len(data)
+        recorded = response and context.tap is not None
+        seen = self.taps.masked(BROKER, frame.pending, data) if recorded else b""
         at = 0
 
         def next_piece() -> None:
             nonlocal at
             begin, at = at, min(at + step, size)
-            self._out.append(Send(1 - direction.side, frame[begin:at]))
-            if seen and self.tap is not None:
-                self.tap.client(BROKER, seen[begin:at], self._now, intercepted.comment)
-                intercepted.comment = ""
-            go = next_piece if at < size else lambda: None
-            self._sleep(direction, go, int((at - begin) / intercepted.rate * 1e9)).kept = size - at
+            context.out.append(Send(1 - side, data[begin:at]))
+            if seen and context.tap is not None:
+                self.taps.plain(BROKER, seen[begin:at], frame.comment)
+                frame.comment = ""
+            go = next_piece if at < size else nothing
+            direction.sleep(go, int((at - begin) / frame.rate * 1e9)).kept = size - at
 
         next_piece()
 
-    def _close(
-        self, direction: Direction, verdict: Close, frame: bytes = b"", seen: bytes = b""
+    def close(
+        self, direction: Direction, verdict: Close, data: bytes = b"", seen: bytes = b""
     ) -> None:
-        """End the connection in the way that the rule wants. `seen`: an answer as it may be
+        """End the connection in the way that a rule wants. `seen`: a response as it may be
         recorded; requests were, as they came."""
-        other = 1 - direction.side
-        if verdict.first and frame:
-            self._out.append(Send(other, frame[: verdict.first]))
-            if seen and self.tap is not None:
-                self.tap.client(BROKER, seen[: verdict.first], self._now, "cut by kafkascope")
-        self.cause = self.cause or "rule"
+        context, receiver = self.context, 1 - direction.side
+        if verdict.first and data:
+            context.out.append(Send(receiver, data[: verdict.first]))
+            if seen:
+                self.taps.plain(BROKER, seen[: verdict.first], "cut by kafkascope")
+        context.ended_by("rule")
         if verdict.how == "half":
             direction.closing = True
-            self._out.append(End(other, "half"))
-            direction.mode = DISCARD
-            self._stop(direction, lambda: None, forever=True)
+            context.out.append(End(receiver, "half"))
+            direction.switch(Event.DROPPED)
+            direction.pause(nothing, forever=True)
             return
-        self.over = True
-        self._out += [End(CLIENT, verdict.how), End(BROKER, verdict.how)]
-
-    def _keep(self, stop: Stop, whole: bytes | None) -> None:
-        """A frame waits: it, and the payload that rules look at."""
-        if whole is not None:
-            stop.kept = 2 * len(whole)
-            if self.hub.memory is not None:
-                self.hub.memory.grew(len(whole))
+        context.over = True
+        context.out += [End(CLIENT, verdict.how), End(BROKER, verdict.how)]

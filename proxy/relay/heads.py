@@ -118,3 +118,11 @@ def _uvarint(data: Bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
+
+
+def sane(view: memoryview, at: int) -> bool:
+    """Whether a size at the start of a connection makes sense: TLS, HTTP and garbage have none."""
+    first = view[at]
+    if first in (0x14, 0x15, 0x16, 0x17) and view[at + 1] == 3:
+        return False
+    return first < 0x20

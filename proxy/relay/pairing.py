@@ -1,4 +1,4 @@
-"""Requests on their way: what a connection has to remember until the answer is through."""
+"""Which response belongs to which request: brokers answer the requests of a connection in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kafkascope.dissectors.registry import Decoded
 
 MAX_PENDING: Final = 65_536
-"""Clients keep 5 to 1000 in flight. More means that no answers come (a Produce of an unknown
+"""Clients keep 5 to 1000 in flight. More means that no responses come (a Produce of an unknown
 version with acks=0): the oldest are forgotten."""
 
 
@@ -20,17 +20,17 @@ SIZE: Final = struct.Struct(">i")
 
 
 class PendingRequest:
-    """A request whose answer is not through yet."""
+    """A request whose response is not through yet."""
 
     client_id: str | None = None
     quiet = 0
     """The edition of the rules none of which cares for it."""
     token = False
-    """A raw SASL token, whose answer has no correlation id."""
+    """A raw SASL token, whose response has no correlation id."""
     response: bytes | None = None
-    """A whole frame that we answer with; the broker was not asked."""
+    """A whole frame of ours; the broker was not asked."""
     comment = ""
-    """Of that answer, for the recording."""
+    """Of that response, for the recording."""
     payload: bytes | None = None
     """The request, where a rule looks at its response."""
     decoded: Decoded | None = None
@@ -48,14 +48,23 @@ class PendingRequest:
         self.size = size
 
 
-class Pairing:
-    """The requests of one connection, oldest first. Brokers answer in that order."""
+def token_request(time_ns: int, *, token: bool = True) -> PendingRequest:
+    """A frame of which nothing is known but whether it is a SASL token."""
+    request = PendingRequest(-1, 0, 0, time_ns)
+    request.token = token
+    return request
 
-    __slots__ = ("_requests", "forgotten")
+
+class Pairing:
+    """The pending requests of one connection, oldest first."""
+
+    __slots__ = ("_requests", "forgotten", "own")
 
     def __init__(self) -> None:
         self._requests: deque[PendingRequest] = deque()
         self.forgotten = 0
+        self.own = 0
+        """Responses of our own that wait for their turn."""
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -64,31 +73,58 @@ class Pairing:
         return iter(self._requests)
 
     def add(self, request: PendingRequest) -> None:
-        """Wait for its answer."""
+        """Wait for its response."""
         self._requests.append(request)
         if len(self._requests) > MAX_PENDING:
             self._requests.popleft()
             self.forgotten += 1
+
+    def respond(self, request: PendingRequest, payload: bytes) -> None:
+        """Respond to a request in the broker's place, when its turn comes (`own_response`)."""
+        request.response = SIZE.pack(len(payload)) + payload
+        self.add(request)
+        self.own += 1
 
     def front(self) -> PendingRequest | None:
         """The request that is answered next."""
         return self._requests[0] if self._requests else None
 
     def pop(self) -> None:
-        """The front is through."""
+        """Take the front out: its response is through, or will not come."""
         if self._requests:
             self._requests.popleft()
 
+    def own_response(self) -> PendingRequest | None:
+        """Take the front out if it has a response of ours."""
+        front = self.front()
+        if front is None or front.response is None:
+            return None
+        self.pop()
+        self.own -= 1
+        return front
+
+    def skip_to(self, correlation_id: int) -> Iterator[PendingRequest]:
+        """Take out all requests before the one with that id, for the broker does not respond to
+        them any more. Yields those with a response of ours: their turn has come."""
+        while (front := self.front()) is not None:
+            if front.response is not None:
+                self.own_response()
+                yield front
+            elif front.correlation_id == correlation_id:
+                return
+            else:
+                self.pop()
+
     @property
     def kept(self) -> int:
-        """Bytes of requests and answers that are kept for those who look at the answer."""
+        """Bytes of requests and responses that are kept."""
         return sum(
             len(each.payload or b"") + len(each.raw or b"") + len(each.response or b"")
             for each in self._requests
         )
 
     def knows(self, correlation_id: int) -> bool:
-        """Whether an answer with that id may come."""
+        """Whether a response with that id may come."""
         requests = self._requests
         if requests and requests[0].correlation_id == correlation_id and not requests[0].token:
             return True

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.analyzer.conversation.plausible import Verdict as Plausible
 from kafkascope.analyzer.conversation.plausible import judge_request
 from kafkascope.analyzer.conversation.sasl import is_token
-from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.proxy.relay import secrets
-from kafkascope.proxy.relay.direction import COLLECT, HIDE, PASS, Direction
+from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
 from kafkascope.proxy.relay.endpoints import WHOLE
-from kafkascope.proxy.relay.execution import RuleExecution
-from kafkascope.proxy.relay.heads import FIXED_BYTES, Head, read_head
-from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
-from kafkascope.proxy.relay.state import API_VERSIONS, MAX_COLLECT, PRODUCE, SASL_HANDSHAKE, sane
-from kafkascope.proxy.rules.actions import CLIENT, Data
+from kafkascope.proxy.relay.handling import FrameHandler
+from kafkascope.proxy.relay.heads import FIXED_BYTES, PRODUCE, Head, read_head, sane
+from kafkascope.proxy.relay.modes import COLLECT, Event
+from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, token_request
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data, Send
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
+from kafkascope.proxy.rules.verdicts import Answer, Close, Drop, Replace, Verdict
 
 if TYPE_CHECKING:
+    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.execution import RuleExecution
+    from kafkascope.proxy.relay.tapping import TapWriter
     from kafkascope.proxy.rules.rules import Chain, Rule
 
-MAX_TOKEN: Final = 512 * 1024
-"""Of a SASL token (sasl.server.max.receive.size)."""
+SASL_HANDSHAKE: Final = 17
 LOOKED_AT: Final = 1024
 """Bytes of a frame that tell whether it has the form of a token."""
-QUICK_BYTES: Final = 18
-"""Bytes of a request that the quick way wants to see."""
-QUICK: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
+SKIMMED_BYTES: Final = 18
+"""Bytes of a request that `skim` wants to see."""
+SKIMMED: Final = frozenset(key for key in APIS if key not in (7, SASL_HANDSHAKE, API_VERSIONS))
 """APIs whose requests are nothing special while nobody records and no rule cares."""
 
 _HEAD = struct.Struct(">ihhih")
@@ -42,7 +46,7 @@ def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
     for the broker's leg."""
     return frozenset(
         key
-        for key in QUICK - rewritten
+        for key in SKIMMED - rewritten
         if not any(
             secrets.in_request(key, version)
             for version in range(APIS[key].versions.low, APIS[key].versions.high + 1)
@@ -50,30 +54,87 @@ def recorded_as_they_are(rewritten: frozenset[int]) -> frozenset[int]:
     )
 
 
-class Requests(RuleExecution):
+class QuietHeads:
+    """Heads of requests that no rule cares for, while the rules and the client's id stay the same:
+    the next ones like these need not be asked about."""
+
+    __slots__ = ("client_id", "edition", "heads", "name")
+
+    def __init__(self) -> None:
+        self.edition = 0
+        """Of the rules."""
+        self.client_id: str | None = None
+        self.name = b""
+        """The client's id as it is on the wire."""
+        self.heads: set[tuple[int, int]] = set()
+        """API keys and versions."""
+
+    def learn(self, chain: Chain, frame: InterceptedFrame) -> None:
+        """Ask the rules whether they care for requests like this one."""
+        if self.edition != chain.edition or self.client_id != frame.client_id:
+            self.edition, self.client_id = chain.edition, frame.client_id
+            self.name = (frame.client_id or "").encode()
+            self.heads.clear()
+        if chain.quiet(frame):
+            frame.pending.quiet = chain.edition
+            self.heads.add((frame.key, frame.version))
+
+
+class Requests(FrameHandler):
     """What comes from the client."""
 
-    def _quick_requests(self, direction: Direction, data: Data, size: int) -> int:
-        """Follow requests that are nothing special, as far as they go: the offset of the first that
-        is, or of the end. The long way (`_walk`) would do the same with them."""
+    __slots__ = ("context", "direction", "flush", "pairing", "quiet", "rules", "taps", "tokens")
+
+    def __init__(
+        self,
+        context: Context,
+        taps: TapWriter,
+        pairing: Pairing,
+        rules: RuleExecution,
+        flush: Callable[[], None],
+    ) -> None:
+        self.context = context
+        self.taps = taps
+        self.pairing = pairing
+        self.direction = Direction(context, CLIENT, taps, pairing, self)
+        self.rules = rules
+        self.flush = flush
+        """Sends responses of our own whose turn has come."""
+        self.quiet = QuietHeads()
+        self.tokens = False
+        """SASL tokens may come, which have no header."""
+
+    def skim(self, data: Data, size: int) -> int:
+        """See `FrameHandler`."""
+        direction = self.direction
         at = direction.left
-        count = self.hub.metrics.requests
-        pairing = self.pairing
-        now_ns = self._now
-        hub, quick, chain = self.hub, QUICK, self.hub.chain
+        context, pairing = self.context, self.pairing
+        if (
+            not direction.frames
+            or direction.head
+            or direction.rate
+            or context.opaque
+            or self.tokens
+            or pairing.own
+        ):
+            return 0
+        hub = context.hub
+        count = hub.metrics.requests
+        now_ns = context.now_ns
+        keys, chain, quiet = SKIMMED, hub.chain, self.quiet
         edition, name_bytes = 0, b""
-        if self.tap is not None:
-            quick = recorded_as_they_are(WHOLE if hub.endpoints is not None else frozenset())
+        if context.tap is not None:
+            keys = recorded_as_they_are(WHOLE if hub.endpoints is not None else frozenset())
         if chain is not None:
-            edition, client_id, name_bytes = self._quiet_for
-            if edition != chain.edition or client_id is None:
+            edition, name_bytes = quiet.edition, quiet.name
+            if edition != chain.edition or quiet.client_id is None:
                 return 0
-        while size - at >= QUICK_BYTES:
+        while size - at >= SKIMMED_BYTES:
             length, key, version, correlation_id, name = _HEAD.unpack_from(data, at)
-            if key not in quick:
+            if key not in keys:
                 break
             if key == PRODUCE:
-                # Flexible, without tags, without transaction, with an answer: else the long way.
+                # Flexible, without tags, without transaction, with a response: else `decide`.
                 place = at + 14 + name
                 if version < 9 or name < 0 or place + 4 > size:
                     break
@@ -82,7 +143,7 @@ class Requests(RuleExecution):
             if name < -1 or not name + 10 <= length < 0x2000_0000:
                 break
             if edition and (
-                (key, version) not in self._quiet or data[at + 14 : at + 14 + name] != name_bytes
+                (key, version) not in quiet.heads or data[at + 14 : at + 14 + name] != name_bytes
             ):
                 break
             count[key] += 1
@@ -92,139 +153,175 @@ class Requests(RuleExecution):
             pairing.add(request)
             direction.size = length + 4
             at += length + 4
-        return self._rest(direction, at, size)
+        return direction.rest(at, size)
 
-    def _decide_request(self, direction: Direction, view: memoryview, at: int, end: int) -> int:
-        if self._tokens or (direction.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
-            need = self._decide_token(direction, view, at, end)
+    def decide(self, view: memoryview, at: int, end: int) -> int:
+        """See `FrameHandler`."""
+        direction = self.direction
+        if self.tokens or (direction.frames == 0 and end - at > 4 and view[at + 4] == 0x60):
+            need = self._decide_token(view, at, end)
             if need is not None:
                 return need
-        need = self._decide_unannounced(direction, view, at, end)
+        need = self._decide_unannounced(view, at, end)
         if need is not None:
             return need
         if direction.frames == 0 and end - at >= 4 and not sane(view, at):
-            return self._opaque(direction, view, at)
+            return direction.lose_framing(view, at)
         try:
             head = read_head(view, at, end)
         except ValueError as error:
-            return self._opaque(direction, view, at, f"no Kafka request: {error}")
+            return direction.lose_framing(view, at, f"no Kafka request: {error}")
         if isinstance(head, int):
             return head
         if head.key < 0 or head.version < 0:
-            return self._opaque(
-                direction, view, at, "no Kafka request: a negative API key or version"
-            )
-        self._request(direction, head)
+            what = "no Kafka request: a negative API key or version"
+            return direction.lose_framing(view, at, what)
+        self._begin_request(head)
         return 0
 
-    def _request(self, direction: Direction, head: Head) -> None:
-        """A request begins: pass it, or keep it when somebody has to see it."""
-        hub = self.hub
+    def _begin_request(self, head: Head) -> None:
+        """Pass a request, or keep it when somebody has to see it."""
+        direction = self.direction
+        context, hub = self.context, self.context.hub
         key, version = head.key, head.version
         hub.metrics.requests[key] += 1
-        request = PendingRequest(key, version, head.correlation_id, self._now)
-        request.client_id = self.client_id = head.client_id
-        request.size = head.size + 4
+        request = PendingRequest(key, version, head.correlation_id, context.now_ns, head.size + 4)
+        request.client_id = context.client_id = head.client_id
         direction.request = request if head.answered else None
-        self._frame(direction, head.size, PASS)
+        direction.begin(head.size)
         if key == SASL_HANDSHAKE:
-            self._tokens = version == 0
-        tap = self.tap is not None
+            self.tokens = version == 0
+        tap = context.tap is not None
         if tap and direction.frames == 1 and head.client_id:
-            self.note = f"client {head.client_id}"
+            self.taps.note = f"client {head.client_id}"
         secret = tap and not hub.with_secrets and secrets.in_request(key, version)
         if (
             secret
             or (key == API_VERSIONS and hub.versions is not None and hub.versions.newer(version))
             or (tap and hub.endpoints is not None and hub.endpoints.whole(key))
         ):
-            direction.mode = COLLECT
+            direction.switch(Event.NEEDED)
         rules: list[Rule] = []
-        intercepted = None
+        frame = None
         if hub.chain is not None:
-            intercepted = InterceptedFrame(self, CLIENT, request, head.size, self._now)
-            rules, whole = hub.chain.look(intercepted)
-            self._learn_quiet(hub.chain, intercepted)
-            if whole or hub.chain.responses(intercepted, tap) or (tap and rules):
-                direction.mode = COLLECT  # the recording tells what was done to which request
-        if direction.mode == COLLECT and head.size > MAX_COLLECT:
+            frame = InterceptedFrame(context, CLIENT, request, head.size, context.now_ns)
+            rules, whole = hub.chain.look(frame)
+            self.quiet.learn(hub.chain, frame)
+            if whole or hub.chain.responses(frame, tap) or (tap and rules):
+                direction.switch(Event.NEEDED)  # the recording tells what was done to which request
+        if direction.mode is COLLECT and head.size > MAX_COLLECT:
             hub.once(f"large {key}", f"a request of {head.size} bytes is too large to look at")
-            direction.mode = HIDE if secret else PASS
+            direction.switch(Event.TOO_LARGE_FOR_A_SECRET if secret else Event.TOO_LARGE)
             direction.shown = FIXED_BYTES + len(head.client_id or "")
-        if direction.mode != COLLECT:
-            self._expect(direction)
-            if intercepted is not None and rules:
-                self._judge(direction, intercepted, iter(rules), None)
+        if direction.mode is not COLLECT:
+            self._expect()
+            if frame is not None and rules:
+                self.rules.run(direction, frame, iter(rules))
 
-    def _learn_quiet(self, chain: Chain, intercepted: InterceptedFrame) -> None:
-        """Remember requests that no rule cares for: the next ones like this need not be asked."""
-        edition, client_id, _ = self._quiet_for
-        if edition != chain.edition or client_id != intercepted.client_id:
-            name = intercepted.client_id
-            self._quiet_for = chain.edition, name, (name or "").encode()
-            self._quiet.clear()
-        if chain.quiet(intercepted):
-            intercepted.pending.quiet = chain.edition
-            self._quiet.add((intercepted.key, intercepted.version))
+    def _expect(self) -> None:
+        """A response will come."""
+        direction = self.direction
+        if direction.request is not None:
+            self.pairing.add(direction.request)
+            direction.request = None
 
-    def _whole_request(self, direction: Direction, frame: bytes) -> None:
-        """A request that was kept is here."""
-        hub = self.hub
+    def on_frame(self, data: bytes) -> None:
+        """Record a token; ask the rules about a request that was kept."""
+        direction = self.direction
+        context, hub = self.context, self.context.hub
         request, direction.request = direction.request, None
+        if request is not None and request.token:
+            self.taps.frame(CLIENT, request, data)
+            context.out.append(Send(BROKER, data))
+            self.pairing.add(request)
+            return
         answered = request is not None
         if request is None:  # acks=0
-            head = read_head(frame, 0, len(frame))
+            head = read_head(data, 0, len(data))
             assert isinstance(head, Head)
-            request = PendingRequest(head.key, head.version, head.correlation_id, self._now)
+            request = PendingRequest(head.key, head.version, head.correlation_id, context.now_ns)
             request.client_id = head.client_id
-        if self.tap is not None and hub.endpoints is not None and hub.endpoints.holds(request.key):
-            request.raw = frame
+        if (
+            context.tap is not None
+            and hub.endpoints is not None
+            and hub.endpoints.holds(request.key)
+        ):
+            request.raw = data
         if request.key == API_VERSIONS and hub.versions is not None:
-            answer = hub.versions.refusal(request.version, request.correlation_id)
-            if answer is not None:
-                self._tap_frame(CLIENT, request, frame)
+            refusal = hub.versions.refusal(request.version, request.correlation_id)
+            if refusal is not None:
+                self.taps.frame(CLIENT, request, data)
                 request.comment = (
                     "answered by kafkascope: a version that it does not know (KIP-511)"
                 )
-                self._answer(request, answer)
+                self._respond(request, refusal)
                 return
-        intercepted = InterceptedFrame(self, CLIENT, request, len(frame) - 4, self._now, frame[4:])
-        intercepted.unrecorded = frame
+        frame = InterceptedFrame(context, CLIENT, request, len(data) - 4, context.now_ns, data)
+        frame.unrecorded = data
         rules: list[Rule] = []
         if hub.chain is not None:
-            rules, _ = hub.chain.look(intercepted)
-            if hub.chain.responses(intercepted, self.tap is not None):
-                request.payload = frame[4:]
-                if self.tap is not None:
-                    request.raw = frame
+            rules, _ = hub.chain.look(frame)
+            if hub.chain.responses(frame, context.tap is not None):
+                request.payload = frame.payload
+                if context.tap is not None:
+                    request.raw = data
         if answered:
             direction.request = request
-        self._judge(direction, intercepted, iter(rules), frame)
+        self.rules.run(direction, frame, iter(rules))
 
-    def _decide_token(
-        self, direction: Direction, view: memoryview, at: int, end: int
-    ) -> int | None:
+    def conclude_kept(self, frame: InterceptedFrame, verdict: Verdict, whole: bytes) -> None:
+        """Carry out what was decided about a request."""
+        direction = self.direction
+        request = frame.pending
+        answered, direction.request = direction.request is not None, None
+        match verdict:
+            case Answer(payload):
+                request.comment = frame.comment
+                if answered:
+                    self._respond(request, payload)
+                return
+            case Drop():
+                return
+            case Close():
+                self.rules.close(direction, verdict, whole)
+                return
+            case Replace(payload):
+                whole = SIZE.pack(len(payload)) + payload
+                self.taps.replaced(frame, whole)
+        if answered:
+            self.pairing.add(request)
+        self.rules.send(direction, frame, whole)
+
+    def _respond(self, request: PendingRequest, payload: bytes) -> None:
+        self.pairing.respond(request, payload)
+        self.flush()
+
+    # --- SASL tokens
+
+    def unread(self) -> PendingRequest:
+        """See `FrameHandler`."""
+        return token_request(self.context.now_ns, token=self.tokens)
+
+    def _decide_token(self, view: memoryview, at: int, end: int) -> int | None:
         """None: it is a request after all."""
         if end - at < 4:
             return 4
         (size,) = SIZE.unpack_from(view, at)
         if not 0 <= size <= MAX_TOKEN:
-            self._tokens = False
+            self.tokens = False
             return None
         need: int = min(size + 4, 16)
         if end - at < need:
             return need
-        if size >= 10 and self._tokens:
+        if size >= 10 and self.tokens:
             data = bytes(view[at : min(end, at + 16 + 1024)])
             if judge_request(data, 0) in (Plausible.MAYBE, Plausible.MORE):
-                self._tokens = False
+                self.tokens = False
                 return None
-        self._token(direction, size)
+        self._token(size)
         return 0
 
-    def _decide_unannounced(
-        self, direction: Direction, view: memoryview, at: int, end: int
-    ) -> int | None:
+    def _decide_unannounced(self, view: memoryview, at: int, end: int) -> int | None:
         """Whether a frame that is no request of a known API is a token by its form, of a client
         that sends it without a handshake. None: it is not."""
         if end - at < 4:
@@ -242,13 +339,13 @@ class Requests(RuleExecution):
             return need
         if not is_token(bytes(view[at + 4 : at + need])):
             return None
-        self._token(direction, size)
+        self._token(size)
         return 0
 
-    def _token(self, direction: Direction, size: int) -> None:
+    def _token(self, size: int) -> None:
         """A token begins: it is kept, for the recording does not show it."""
-        self._tokens = True
-        request = PendingRequest(-1, 0, 0, self._now)
-        request.token = True
-        self._frame(direction, size, COLLECT)
-        direction.request = request
+        direction = self.direction
+        self.tokens = True
+        direction.begin(size)
+        direction.switch(Event.NEEDED)
+        direction.request = token_request(self.context.now_ns)

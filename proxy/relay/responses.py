@@ -6,19 +6,22 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from kafkascope.dissectors.errors import DissectError
-from kafkascope.dissectors.registry import APIS
+from kafkascope.dissectors.registry import API_VERSIONS, APIS
 from kafkascope.proxy.relay import secrets
-from kafkascope.proxy.relay.direction import COLLECT, HIDE, PASS, TAIL, WALK, Direction
-from kafkascope.proxy.relay.execution import RuleExecution
-from kafkascope.proxy.relay.pairing import SIZE, PendingRequest
-from kafkascope.proxy.relay.requests import MAX_TOKEN
+from kafkascope.proxy.relay.direction import MAX_COLLECT, MAX_TOKEN, Direction
+from kafkascope.proxy.relay.handling import FrameHandler
+from kafkascope.proxy.relay.heads import sane
+from kafkascope.proxy.relay.modes import COLLECT, Event
+from kafkascope.proxy.relay.pairing import SIZE, Pairing, PendingRequest, token_request
 from kafkascope.proxy.relay.skipping import Unwalkable, Walk
-from kafkascope.proxy.relay.state import API_VERSIONS, MAX_COLLECT, sane
 from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data, Send
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
-from kafkascope.proxy.rules.verdicts import Close
+from kafkascope.proxy.rules.verdicts import Close, Drop, Replace, Verdict
 
 if TYPE_CHECKING:
+    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.execution import RuleExecution
+    from kafkascope.proxy.relay.tapping import TapWriter
     from kafkascope.proxy.rules.rules import Rule
 
 SMALL: Final = 32 * 1024
@@ -27,19 +30,44 @@ SMALL: Final = 32 * 1024
 _SIZE_AND_ID = struct.Struct(">ii")
 
 
-class Responses(RuleExecution):
+class Responses(FrameHandler):
     """What comes from the broker."""
 
-    def _quick_responses(self, direction: Direction, data: Data, size: int) -> int:
-        """As `_quick_requests`, for responses that nobody has to look into."""
+    __slots__ = ("context", "direction", "pairing", "rules", "tail_at", "taps", "walk")
+
+    def __init__(
+        self, context: Context, taps: TapWriter, pairing: Pairing, rules: RuleExecution
+    ) -> None:
+        self.context = context
+        self.taps = taps
+        self.pairing = pairing
+        self.direction = Direction(context, BROKER, taps, pairing, self)
+        self.rules = rules
+        self.walk: Walk | None = None
+        """The way through a response in mode WALK."""
+        self.tail_at = 0
+
+    def skim(self, data: Data, size: int) -> int:
+        """See `FrameHandler`."""
+        direction = self.direction
         at = direction.left
+        context, pairing = self.context, self.pairing
+        if (
+            not direction.frames
+            or direction.head
+            or direction.rate
+            or context.opaque
+            or pairing.own
+        ):
+            return 0
         if at:
-            self._through(direction)
-        pairing = self.pairing
-        answered = self.hub.metrics.answered
-        endpoints = self.hub.endpoints
-        edition = self.hub.chain.edition if self.hub.chain is not None else 0
-        secret = self.tap is not None and not self.hub.with_secrets
+            self.on_end()
+        hub = context.hub
+        now_ns = context.now_ns
+        answered = hub.metrics.answered
+        endpoints = hub.endpoints
+        edition = hub.chain.edition if hub.chain is not None else 0
+        secret = context.tap is not None and not hub.with_secrets
         while size - at >= 8:
             length, correlation_id = _SIZE_AND_ID.unpack_from(data, at)
             request = pairing.front()
@@ -59,94 +87,76 @@ class Responses(RuleExecution):
                     key, steps, data[at + 4 : at + 4 + length]
                 ):
                     break
-            answered(key, self._now - request.time_ns)
+            answered(key, now_ns - request.time_ns)
             at += length + 4
             if at > size:
                 direction.request = request
                 direction.size = length + 4
             else:
                 pairing.pop()
-        return self._rest(direction, at, size)
+        return direction.rest(at, size)
 
-    def _decide_response(self, direction: Direction, view: memoryview, at: int, end: int) -> int:
+    def decide(self, view: memoryview, at: int, end: int) -> int:
+        """See `FrameHandler`."""
+        direction = self.direction
         have = end - at
         if have < 4:
             return 8
-        front = self.pairing.front()
+        pairing = self.pairing
+        front = pairing.front()
         if front is not None and front.token:
             (size,) = SIZE.unpack_from(view, at)
             if size >= 4 and have < 8:
                 return 8
-            # The last token of an exchange need not be answered: what comes may be the answer to
+            # The last token of an exchange need not be answered: what comes may be the response to
             # the request after it.
-            known = size >= 4 and self.pairing.knows(_SIZE_AND_ID.unpack_from(view, at)[1])
+            known = size >= 4 and pairing.knows(_SIZE_AND_ID.unpack_from(view, at)[1])
             if 0 <= size <= MAX_TOKEN and not known:
                 direction.request = front
-                self._frame(direction, size, COLLECT)
+                direction.begin(size)
+                direction.switch(Event.NEEDED)
                 return 0
         if have < 8:
             (size,) = SIZE.unpack_from(view, at)
-            return self._opaque(direction, view, at) if size < 4 else 8
+            return direction.lose_framing(view, at) if size < 4 else 8
         size, correlation_id = _SIZE_AND_ID.unpack_from(view, at)
         if size < 4 or (direction.frames == 0 and not sane(view, at)):
-            return self._opaque(direction, view, at)
-        request = self._asked(correlation_id)
-        direction.request = request
-        self._frame(direction, size, PASS)
+            return direction.lose_framing(view, at)
+        direction.request = request = self._requested(correlation_id)
+        direction.begin(size)
+        metrics = self.context.hub.metrics
         if request is None:
-            self.hub.metrics.add("unmatched_total")
+            metrics.add("unmatched_total")
             return 0
-        self.hub.metrics.answered(request.key, self._now - request.time_ns)
-        self._look_into(direction, request, view, at, end)
-        rules: list[Rule] = []
-        intercepted = None
-        if self.hub.chain is not None:
-            intercepted = InterceptedFrame(self, BROKER, request, size, self._now)
-            rules, whole = self.hub.chain.look(intercepted)
-            if whole or (rules and self.tap is not None):
-                direction.mode = COLLECT
-        if direction.mode == COLLECT and size > MAX_COLLECT:
-            self.hub.once(
-                f"large answer {request.key}", f"a response of {size} bytes is too large to change"
-            )
-            direction.mode = HIDE if self._secret(request) else PASS
-            direction.shown = _SIZE_AND_ID.size
-        if direction.mode != COLLECT and intercepted is not None and rules:
-            self._judge(direction, intercepted, iter(rules), None)
+        metrics.answered(request.key, self.context.now_ns - request.time_ns)
+        self._look_into(request, view, at, end)
+        self._ask_rules(request, size)
         return 0
 
-    def _asked(self, correlation_id: int) -> PendingRequest | None:
-        """The request that a response answers; those before it get no answer any more."""
+    def _requested(self, correlation_id: int) -> PendingRequest | None:
+        """The request that a response answers; those before it get no response any more."""
         pairing = self.pairing
         front = pairing.front()
         if front is not None and front.correlation_id == correlation_id and not front.token:
             return front
         if not pairing.knows(correlation_id):
             return None
-        while (front := pairing.front()) is not None:
-            if front.response is not None:
-                self._flush()
-            elif front.correlation_id == correlation_id:
-                return front
-            else:
-                pairing.pop()
-        return None
+        for own in pairing.skip_to(correlation_id):
+            self._send_own(own)
+        return pairing.front()
 
-    def _look_into(
-        self, direction: Direction, request: PendingRequest, view: memoryview, at: int, end: int
-    ) -> None:
-        """Whether addresses, versions or secrets may be in a response."""
-        endpoints = self.hub.endpoints
+    def _look_into(self, request: PendingRequest, view: memoryview, at: int, end: int) -> None:
+        """Keep a response that may hold addresses, versions or secrets, or keep its end."""
+        direction = self.direction
+        hub, endpoints = self.context.hub, self.context.hub.endpoints
         key, version = request.key, request.version
-        if direction.mode == COLLECT:
-            return
         if self._secret(request):
-            direction.mode = COLLECT
+            direction.switch(Event.NEEDED)
             return
         if endpoints is None:
             return
-        if endpoints.whole(key) or (key == API_VERSIONS and self.hub.versions is not None):
-            direction.mode = COLLECT
+        if endpoints.whole(key) or (key == API_VERSIONS and hub.versions is not None):
+            direction.switch(Event.NEEDED)
             return
         steps = endpoints.walk(key, version)
         if steps is None:
@@ -159,96 +169,170 @@ class Responses(RuleExecution):
                 if tail is None or tail >= size - 4:
                     raise Unwalkable("the response ends early")
                 if endpoints.filled(key, view[at + 4 + tail]):
-                    direction.mode = COLLECT
+                    direction.switch(Event.NEEDED)
             elif size <= SMALL:
-                direction.mode = COLLECT
+                direction.switch(Event.NEEDED)
             else:
-                direction.mode = WALK
-                direction.walk = walk
-                direction.tail_at = -4  # the walk starts behind the size field
+                direction.switch(Event.ENDPOINTS_BEHIND)
+                self.walk = walk
+                self.tail_at = -4  # the walk starts behind the size field
         except Unwalkable:
             self._undecoded(request)
 
+    def _ask_rules(self, request: PendingRequest, size: int) -> None:
+        """Keep a response that rules have to see; ask those that only want its head."""
+        direction = self.direction
+        context, hub = self.context, self.context.hub
+        rules: list[Rule] = []
+        frame = None
+        if hub.chain is not None:
+            frame = InterceptedFrame(context, BROKER, request, size, context.now_ns)
+            rules, whole = hub.chain.look(frame)
+            if whole or (rules and context.tap is not None):
+                direction.switch(Event.NEEDED)
+        if direction.mode is COLLECT and size > MAX_COLLECT:
+            hub.once(
+                f"large answer {request.key}", f"a response of {size} bytes is too large to change"
+            )
+            secret = self._secret(request)
+            direction.switch(Event.TOO_LARGE_FOR_A_SECRET if secret else Event.TOO_LARGE)
+            direction.shown = _SIZE_AND_ID.size
+        if direction.mode is not COLLECT and frame is not None and rules:
+            self.rules.run(direction, frame, iter(rules))
+
     def _secret(self, request: PendingRequest) -> bool:
         """Whether a response has to be masked for the recording."""
-        if self.tap is None or self.hub.with_secrets:
+        if self.context.tap is None or self.context.hub.with_secrets:
             return False
         return secrets.in_response(request.key, request.version)
 
-    def _look(self, direction: Direction, piece: memoryview) -> int | None:
-        """Walk on; where the tagged section starts in the piece, when it does."""
+    def scan(self, piece: memoryview) -> int | None:
+        """See `FrameHandler`."""
+        direction = self.direction
         skip = 0
-        if direction.tail_at < 0:
-            skip = min(-direction.tail_at, len(piece))
-            direction.tail_at += skip
+        if self.tail_at < 0:
+            skip = min(-self.tail_at, len(piece))
+            self.tail_at += skip
             if skip == len(piece):
                 return None
-        assert direction.walk is not None
+        assert self.walk is not None
         try:
-            found = direction.walk.feed(piece[skip:])
+            found = self.walk.feed(piece[skip:])
         except Unwalkable:
-            found = None
-            direction.mode = PASS
+            direction.switch(Event.NOT_FOUND)
             if direction.request is not None:
                 self._undecoded(direction.request)
+            return None
         if found is None:
             return None
         at = found + skip
         if at > direction.left:
-            direction.mode = PASS
+            direction.switch(Event.NOT_FOUND)
             return None
-        direction.mode = PASS if direction.left - at <= 1 else TAIL
-        direction.walk = None
+        direction.switch(Event.NOT_FOUND if direction.left - at <= 1 else Event.FOUND)
+        self.walk = None
         return at
 
-    def _whole_response(self, direction: Direction, frame: bytes) -> None:
-        """A response that was kept is here: addresses, versions, then the rules."""
+    def on_frame(self, data: bytes) -> None:
+        """Put our addresses and versions into a response that was kept, then ask the rules."""
+        direction = self.direction
+        context, hub = self.context, self.context.hub
         request = direction.request
         assert request is not None
         if request.token:
-            self._tap_frame(BROKER, request, frame)
-            self._out.append(Send(CLIENT, frame))
+            self.taps.frame(BROKER, request, data)
+            context.out.append(Send(CLIENT, data))
             return
-        comment = ""
-        sent = frame
+        sent, comment = data, ""
         try:
-            if request.key == API_VERSIONS and self.hub.versions is not None:
-                sent, comment = self.hub.versions.response(self, request.version, frame)
-            elif self.hub.endpoints is not None:
-                sent, comment = self.hub.endpoints.response(self, request, frame)
+            if request.key == API_VERSIONS and hub.versions is not None:
+                sent, comment = hub.versions.response(context, request.version, data)
+            elif hub.endpoints is not None:
+                sent, comment = hub.endpoints.response(context, request, data)
         except DissectError as error:
             self._undecoded(request, str(error))
         except OSError as error:
-            self._no_listener(direction, error)
+            self._no_listener(error)
             return
-        intercepted = InterceptedFrame(self, BROKER, request, len(sent) - 4, self._now, sent[4:])
-        intercepted.comment = comment
-        intercepted.original = frame
+        frame = InterceptedFrame(context, BROKER, request, len(sent) - 4, context.now_ns, sent)
+        frame.comment = comment
+        frame.original = data
         rules: list[Rule] = []
-        if self.hub.chain is not None:
-            rules, _ = self.hub.chain.look(intercepted)
-        self._judge(direction, intercepted, iter(rules), sent)
+        if hub.chain is not None:
+            rules, _ = hub.chain.look(frame)
+        self.rules.run(direction, frame, iter(rules))
 
-    def _no_listener(self, direction: Direction, error: OSError) -> None:
-        """Better no answer than one that leads the client past us."""
-        self.cause = "no listener"
-        self.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
-        self._close(direction, Close("reset"))
-
-    def _tail(self, direction: Direction) -> None:
-        """The tagged section of a response whose head is gone: its length must not change."""
-        request, tail = direction.request, bytes(direction.body)
-        direction.body = bytearray()
+    def on_tail(self, data: bytes) -> None:
+        """Put our addresses into the end of a response; its length must not change, for its head is
+        gone."""
+        direction = self.direction
+        context, endpoints = self.context, self.context.hub.endpoints
+        request = direction.request
         assert request is not None
         comment = ""
-        if self.hub.endpoints is not None:
+        if endpoints is not None:
             try:
-                tail, comment = self.hub.endpoints.tail(self, request, tail)
+                data, comment = endpoints.tail(context, request, data)
             except DissectError as error:
                 self._undecoded(request, str(error))
             except OSError as error:
-                self._no_listener(direction, error)
+                self._no_listener(error)
                 return
-        self._out.append(Send(CLIENT, tail))
-        if self.tap is not None:
-            self.tap.client(BROKER, tail, self._now, comment)
+        context.out.append(Send(CLIENT, data))
+        self.taps.plain(BROKER, data, comment)
+
+    def _no_listener(self, error: OSError) -> None:
+        """Better no response than one that leads the client past us."""
+        self.context.cause = "no listener"
+        self.context.hub.once(f"listen {error}", f"cannot listen for a broker: {error}")
+        self.rules.close(self.direction, Close("reset"))
+
+    def conclude_kept(self, frame: InterceptedFrame, verdict: Verdict, whole: bytes) -> None:
+        """Carry out what was decided about a response."""
+        original = frame.original
+        if isinstance(verdict, Replace):
+            whole = SIZE.pack(len(verdict.payload)) + verdict.payload
+        gone = isinstance(verdict, (Drop, Close))
+        if original is not None and (gone or whole != original):
+            self.taps.lost(frame, original, frame.comment if gone else "")
+        if isinstance(verdict, Close):
+            tapped = self.context.tap is not None
+            seen = self.taps.masked(BROKER, frame.pending, whole) if tapped else b""
+            self.rules.close(self.direction, verdict, whole, seen)
+        elif not gone:
+            self.rules.send(self.direction, frame, whole)
+
+    def on_end(self) -> None:
+        """A response is through: the next request in line may have a response of ours."""
+        direction = self.direction
+        if direction.request is not None and self.pairing.front() is direction.request:
+            self.pairing.pop()
+        direction.request = None
+        self.flush()
+
+    def flush(self) -> None:
+        """Send the responses of our own whose turn has come."""
+        direction = self.direction
+        while direction.between and (own := self.pairing.own_response()) is not None:
+            self._send_own(own)
+
+    def _send_own(self, request: PendingRequest) -> None:
+        assert request.response is not None
+        self.context.out.append(Send(CLIENT, request.response))
+        self.taps.plain(BROKER, request.response, request.comment)
+
+    def unread(self) -> PendingRequest:
+        """See `FrameHandler`."""
+        front = self.pairing.front()
+        return token_request(self.context.now_ns, token=front is not None and front.token)
+
+    def _undecoded(self, request: PendingRequest, why: str = "") -> None:
+        context = self.context
+        api = APIS.get(request.key)
+        name = api.name if api is not None else str(request.key)
+        context.hub.metrics.add("undecoded_total", name)
+        context.hub.once(
+            f"undecoded {name} {request.version}",
+            f"{name} v{request.version} from {context.broker} passes as it is, "
+            f"addresses in it are not replaced: {why or 'it cannot be read'}",
+        )

@@ -23,7 +23,7 @@ from kafkascope.proxy.relay.endpoints import CACHED, CACHED_BYTES, ENDPOINTS
 from kafkascope.proxy.relay.pairing import SIZE
 
 if TYPE_CHECKING:
-    from kafkascope.proxy.relay.state import State
+    from kafkascope.proxy.relay.context import Context
 
 ID_BYTES: Final = 4
 """Of the correlation id, first in every response's payload."""
@@ -49,7 +49,7 @@ class Versions:
         ]
         return SIZE.pack(correlation_id) + encode_body("ApiVersionsResponse", 0, body)
 
-    def response(self, relay: State, version: int, frame: bytes) -> tuple[bytes, str]:
+    def response(self, context: Context, version: int, frame: bytes) -> tuple[bytes, str]:
         """An ApiVersions response with versions that we know, and what was changed; the very same
         frame when nothing is. `DissectError` when it cannot be read."""
         rest = frame[4 + ID_BYTES :]
@@ -58,9 +58,9 @@ class Versions:
         capped, text = cap(version, rest)
         if not text:
             return frame, ""
-        relay.hub.once(
+        context.hub.once(
             f"capped {text}",
-            f"{relay.broker} offers versions that kafkascope does not know and whose addresses "
+            f"{context.broker} offers versions that kafkascope does not know and whose addresses "
             f"it has to replace; clients are offered less: {text} (--no-clamp passes them all)",
         )
         payload = frame[4 : 4 + ID_BYTES] + capped

@@ -21,8 +21,8 @@ from kafkascope.dissectors.registry import (
 from kafkascope.proxy.rules.actions import CLIENT
 
 if TYPE_CHECKING:
+    from kafkascope.proxy.relay.context import Context
     from kafkascope.proxy.relay.pairing import PendingRequest
-    from kafkascope.proxy.relay.state import State
 
 
 class InterceptedFrame:
@@ -31,12 +31,12 @@ class InterceptedFrame:
     __slots__ = (
         "__dict__",
         "comment",
+        "context",
         "now_ns",
         "original",
         "payload",
         "pending",
         "rate",
-        "relay",
         "rule",
         "side",
         "size",
@@ -47,20 +47,22 @@ class InterceptedFrame:
 
     def __init__(
         self,
-        relay: State,
+        context: Context,
         side: int,
         pending: PendingRequest,
         size: int,
         now_ns: int,
-        payload: bytes | None = None,
+        whole: bytes | None = None,
     ) -> None:
-        self.relay = relay
+        self.context = context
         self.side = side
         """0: a request; 1: a response."""
         self.pending = pending
         self.size = size
         self.now_ns = now_ns
-        self.payload = payload
+        self.whole = whole
+        """The frame, when it was kept."""
+        self.payload = whole[4:] if whole is not None else None
         """What follows the size field; None: only the head is here."""
         self.rate = 0.0
         """Bytes per second at which it goes on; 0: at once."""
@@ -68,7 +70,6 @@ class InterceptedFrame:
         """What the recording says about it."""
         self.original: bytes | None = None
         """The frame as the broker sent it."""
-        self.whole: bytes | None = None
         self.unrecorded: bytes | None = None
         """The request's frame, while the recording waits for what rules say about it."""
         self.rule = ""
@@ -122,13 +123,13 @@ class InterceptedFrame:
 
         decoded = self.decoded
         if decoded is not None:
-            learn(decoded.layout, decoded.body, self.relay.hub.names)
+            learn(decoded.layout, decoded.body, self.context.hub.names)
 
     @cached_property
     def exchange(self) -> Exchange:
         """This frame as analysis sees it: a response with its request, a request without answer."""
-        pending, relay = self.pending, self.relay
-        connection = Connection(relay.number, relay.client, relay.broker, pending.time_ns)
+        pending, context = self.pending, self.context
+        connection = Connection(context.number, context.client, context.broker, pending.time_ns)
         header = None
         payload = pending.payload if self.side != CLIENT else self.payload
         if payload is not None:
@@ -149,12 +150,12 @@ class InterceptedFrame:
             # What the connection told before is not kept here: a long poll may have waited.
             wait_ns = Waits().answer(pending.key, request.frame, request.body, frame, response.body)
         return Exchange(
-            number=relay.number,
+            number=context.number,
             id="",
             state="open" if response is None else "answered",
             connection=connection,
-            client=relay.client,
-            broker=relay.broker,
+            client=context.client,
+            broker=context.broker,
             api_key=pending.key,
             api=api_name(pending.key),
             api_version=pending.version,
@@ -162,20 +163,19 @@ class InterceptedFrame:
             client_id=pending.client_id,
             request=request,
             response=response,
-            software=relay.software,
             wait_ns=wait_ns,
         )
 
     @cached_property
     def row(self) -> Row:
         """The row of that exchange, on which filters are judged."""
-        return row_of(self.exchange, self.relay.hub.names)
+        return row_of(self.exchange, self.context.hub.names)
 
     @property
     def head_row(self) -> Row:
         """A row that knows no more than the head; never kept."""
-        head = InterceptedFrame(self.relay, CLIENT, self.pending, self.size, self.now_ns)
-        return row_of(head.exchange, self.relay.hub.names)
+        head = InterceptedFrame(self.context, CLIENT, self.pending, self.size, self.now_ns)
+        return row_of(head.exchange, self.context.hub.names)
 
     def body(self) -> dict[str, Any] | None:
         """The decoded body of this frame."""

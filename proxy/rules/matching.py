@@ -34,7 +34,7 @@ class Matcher:
         """Whether it matches, by the head alone; None: the whole frame has to be seen."""
         if self.bound is None:
             return True
-        key = (frame.key, frame.version, frame.client_id, frame.relay.number)
+        key = (frame.key, frame.version, frame.client_id, frame.context.number)
         if key in self._known:
             return self._known[key]
         answer = _settle(self.bound, frame)

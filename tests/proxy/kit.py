@@ -21,8 +21,8 @@ from kafkascope.dissectors.registry import (
 )
 from kafkascope.proxy.engine.directory import Address, Listener, Nodes
 from kafkascope.proxy.engine.hub import Hub
+from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.relay.endpoints import Endpoints
-from kafkascope.proxy.relay.relay import Relay
 from kafkascope.proxy.relay.versions import Versions
 from kafkascope.proxy.rules.actions import Action, Send
 
@@ -127,8 +127,9 @@ class Bench:
         if rewrite:
             self.hub.endpoints = Endpoints(self.nodes)
             self.hub.versions = Versions()
-        self.relay = Relay(self.hub, 1, Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092))
-        self.relay.advertise_host = "127.0.0.1"
+        self.relay = Connection(self.hub, 1, Endpoint("10.0.0.1", 5000), Endpoint("10.0.0.2", 9092))
+        self.context = self.relay.context
+        self.context.advertise_host = "127.0.0.1"
         self.now_ns = 1_000_000_000
         self.actions: list[Action] = []
 

@@ -82,7 +82,7 @@ def test_all_bytes_pass_and_are_recorded_whatever_the_way(
     Chain([parse_fault(rule) for rule in rules], bench.hub.metrics).attach(bench.hub)
     tape = Tape()
     if recorded:
-        bench.relay.tap = tape
+        bench.context.tap = tape
     pairs = [KINDS[kind](number + 1) for number, kind in enumerate(kinds)]
     asked, answered = (b"".join(pair[side] for pair in pairs) for side in (0, 1))
     try:
@@ -111,7 +111,7 @@ def test_a_rule_that_comes_later_is_asked_about_the_next_frame() -> None:
     try:
         for number in range(3):
             bench.feed(CLIENT, request(HEARTBEAT, 4, correlation_id=number))
-        assert bench.relay._quiet
+        assert bench.relay.requests.quiet.heads
         chain.add(parse_fault("api == Heartbeat -> drop on request"))
         before = bench.sent(BROKER)
         bench.feed(CLIENT, request(HEARTBEAT, 4, correlation_id=9))

@@ -118,12 +118,12 @@ def _with_brokers(frame: InterceptedFrame, payload: bytes) -> bytes:
     """Metadata without brokers would be a fault of its own."""
     from kafkascope.dissectors.registry import decode_response
 
-    endpoints = frame.relay.hub.endpoints
+    endpoints = frame.context.hub.endpoints
     if endpoints is None:
         return payload
     decoded = decode_response(payload, METADATA, frame.version)
     brokers = decoded.body["brokers"]
-    for node_id, host, port in endpoints.directory.brokers(frame.relay):
+    for node_id, host, port in endpoints.directory.brokers(frame.context):
         made = {"node_id": node_id, "host": host, "port": port}
         if frame.version >= 1:
             made["rack"] = None

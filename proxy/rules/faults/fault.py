@@ -117,8 +117,8 @@ class Fault:
         if frame.uncounted:
             self.trigger.take_back()
             return verdict
-        frame.relay.hub.metrics.add("faults_total", self.name)
-        frame.relay.hub.changed()
+        frame.context.hub.metrics.add("faults_total", self.name)
+        frame.context.hub.changed()
         told = f"{FAULT}{self.action}"
         if told not in frame.comment:  # an action may have said more
             frame.comment = f"{frame.comment}{BETWEEN}{told}" if frame.comment else told

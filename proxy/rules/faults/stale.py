@@ -38,7 +38,7 @@ class StaleAction(Action):
             return None
         request = frame.request
         asked = repr(request.body) if request is not None else ""
-        key = (frame.version, frame.relay.advertise_host, asked)
+        key = (frame.version, frame.context.advertise_host, asked)
         known = self._first.get(key)
         if known is None:
             if len(self._first) < 1000:

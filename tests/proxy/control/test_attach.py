@@ -214,7 +214,7 @@ def test_a_proxy_that_records_nothing_stops_recording_with_the_last_stream(tmp_p
             second.close()
             await until(lambda: made.recorder is None)
             assert made.hub.recording is None
-            assert all(h.kafka.relay.tap is None for h in made.handlers)  # type: ignore[union-attr]
+            assert all(h.kafka.relay.context.tap is None for h in made.handlers)  # type: ignore[union-attr]
             writer.write(request(HEARTBEAT, 4))
             await read_frame(reader)
             await leave(writer)

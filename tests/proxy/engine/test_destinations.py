@@ -297,7 +297,7 @@ def test_invented_nodes_do_not_use_up_the_table(bench: Bench, key: int) -> None:
 def test_too_many_at_once_are_refused(bench: Bench) -> None:
     with pytest.raises(AssertionError, match="more than 20 brokers"):
         tell(bench, list(range(21)))
-    assert bench.relay.over
+    assert bench.context.over
     assert len(bench.nodes.listeners) == len(bench.nodes.known) == 20
 
 

@@ -27,9 +27,9 @@ RECORD = {"offset": 0, "time_ms": 1, "key": None, "value": "v", "headers": []}
 
 
 def message(key: int, version: int, body: dict[str, Any]) -> InterceptedFrame:
-    payload = request(key, version, body)[4:]
+    whole = request(key, version, body)
     return InterceptedFrame(
-        Bench().relay, CLIENT, PendingRequest(key, version, 1, 0), len(payload), 0, payload
+        Bench().context, CLIENT, PendingRequest(key, version, 1, 0), len(whole) - 4, 0, whole
     )
 
 

@@ -285,5 +285,5 @@ def test_a_port_that_is_taken_ends_the_connection_instead_of_leaking(
         bench.feed(CLIENT, request(METADATA, 12))
         bench.feed(BROKER, response(METADATA, 12, {"brokers": [endpoint(2)]}))
     assert bench.sent(CLIENT) == b""
-    assert bench.relay.over
+    assert bench.context.over
     assert "cannot listen" in caplog.text

@@ -163,7 +163,7 @@ def test_garbage_passes_unchanged_or_ends_the_connection(
     bench.feed(CLIENT, one)
     bench.feed(BROKER, other)
     bench.relay.eof(CLIENT, 1)
-    if not bench.relay.over:
+    if not bench.context.over:
         assert one.startswith(bench.sent(BROKER))
 
 
@@ -195,7 +195,7 @@ def test_another_protocol_gets_a_sentence_and_a_closed_door(
 ) -> None:
     """The recording gets what tells the protocol, and nothing that may be secret."""
     bench = Bench()
-    bench.relay.tap = tape = Tape()
+    bench.context.tap = tape = Tape()
     bench.feed(CLIENT, start)
     assert bench.others() == [End(CLIENT, "fin"), End(BROKER, "fin")]
     assert bench.sent(BROKER) == b""
@@ -209,7 +209,7 @@ def test_two_gigabytes_announced_are_passed_on_without_a_buffer() -> None:
     bench = Bench()
     bench.feed(CLIENT, b"\x7f\xff\xff\xff" + bytes(1000))
     assert bench.sent(BROKER) == b"\x7f\xff\xff\xff" + bytes(1000)
-    assert bench.relay.directions[CLIENT].opaque
+    assert bench.context.opaque
 
 
 def test_raw_tokens_of_an_old_handshake_pass() -> None:

@@ -38,8 +38,8 @@ class Taped:
     def __init__(self, bench: Bench) -> None:
         self.packing = Packing()
         self.events: list[Event] = []
-        relay = bench.relay
-        self.events.append(Event(1, OPEN, relay.client, relay.broker, bench.now_ns))
+        context = bench.context
+        self.events.append(Event(1, OPEN, context.client, context.broker, bench.now_ns))
 
     def client(self, side: int, data: bytes | memoryview, now_ns: int, comment: str = "") -> None:
         self.events.append(Event(1, 0, side, bytes(data), now_ns, comment))
@@ -60,7 +60,7 @@ def recorded(path: Path, rule: str) -> None:
     """A client heartbeats each five seconds through a proxy with a rule; the broker answers within
     10 ms. What takes longer, fails or ends early is the rule's doing."""
     bench = Bench()
-    tape = bench.relay.tap = Taped(bench)
+    tape = bench.context.tap = Taped(bench)
     bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
     Chain([parse_fault(rule)], bench.hub.metrics).attach(bench.hub)
     queue: list[tuple[int, int, Any]] = []
@@ -96,7 +96,7 @@ def recorded(path: Path, rule: str) -> None:
     while queue:
         at, _, what = heapq.heappop(queue)
         bench.now_ns = max(bench.now_ns, at)
-        if bench.relay.over:
+        if bench.context.over:
             continue
         obey(list(what(bench.now_ns) or ()))
         for direction in bench.relay.directions:
@@ -229,7 +229,7 @@ def test_all_engines_and_their_tables_say_the_same(rule: str, tmp_path: Path) ->
 def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     bench = Bench()
-    tape = bench.relay.tap = Taped(bench)
+    tape = bench.context.tap = Taped(bench)
     Chain([parse_fault("-> delay 2s on response once")], bench.hub.metrics).attach(bench.hub)
     bench.feed(CLIENT, b"".join(request(HEARTBEAT, 4, correlation_id=n) for n in range(3)))
     both = b"".join(response(HEARTBEAT, 4, correlation_id=n) for n in range(3))
@@ -247,7 +247,7 @@ def test_who_waits_behind_a_delayed_answer_is_not_slow(tmp_path: Path) -> None:
 def test_an_answer_that_is_held_to_the_end_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     bench = Bench()
-    tape = bench.relay.tap = Taped(bench)
+    tape = bench.context.tap = Taped(bench)
     bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
     Chain([parse_fault("-> hold on response")], bench.hub.metrics).attach(bench.hub)
     bench.feed(CLIENT, request(HEARTBEAT, 4))
@@ -277,7 +277,7 @@ class Custom:
 def test_rules_in_python_are_named(tmp_path: Path) -> None:
     path = tmp_path / "session.pcapng"
     bench = Bench()
-    tape = bench.relay.tap = Taped(bench)
+    tape = bench.context.tap = Taped(bench)
     Chain([Custom()], bench.hub.metrics).attach(bench.hub)  # type: ignore[list-item]
     bench.feed(CLIENT, request(HEARTBEAT, 4))
     bench.feed(BROKER, response(HEARTBEAT, 4))

@@ -52,7 +52,7 @@ class Notes:
 
 def tapped(*rules: str) -> tuple[Bench, Notes]:
     bench, notes = Bench(), Notes()
-    bench.relay.tap = notes
+    bench.context.tap = notes
     bench.hub.held = Held(KafkaProxy("127.0.0.1:1"))
     Chain([parse_fault(rule) for rule in rules], bench.hub.metrics).attach(bench.hub)
     return bench, notes

@@ -18,7 +18,7 @@ from kafkascope.proxy.cli import proxy as command
 from kafkascope.proxy.control.control import Control
 from kafkascope.proxy.control.steering import hold_rules
 from kafkascope.proxy.engine.server import KafkaProxy
-from kafkascope.proxy.relay.relay import Relay
+from kafkascope.proxy.relay.connection import Connection
 from kafkascope.proxy.rules.actions import BROKER, CLIENT
 from kafkascope.proxy.rules.faults import FAULTS, FaultError, parse_fault
 from kafkascope.proxy.rules.intercepted import InterceptedFrame
@@ -59,7 +59,7 @@ def seen() -> tuple[tuple[InterceptedFrame, ...], tuple[InterceptedFrame, ...]]:
     def pass_by(asked: bytes, answered: bytes, client: Endpoint, broker: Endpoint) -> None:
         nonlocal number
         number += 1
-        relay = Relay(bench.hub, number, client, broker)
+        relay = Connection(bench.hub, number, client, broker)
         relay.feed(CLIENT, asked, number * 1_000_000)
         relay.feed(BROKER, answered, number * 1_000_000 + 7_000 * number)
 

@@ -235,7 +235,7 @@ def test_every_fault_does_something_and_counts_it(word: str) -> None:
             else response(METADATA, 12, {"controller_id": 5})
         )
         bench.feed(CLIENT, asked)
-        if bench.sent(BROKER) and not bench.relay.over:
+        if bench.sent(BROKER) and not bench.context.over:
             said += again
             bench.feed(BROKER, again)
     assert fault.trigger.fired >= 1

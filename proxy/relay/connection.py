@@ -1,0 +1,166 @@
+"""One connection between a client and a broker: bytes of either side in, actions out. Sans-I/O.
+
+A connection owns two directions and what they share. A frame that nobody needs is forwarded as it
+comes, the very same bytes; only sizes and heads are looked at. A frame that has to change, or that
+a rule has to see, is kept until it is whole. While a rule waits, the socket is not read.
+
+    read ─► Direction: boundaries, head ─► pass │ keep ─► Endpoints, Versions ─► rules ─► send
+                          Pairing: requests that wait for their responses
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.proxy.relay.context import Context
+from kafkascope.proxy.relay.execution import RuleExecution
+from kafkascope.proxy.relay.modes import PASS
+from kafkascope.proxy.relay.pairing import Pairing
+from kafkascope.proxy.relay.requests import Requests
+from kafkascope.proxy.relay.responses import Responses
+from kafkascope.proxy.relay.tapping import TapWriter
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, Action, Data, Send
+from kafkascope.proxy.rules.verdicts import Forward
+
+if TYPE_CHECKING:
+    from kafkascope.captures.model import Endpoint
+    from kafkascope.proxy.engine.hub import Hub
+    from kafkascope.proxy.relay.direction import Stop
+    from kafkascope.proxy.rules.verdicts import Verdict
+
+NOTHING: Final[list[Action]] = []
+
+
+class Connection:
+    """One connection. `feed` returns None for "forward these bytes as they are"."""
+
+    def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
+        self.context = context = Context(hub, number, client, broker)
+        self.pairing = pairing = Pairing()
+        self.taps = taps = TapWriter(context)
+        self.rules = rules = RuleExecution(context, taps)
+        self.responses = Responses(context, taps, pairing, rules)
+        self.requests = Requests(context, taps, pairing, rules, self.responses.flush)
+        self.directions = (self.requests.direction, self.responses.direction)
+
+    # --- events
+
+    def feed(self, side: int, data: Data, now_ns: int) -> list[Action] | None:
+        """Bytes of a side. They are valid during the call only."""
+        context = self.context
+        direction = self.directions[side]
+        size = len(data)
+        context.hub.metrics.bytes[side] += size
+        if direction.stop is not None:
+            direction.backlog.append(bytes(data))
+            return NOTHING
+        if direction.left > size and direction.mode is PASS and not direction.rate:
+            direction.left -= size
+            if context.tap is not None:
+                context.tap.client(side, data, now_ns)
+            return None
+        context.now_ns = now_ns
+        at = 0
+        if direction.left == 0 or direction.mode is PASS:
+            at = direction.handler.skim(data, size)
+        if at == size:
+            if context.tap is not None:
+                context.tap.client(side, data, now_ns)
+            return None
+        out: list[Action] = []
+        context.out = out
+        view = data if type(data) is memoryview else memoryview(data)
+        if at:
+            direction.forward(view[:at])
+            direction.receive(view[at:])
+            return out
+        direction.receive(view)
+        if len(out) == 1:
+            only = out[0]
+            if type(only) is Send and type(only.data) is memoryview and len(only.data) == size:
+                return None
+        return out
+
+    def eof(self, side: int, now_ns: int) -> list[Action]:
+        """A side sends no more."""
+        context = self._event(now_ns)
+        direction = self.directions[side]
+        direction.eof = True
+        context.ended_by(("client", "broker")[side])
+        if direction.stop is None:
+            direction.finish()
+        return context.out
+
+    def woken(self, token: Any, now_ns: int) -> list[Action]:
+        """The time of a `WakeUp` is over."""
+        side, stop = token
+        if not self._stopped(side, stop):
+            return NOTHING
+        return self._resume(side, now_ns)
+
+    def awaited(self, token: Any, verdict: Any, now_ns: int) -> list[Action]:
+        """A rule that took its time has decided."""
+        side, stop, frame, rules = token
+        if not self._stopped(side, stop):
+            return NOTHING
+        stop.go = lambda: self.rules.run(self.directions[side], frame, rules, verdict)
+        return self._resume(side, now_ns)
+
+    def release(self, side: int, stop: Stop, verdict: Verdict, now_ns: int) -> list[Action]:
+        """Somebody decided about a held frame; `verdict` is carried out in place of the rule's."""
+        if not self._stopped(side, stop):
+            return NOTHING
+        frame = stop.frame
+        if frame is not None and not isinstance(verdict, Forward):
+            stop.go = lambda: self.rules.conclude(self.directions[side], frame, verdict)
+        return self._resume(side, now_ns)
+
+    def closed(self) -> None:
+        """The connection is over; nothing comes any more."""
+        self.context.over = True
+        stop = self.directions[BROKER].stop
+        if stop is not None and not stop.forever and stop.frame is not None:
+            # It was delayed or held up to the end: the client never got it.
+            frame, stop.frame = stop.frame, None
+            if frame.original is not None:
+                self.taps.lost(frame, frame.original, frame.comment)
+        held = self.context.hub.held
+        for direction in self.directions:
+            if direction.stop is not None and direction.stop.held is not None and held is not None:
+                held.forget(direction.stop.held)
+            direction.backlog.clear()
+            direction.body = bytearray()
+
+    def _event(self, now_ns: int) -> Context:
+        self.context.now_ns = now_ns
+        self.context.out = []
+        return self.context
+
+    def _stopped(self, side: int, stop: Stop) -> bool:
+        return not self.context.over and self.directions[side].stop is stop
+
+    def _resume(self, side: int, now_ns: int) -> list[Action]:
+        context = self._event(now_ns)
+        self.directions[side].resume()
+        return context.out
+
+    # --- questions
+
+    @property
+    def busy(self) -> bool:
+        """Whether responses are still to come."""
+        return len(self.pairing) > 0
+
+    @property
+    def kept(self) -> int:
+        """Bytes that wait here."""
+        return self.directions[0].kept + self.directions[1].kept + self.pairing.kept
+
+    def wanted(self, side: int) -> bool:
+        """Whether what a side had sent before it left is still to go on, and will."""
+        if side == CLIENT or self.context.over:
+            return False  # nobody is there for the response
+        stop, asks = self.directions[BROKER].stop, not self.directions[CLIENT].eof
+        if stop is None:
+            return asks
+        return stop.ends or (asks and not stop.forever)

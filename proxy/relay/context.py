@@ -1,0 +1,55 @@
+"""What all parts of a connection share: its ends, the event being handled and the actions that the
+event has led to so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafkascope.captures.model import Endpoint
+    from kafkascope.proxy.engine.hub import Hub, Tap
+    from kafkascope.proxy.rules.actions import Action
+
+
+class Context:
+    """Shared by the parts of one connection between a client and a broker."""
+
+    __slots__ = (
+        "advertise_host",
+        "broker",
+        "cause",
+        "client",
+        "client_id",
+        "hub",
+        "now_ns",
+        "number",
+        "opaque",
+        "out",
+        "over",
+        "tap",
+    )
+
+    def __init__(self, hub: Hub, number: int, client: Endpoint, broker: Endpoint) -> None:
+        self.hub = hub
+        self.number = number
+        self.client = client
+        self.broker = broker
+        self.advertise_host = ""
+        """Our address that this client connected to."""
+        self.client_id: str | None = None
+        """Of the last request that was looked at."""
+        self.tap: Tap | None = None
+        """Where the connection is recorded."""
+        self.now_ns = 0
+        """When the event being handled came."""
+        self.out: list[Action] = []
+        """What is to be done about it, in order."""
+        self.opaque = False
+        """Framing is lost: between frames all bytes of both directions pass unread."""
+        self.over = False
+        self.cause = ""
+        """Why the connection ended."""
+
+    def ended_by(self, cause: str) -> None:
+        """The connection ends; the first cause is the one that counts."""
+        self.cause = self.cause or cause

@@ -1,0 +1,95 @@
+"""What happens to the frame that is passing, and what may change that: modes, events, transitions.
+
+A frame begins as PASS and ends in whatever mode it has when its last byte is here; the next one
+begins as PASS again.
+
+                 ┌─► COLLECT ─► HIDE
+    begin ─► PASS ─► WALK ─► TAIL        any of them ─► DISCARD
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class Mode(Enum):
+    """What happens to the bytes of a frame."""
+
+    __hash__ = object.__hash__  # Enum's own hashes the name, in Python, on every look-up
+
+    PASS = "forwarded as they come"
+    COLLECT = "kept until the frame is whole"
+    HIDE = (
+        "forwarded as they come, recorded as asterisks: too large to keep, a secret may be inside"
+    )
+    WALK = "forwarded as they come, while its node endpoints are looked for"
+    TAIL = "kept to the end of the frame; what was before them is gone already"
+    DISCARD = "swallowed"
+
+
+PASS: Final = Mode.PASS
+COLLECT: Final = Mode.COLLECT
+HIDE: Final = Mode.HIDE
+WALK: Final = Mode.WALK
+TAIL: Final = Mode.TAIL
+DISCARD: Final = Mode.DISCARD
+
+FORWARDED: Final = frozenset((PASS, WALK, HIDE))
+"""Bytes go on as they come."""
+KEPT: Final = frozenset((COLLECT, TAIL))
+"""Bytes stay until the frame is whole."""
+APART: Final = frozenset((COLLECT, DISCARD, HIDE))
+"""Bytes must not go on in one piece with those of the frame before."""
+WITHHELD: Final = frozenset((COLLECT, DISCARD))
+"""The receiver sees nothing of the frame while it comes."""
+
+
+class Event(Enum):
+    """What is found out, or decided, about a frame."""
+
+    __hash__ = object.__hash__
+
+    NEEDED = "somebody has to see all of it"
+    ENDPOINTS_BEHIND = "node endpoints may be at its end, too far to keep all of it"
+    TOO_LARGE = "it is larger than what may be kept"
+    TOO_LARGE_FOR_A_SECRET = "as TOO_LARGE, and there is a secret in it"
+    FOUND = "what comes next are node endpoints"
+    NOT_FOUND = "there are no node endpoints, or nobody can tell where"
+    DROPPED = "a rule takes it away, or ends its direction"
+
+
+TRANSITIONS: Final[dict[Mode, dict[Event, Mode]]] = {
+    PASS: {
+        Event.NEEDED: COLLECT,
+        Event.ENDPOINTS_BEHIND: WALK,
+        Event.DROPPED: DISCARD,
+    },
+    COLLECT: {
+        Event.NEEDED: COLLECT,
+        Event.TOO_LARGE: PASS,
+        Event.TOO_LARGE_FOR_A_SECRET: HIDE,
+        Event.DROPPED: DISCARD,
+    },
+    HIDE: {Event.DROPPED: DISCARD},
+    WALK: {
+        Event.NEEDED: COLLECT,
+        Event.FOUND: TAIL,
+        Event.NOT_FOUND: PASS,
+        Event.DROPPED: DISCARD,
+    },
+    TAIL: {},
+    DISCARD: {Event.DROPPED: DISCARD},
+}
+
+
+class ImpossibleTransition(RuntimeError):
+    """An event that cannot happen to a frame in its mode: a defect of ours."""
+
+
+def transition(mode: Mode, event: Event) -> Mode:
+    """The mode of a frame after an event; `ImpossibleTransition`."""
+    try:
+        return TRANSITIONS[mode][event]
+    except KeyError:
+        raise ImpossibleTransition(f"{event.name} in mode {mode.name}") from None

@@ -1,0 +1,99 @@
+"""What the recording gets to see of a connection: the client's leg as it was, the broker's leg
+where it differs, secrets masked to the same length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkascope.analyzer.conversation.tampering import named
+from kafkascope.proxy.relay import secrets
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, Data
+
+if TYPE_CHECKING:
+    from kafkascope.proxy.engine.hub import Recording
+    from kafkascope.proxy.relay.context import Context
+    from kafkascope.proxy.relay.pairing import PendingRequest
+    from kafkascope.proxy.rules.intercepted import InterceptedFrame
+
+
+class TapWriter:
+    """Writes frames of a connection to its tap, while it has one."""
+
+    __slots__ = ("context", "note")
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.note = ""
+        """Comment for the next bytes of the client."""
+
+    def start(self, recording: Recording, now_ns: int) -> None:
+        """Record what comes from now on."""
+        context = self.context
+        context.tap = recording.tap(context.number, context.client, context.broker, now_ns)
+
+    def end(self, side: int | None, how: str, now_ns: int) -> None:
+        """Record that a side ended; None: all is over."""
+        if self.context.tap is not None:
+            self.context.tap.end(side, how, now_ns)
+
+    def _noted(self, side: int, comment: str = "") -> str:
+        if not self.note or side != CLIENT:
+            return comment
+        note, self.note = self.note, ""
+        return f"{note}; {comment}" if comment else note
+
+    def plain(self, side: int, data: Data, comment: str = "") -> None:
+        """Record bytes that hold no secrets, or are masked already."""
+        tap = self.context.tap
+        if tap is not None:
+            tap.client(side, data, self.context.now_ns, comment)
+
+    def passed(self, side: int, data: Data) -> None:
+        """Record bytes that were forwarded as they came."""
+        if self.context.opaque and not self.context.hub.with_secrets:
+            # Nobody can tell what is in it: a token of SASL as well as anything else.
+            data = secrets.HIDDEN * len(data)
+        self.plain(side, data, self._noted(side))
+
+    def frame(self, side: int, request: PendingRequest, data: bytes, comment: str = "") -> None:
+        """Record a frame, or the beginning of one."""
+        if self.context.tap is not None:
+            self.plain(side, self.masked(side, request, data), self._noted(side, comment))
+
+    def request(self, frame: InterceptedFrame, comment: str = "") -> None:
+        """Record a request that rules look at, once, as the client sent it."""
+        data, frame.unrecorded = frame.unrecorded, None
+        if data is not None:
+            self.frame(CLIENT, frame.pending, data, comment)
+
+    def replaced(self, frame: InterceptedFrame, data: bytes) -> None:
+        """Record the request that the broker gets in place of the client's."""
+        tap = self.context.tap
+        if tap is not None:
+            seen = self.masked(CLIENT, frame.pending, data)
+            tap.broker(CLIENT, seen, self.context.now_ns, self._about(frame, frame.comment))
+            frame.pending.raw = b""
+
+    def lost(self, frame: InterceptedFrame, data: bytes, comment: str) -> None:
+        """Record a response as the broker gave it: the client gets another, or none."""
+        tap, request = self.context.tap, frame.pending
+        if tap is None:
+            return
+        now_ns = self.context.now_ns
+        if request.raw:
+            tap.broker(CLIENT, self.masked(CLIENT, request, request.raw), now_ns)
+        seen = self.masked(BROKER, request, data)
+        tap.broker(BROKER, seen, now_ns, self._about(frame, comment))
+
+    def _about(self, frame: InterceptedFrame, comment: str) -> str:
+        """A comment on the broker's leg that says which exchange of the client's leg it is about:
+        there is nothing of it there, or not what was changed."""
+        whom = named(self.context.client, frame.pending.correlation_id)
+        return f"{comment} [{whom}]" if comment else ""
+
+    def masked(self, side: int, request: PendingRequest, data: bytes) -> bytes:
+        """A frame, or the beginning of one, as it may be recorded: of the same length."""
+        if self.context.hub.with_secrets:
+            return data
+        masked = secrets.masked_request if side == CLIENT else secrets.masked_response
+        return masked(request, data)
