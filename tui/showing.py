@@ -11,7 +11,7 @@ import click
 
 from kafkascope.analyzer.render.times import TIME_FORMATS
 from kafkascope.analyzer.terminal import say
-from kafkascope.tui.process.curtain import curtain
+from kafkascope.tui.process.splash import splash
 from kafkascope.tui.process.tuning import calm
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def show(
     """Show it until the user leaves; `tour`: with the guide of the demo; `hello`: what is said
     first; `once`: why it cannot be shown again; `tab`: in a browser, where stderr is for words."""
     try:
-        with nullcontext() if tab else curtain(title):
+        with nullcontext() if tab else splash(title):
             app = _app(tour)(
                 feed,
                 title,

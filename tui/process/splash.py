@@ -1,4 +1,4 @@
-"""What the terminal shows before Textual is there, which takes most of a second: what is opened."""
+"""Shows what is being opened until Textual has loaded, which takes most of a second."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 from kafkascope.analyzer.text import safe
 
 BEGIN: Final = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
-"""Another screen, which Textual takes too, empty and without a cursor."""
+"""Switches to the alternate screen, as Textual does, clears it and hides the cursor."""
 END: Final = "\x1b[?25h\x1b[?1049l"
 
 
 @contextmanager
-def curtain(title: str) -> Iterator[None]:
-    """Show it; it is taken away when something fails, and else left for Textual to draw over."""
+def splash(title: str) -> Iterator[None]:
+    """Show the title; Textual draws over it, or it is removed when the body raises."""
     out = sys.stderr
     # What a file is called must not steer the terminal.
     out.write(f"{BEGIN} kafkascope  {safe(title)}\r\n reading")

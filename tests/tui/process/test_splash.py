@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from kafkascope.tui.process.curtain import BEGIN, END, curtain
+from kafkascope.tui.process.splash import BEGIN, END, splash
 
 
 def test_it_says_what_is_opened_and_leaves_it_for_the_ui(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with curtain("orders.pcapng"):
+    with splash("orders.pcapng"):
         said = capsys.readouterr().err
     assert said.startswith(BEGIN)
     assert "orders.pcapng" in said
@@ -21,7 +21,7 @@ def test_it_says_what_is_opened_and_leaves_it_for_the_ui(
 
 
 def test_a_name_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with curtain("a\x1b]0;gone\x07.pcap\nb"):
+    with splash("a\x1b]0;gone\x07.pcap\nb"):
         pass
     shown = capsys.readouterr().err.removeprefix(BEGIN)
     assert "\x1b" not in shown
@@ -29,7 +29,7 @@ def test_a_name_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_it_is_taken_away_when_something_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), curtain("a"):
+    with pytest.raises(KeyboardInterrupt), splash("a"):
         raise KeyboardInterrupt
     assert capsys.readouterr().err.endswith(END)
 
