@@ -161,7 +161,7 @@ async def measure(path: Path, exchanges: int) -> None:
         async def select() -> None:
             app.list.move_to(rng.randrange(exchanges))
             app.look()
-            while app.decoding:
+            while app.inspector.decoding:
                 await asyncio.sleep(0.001)
 
         told("select a row: detail and bytes", await latencies(app, pilot, select, 30))

@@ -1,31 +1,55 @@
-"""The terminal UI: wires feed, screens and parts. Decides nothing about Kafka."""
+"""The terminal UI: puts controllers and panes together and takes messages to them. Decides nothing
+about Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from rich.text import Text
 from textual import events, on
-from textual.app import App, SystemCommand
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
-from textual.widgets import Input, TextArea
+from textual.markup import escape
+from textual.widgets import Input, Static, TextArea
 
-from kafkascope.tui.actions.base import BYTES, LAYOUTS
-from kafkascope.tui.actions.helping import Helping
-from kafkascope.tui.actions.noting import Noting
-from kafkascope.tui.actions.telling import Telling
 from kafkascope.tui.commands import GoTo, commands
+from kafkascope.tui.controllers.filter import FilterController
+from kafkascope.tui.controllers.findings import FindingsController
+from kafkascope.tui.controllers.help import HelpController
+from kafkascope.tui.controllers.inputs import InputsController, PortsController
+from kafkascope.tui.controllers.inspector import InspectorController
+from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.order import OrderController
+from kafkascope.tui.controllers.panes import PanesController, ScreensController
+from kafkascope.tui.controllers.prompt import PromptController
+from kafkascope.tui.controllers.reading import ReadingController
+from kafkascope.tui.controllers.search import JumpsController, SearchController
+from kafkascope.tui.controllers.sharing import CopyController, ExportController
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.controllers.status import StatusController
+from kafkascope.tui.controllers.table import BELOW, FIRST, KEYS, LIST_ONLY
+from kafkascope.tui.controllers.values import ValuesController
+from kafkascope.tui.data.workspace import Workspace
 from kafkascope.tui.host import Counted, Host
-from kafkascope.tui.keys import KEYS, LIST_ACTIONS
-from kafkascope.tui.settings.palette import use
+from kafkascope.tui.settings.palette import Glyphs, use
 from kafkascope.tui.settings.themes import register
+from kafkascope.tui.views.detail import DetailPane
+from kafkascope.tui.views.exchanges import ExchangeList
+from kafkascope.tui.views.heading import Heading
+from kafkascope.tui.views.hexpane import HexPane
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter
 from kafkascope.tui.views.typing import Shown
 
 if TYPE_CHECKING:
+    from rich.style import Style
+    from textual.screen import Screen
+    from textual.widget import Widget
+
     from kafkascope.tui.data.feed import Feed
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.settings.config import Config
@@ -34,20 +58,17 @@ if TYPE_CHECKING:
 TICK: Final = 0.1
 HELLO: Final = 30.0
 """Seconds that the first words stay."""
-FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find", "filter.focus"})
-"""Before whatever has the focus, and before Textual's own: keys that follow at once go where the
-focus is by then."""
 
 
-class ScopeApp(Telling, Helping, Noting):
-    """One source of exchanges."""
+class ScopeApp(App[None]):
+    """Shows one input."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")  # a subclass may live elsewhere
     TITLE = "kafkascope"
     COMMANDS = App.COMMANDS | {GoTo}
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key.keys, key.action, key.help, id=key.id, show=False, priority=key.id in FIRST)
+            Binding(key.keys, key.bound, key.help, id=key.id, show=False, priority=key.id in FIRST)
             for key in KEYS
         ),
         Binding("escape", "escape", "leave", show=False),
@@ -67,28 +88,77 @@ class ScopeApp(Telling, Helping, Noting):
         config: Config | None = None,
     ) -> None:
         """`counted` makes numbers for the screens, `control` steers a proxy."""
-        super().__init__(
-            feed,
-            name,
-            filter_text=filter_text,
-            plain=plain,
-            times=times,
-            notes=notes,
-            config=config,
-        )
-        self._said = False
+        super().__init__()
+        self.glyphs = Glyphs(plain)
+        self.config = config
         self.hello = ""
-        """What is said first."""
-        self.host = Host(self, counted, control)
+        """A notification for the start."""
+        self.animation_level = "none"
+        self.workspace = Workspace(feed, name, filter_text=filter_text, notes=notes)
+        self.list = ExchangeList(self.workspace, self.glyphs, times)
+        self.detail, self.hex = DetailPane(self.glyphs), HexPane(self.glyphs)
+        self.host = Host(self.workspace, self, self.list, counted, control)
+        context = Context(self.workspace, self, self.list, self.detail, self.hex)
+        self.panes = PanesController(context)
+        self.prompt = PromptController(context)
+        self.filter = FilterController(context)
+        self.search = SearchController(context)
+        self.inspector = InspectorController(context)
+        self.marks = MarksController(context)
+        self.values = ValuesController(context)
+        self.order = OrderController(context)
+        self.exports = ExportController(context)
+        self.inputs = InputsController(context)
+        self.findings = FindingsController(context)
+        self.reading = ReadingController(context, self.marks, self.order, self.inspector)
+        self.status = StatusController(
+            context, self.panes, self.filter, self.order, self.inspector, self.findings
+        )
+        # The rest of `controllers.shell.Shell` is below.
+        self.pick, self.ask, self.typed = self.prompt.pick, self.prompt.ask, self.prompt.typed
+        self.look, self.look_again = self.inspector.look, self.inspector.look_again
+        self.show_filter, self.prepare_filter = self.filter.show, self.filter.prepare
+        self.show_list, self.back = self.panes.show_list, self.panes.back
+        self.step, self.rows_changed = self.search.step, self.host.filter_changed
+        self.findings_pending, self.remark = self.findings.pending, self.status.remark
+        self.controllers: tuple[Controller, ...] = (
+            self.filter,
+            self.search,
+            self.panes,
+            self.inspector,
+            self.marks,
+            self.values,
+            self.order,
+            self.exports,
+            self.inputs,
+            JumpsController(context),
+            CopyController(context),
+            ComparisonController(context),
+            PortsController(context, self.inputs),
+            ScreensController(context),
+            HelpController(context, KEYS),
+        )
+        self._actions: dict[str, Callable[[], Any]] = {}
+        for each in self.controllers:
+            self._actions |= each.actions()
         if config is not None and config.keys:
             self.set_keymap(config.keys)
 
+    def compose(self) -> ComposeResult:
+        """Yield the widgets from top to bottom."""
+        yield Static(id="header", markup=False)
+        yield from self.filter.compose()
+        yield from self.panes.compose()
+        yield from self.prompt.compose()
+        yield Static(id="footer", markup=False)
+
     def on_mount(self) -> None:
-        """Start the clock."""
+        """Say what went wrong at the start, and start to read."""
+        work = self.workspace
         said = list(self.config.said) if self.config is not None else []
         said.append(register(self, self.config.theme if self.config is not None else ""))
-        said += [self.notes.said, self.saved_said, self.colours.said]
-        self.notes.said = ""
+        said += [work.notes.said, self.filter.saved_said, work.colours.said]
+        work.notes.said = ""
         for text in filter(None, said):
             self.tell(text, "warning")
         if self.hello:
@@ -96,7 +166,7 @@ class ScopeApp(Telling, Helping, Noting):
             self.notify("\n".join(lines), timeout=HELLO, markup=False)
         self.theme_changed_signal.subscribe(self, lambda theme: self._recolour(theme.dark))
         self.focus_now(self.list)
-        self.rearrange()
+        self.panes.rearrange()
         self.set_interval(TICK, self.tick)
         self.tick()
 
@@ -104,189 +174,219 @@ class ScopeApp(Telling, Helping, Noting):
         use(dark=dark)
         for lines in self.screen_stack[0].query(Lines):
             lines.changed()
-        self.say()
+        self.update_status()
+
+    def tick(self) -> None:
+        """Take in rows and numbers; called every `TICK` seconds."""
+        self.host.tick()
+        self.findings.tick()
+        self.reading.tick()
+
+    # --- keys -------------------------------------------------------------------------------
+
+    async def action_run(self, id_: str) -> None:
+        """Call what a controller declares for a key."""
+        done = self._actions[id_]()
+        if isawaitable(done):
+            await done
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Refuse keys of the list while a board is shown, / where text is typed, and keys that come
+        first (`FIRST`) below a dialog."""
+        id_ = parameters[0] if action == "run" else None
+        if id_ in BELOW and len(self.screen_stack) > 1:
+            return False
+        if id_ == "filter.focus" and isinstance(self.focused, Input | TextArea):
+            return False
+        return self.host.board is None or id_ not in LIST_ONLY
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Yield what the palette offers."""
+        about = "colours; ours are kafkascope and kafkascope-light"
+        yield SystemCommand("theme", about, self.action_change_theme)
+        yield SystemCommand("quit", "leave", self.action_quit)
+        for title, about, run, *_ in commands(self):
+            # The palette takes texts as markup, which can bind actions to a click.
+            yield SystemCommand(
+                escape(self.glyphs.text(title)), escape(self.glyphs.text(about)), run
+            )
+
+    def action_leave(self) -> None:
+        """Leave the detail or the board, else the program."""
+        if self.host.board is not None:
+            self.host.show(1)
+            self.panes.enter(self.panes.entered)
+        elif self.list.has_focus:
+            self.inputs.leave()
+        else:
+            self.action_escape()
+
+    def action_escape(self) -> None:
+        """Close the question, or clear the filter that is typed, and go back to the list."""
+        if self.typed() is not None:
+            self.prompt.end()
+            return
+        self.filter.clear()
+        self.back()
+        self.update_status()
+
+    async def action_quit(self) -> None:
+        """Leave the program."""
+        self.inputs.leave()
+
+    # --- messages ---------------------------------------------------------------------------
 
     def on_unmount(self) -> None:
-        """Nobody looks at numbers any more."""
+        """Stop counting for boards."""
         self.host.close()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another layout, perhaps."""
-        self.arrange(event.size.width, event.size.height)
+        """Arrange the panes for the new size."""
+        self.panes.arrange(event.size.width, event.size.height)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the list do nothing while another screen is there; / is a letter where text is
-        typed; keys that come first (`FIRST`) do not reach below a dialog."""
-        if action in ("pane", "find", "filter") and len(self.screen_stack) > 1:
-            return False
-        if action == "filter" and isinstance(self.focused, Input | TextArea):
-            return False
-        return self.host.board is None or action not in LIST_ACTIONS
+    def on_key(self, event: events.Key) -> None:
+        """Take up and down in the filter, which Textual has no use for."""
+        if self.focused is self.filter.box and event.key in ("up", "down"):
+            self.filter.history(event.key)
+            event.stop()
 
-    def commands(self) -> Iterable[SystemCommand]:
-        """All that can be done now."""
-        yield from commands(self)
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Follow the focus, which the mouse moves as well."""
+        if isinstance(event.widget, ExchangeList | DetailPane | HexPane):
+            self.panes.entered = event.widget
+        self.update_status()
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """Hide completions when the filter loses the focus."""
+        if event.widget is self.filter.box:
+            self.filter.choices.show(None)
 
     @on(CommandPalette.Opened)
     def palette_opened(self) -> None:
-        """Its box draws as ours do."""
+        """Let its input draw text as ours do."""
         for box in self.screen.query(Input):
             box.highlighter = Shown(self.glyphs)
 
-    # --- what arrives -----------------------------------------------------------------------
+    @on(Input.Changed, "#filter")
+    def filter_typed(self, event: Input.Changed) -> None:
+        """Pass on what is typed into the filter."""
+        self.filter.typed(event.value)
 
-    def tick(self) -> None:
-        """Take in rows, filter and sort some, say how far it is."""
-        self.host.tick()
-        self.mention()
-        store, view = self.feed.store, self.view_
-        before, dropped = len(view), store.session.dropped
-        here = self.list.number
-        grew = self.feed.poll(0.05)
-        grew |= view.advance(0.03)
-        if store.waiting:
-            store.waiting = False
-            self.list.changed()
-        if not grew and not self._busy:
-            return
-        self._busy = grew or not store.progress.done
-        ignored = frozenset(self.notes.ignored)
-        if self.notes.resolve(store.session):
-            for number in self.notes.ignored - ignored:
-                index = store.session.index_of(number)
-                assert index is not None  # it came just now
-                view.hide(index)
-            self.noted()
-            self._busy = True
-        moved = store.session.dropped != dropped or (view.order is not None and grew)
-        if view.moved() or moved:
-            self._stay_with(here)
-        elif len(view) != before:
-            if before < self.list.size.height:
-                self.list.changed()
-            self.list.grown()
-        if self.following and len(view) != before:
-            self.follow(before)
-        if self.list.number != self._shown_number:
-            self.look()
-        self.say()
-        if store.progress.done and not self._said:
-            self._ended()
+    @on(Input.Submitted, "#filter")
+    def filter_entered(self, event: Input.Submitted) -> None:
+        """Pass on Enter in the filter."""
+        self.filter.entered(event.value)
 
-    def _stay_with(self, number: int | None) -> None:
-        """The cursor stays with its exchange when rows move."""
-        index = None if number is None else self.feed.store.session.index_of(number)
-        before = self.list.cursor
-        self.list.changed()
-        place = 0 if index is None else self.view_.place_of(index)
-        if place != before:
-            self.list.move_to(place, tell=False)
+    @on(Input.Submitted, "#prompt")
+    def prompt_entered(self, event: Input.Submitted) -> None:
+        """Pass on the answer to a question."""
+        self.prompt.answered(event.value)
 
-    def _ended(self) -> None:
-        self._said = True
-        self.colours.forget()  # names of topics may have come late
-        progress = self.feed.store.progress
-        if progress.failure and not len(self.feed.store):
-            self.exit(return_code=progress.code or 1, message=progress.failure)
-            return
-        for text in ([progress.failure] if progress.failure else []) + progress.said:
-            self.tell(text, "warning")
-        if len(self.feed.store):
-            self.remark("; ".join(progress.remarks))
-        else:
-            for text in progress.remarks:
-                self.tell(text, "warning")
+    @on(Lines.Moved)
+    def cursor_moved(self, event: Lines.Moved) -> None:
+        """Follow the cursor of the list or of the detail."""
+        if event.lines is self.list:
+            self.order.cursor_moved()
+            self.inspector.look_soon()
+        elif event.lines is self.detail:
+            self.inspector.light_bytes()
 
-    # --- screens ----------------------------------------------------------------------------
+    @on(DetailPane.Wanted)
+    def unfold_wanted(self, event: DetailPane.Wanted) -> None:
+        """Open a line that takes long to make."""
+        self.inspector.unfold(event.item)
 
-    async def action_screen(self, number: int) -> None:
-        """Another screen: 1 is the list, the others are boards."""
+    @on(HexPane.Picked)
+    def byte_picked(self, event: HexPane.Picked) -> None:
+        """Select the field of a byte."""
+        self.inspector.pick_byte(event.at)
+
+    @on(Heading.Picked)
+    def title_clicked(self, event: Heading.Picked) -> None:
+        """Sort by the column of the title."""
+        self.order.order_by(event.name)
+
+    @on(ExchangeList.Opened)
+    def row_opened(self) -> None:
+        """Open the detail on a double click."""
+        self.panes.open()
+
+    @on(events.Click, "#tabs")
+    def tab_clicked(self, event: events.Click) -> None:
+        """Show the tab under the mouse."""
+        self.inspector.click_tabs(event.x)
+
+    @on(Splitter.Dragged, "#bar")
+    def bar_dragged(self, event: Splitter.Dragged) -> None:
+        """Resize the bytes."""
+        self.panes.drag_bar(event.x)
+
+    @on(Splitter.Dragged, "#tabs")
+    def tabs_dragged(self, event: Splitter.Dragged) -> None:
+        """Resize the list."""
+        self.panes.drag_tabs(event.x, event.y)
+
+    # --- what controllers ask for (`controllers.shell.Shell`) -------------------------------
+
+    def tell(self, text: str, severity: Any = "information") -> None:
+        """Say a sentence."""
+        self.notify(self.glyphs.text(text), severity=severity, markup=False)
+
+    def update_status(self) -> None:
+        """Draw header, titles, tabs, the state of the filter and the footer again."""
+        if self.is_running:
+            self.status.update()
+
+    def write(self, name: str, text: str, style: Style) -> None:
+        """Put a text into a line of the main screen, by its id."""
+        new = self.glyphs.rich(text, style)
+        for widget in self.screen_stack[0].query(f"#{name}").results(Static):
+            old = widget.content
+            if not isinstance(old, Text) or (old.plain, old.style) != (new.plain, style):
+                # Another layout is for those that are as wide as their text.
+                widget.update(new, layout=bool(widget.styles.is_auto_width))
+
+    def put_on_clipboard(self, text: str) -> None:
+        """Copy through the terminal (OSC 52), which works over ssh and in tmux."""
+        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+        self.tell(f"copied {len(text):,} characters")
+
+    def focus_now(self, widget: Widget) -> None:
+        """Give a widget the focus before the next key is handled: `Widget.focus` does so later, and
+        what is typed quickly would go astray."""
+        self.screen_stack[0].set_focus(widget)
+
+    def open(self, screen: Screen[Any], done: Callable[[Any], None] | None = None) -> None:
+        """Show a screen over everything else."""
+        self.push_screen(screen, done)
+
+    def take_choice(self) -> bool:
+        """Complete what is typed into the filter."""
+        return self.filter.box.has_focus and self.filter.take_choice()
+
+    def show_exchange(self, number: int) -> None:
+        """Go to an exchange in the list."""
+        self.show_list()
+        self.search.goto(str(number))
+
+    def shows_context(self) -> bool:
+        """Whether the detail shows the context of an exchange."""
+        return self.inspector.tab == "Context"
+
+    def in_list(self) -> bool:
+        """Whether the list was the last pane to have the focus."""
+        return self.panes.entered is self.list
+
+    async def show_screen(self, number: int) -> None:
+        """Show a screen: 1 is the list, the others are boards."""
         if number == self.host.number:
             return
         if self.hello:
             self.hello = ""
             self.clear_notifications()
-        board = self.host.show(number)
-        boards = self.query_one("#boards")
-        if board is None:
-            self.enter(self._pane)
-            return
-        if not board.is_attached:
-            await boards.mount(board)
-        for other in boards.children:
-            other.display = other is board
-        boards.display = True
-        self.focus_now(board.table)
-        self.rearrange()
-        self.host.tick()
-        board.refresh_numbers()
+        await self.panes.show_screen(number)
 
-    # --- panes ------------------------------------------------------------------------------
-
-    def action_pane(self, by: int) -> None:
-        """The pane beside, where it has one; in the filter: what may stand there."""
-        if self.box.has_focus and self.take_choice():
-            return
-        if self.host.board is not None:
-            self.host.board.enter_pane(by)
-            return
-        panes: list[Lines] = [self.list, self.detail, self.hex]
-        self.look()
-        self.enter(panes[(panes.index(self._pane) + by) % 3])
-
-    def action_zoom(self) -> None:
-        """This pane alone."""
-        if self.host.board is not None:
-            self.host.board.zoom()
-            return
-        self.enter(self._pane, zoomed=not self._zoomed)
-
-    def action_layout(self) -> None:
-        """The next way to arrange the panes."""
-        self._layout_ = LAYOUTS[(LAYOUTS.index(self._layout_) + 1) % len(LAYOUTS)]
-        self.rearrange()
-        self._share_list()
-        if self.size.width < 140:
-            self.tell(f"panes: {self._layout_}, from 140 columns on")
-
-    def action_resize(self, by: int) -> None:
-        """Shares of list and detail."""
-        if self.host.board is not None:
-            self.host.board.resize(by)
-            return
-        step = 1.3 if by > 0 else 1 / 1.3
-        self._share = 1.0 if not by else min(5.0, max(0.2, self._share * step))
-        self._share_list()
-        if not by:
-            self._bytes = BYTES
-            self.rearrange()
-
-    def action_widen(self, by: int) -> None:
-        """The width of the bytes."""
-        self._widen(self._bytes + 6 * by)
-
-    def _widen(self, width: int) -> None:
-        self._bytes = max(24, min(self.size.width - 40, width))
-        self.rearrange()
-
-    @on(Splitter.Dragged, "#bar")
-    def bar_dragged(self, event: Splitter.Dragged) -> None:
-        """The bytes end there."""
-        self._widen(self.hex.region.right - event.x - 2)
-
-    @on(Splitter.Dragged, "#tabs")
-    def tabs_dragged(self, event: Splitter.Dragged) -> None:
-        """The list ends there."""
-        main = self.query_one("#main").region
-        if self._beside:
-            at, size = event.x - main.x, main.width
-        else:
-            at, size = event.y - main.y, main.height
-        above = min(max((at + 0.5) / max(1, size), 0.1), 0.9)
-        self._share = above / (1 - above)
-        self._share_list()
-
-    def _share_list(self) -> None:
-        share = f"{self._share:.3f}fr"
-        styles = self.query_one("#list").styles
-        styles.height, styles.width = ("1fr", share) if self._beside else (share, "1fr")
+    def stop_activity(self) -> None:
+        """Stop the search or the export that runs."""
+        self.exports.stop()
+        self.search.stop()

@@ -5,54 +5,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from textual.app import SystemCommand
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from kafkascope.tui.keys import KEYS, Key
-from kafkascope.tui.settings.colours import colours_path
-from kafkascope.tui.settings.config import recent
+from kafkascope.tui.controllers.table import KEYS, SILENT
+from kafkascope.tui.screens.scene import BOARD_KEYS
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
 
     from kafkascope.tui.app import ScopeApp
-
-SILENT = frozenset({"app.quit", "pane.open", "app.stop"})
-"""Ids that need no command, or have one of Textual's."""
+    from kafkascope.tui.keys import Key
 
 
 def commands(app: ScopeApp) -> Iterable[SystemCommand]:
     """All that can be done now."""
     board = app.host.board
     if board is not None:
-        from kafkascope.tui.screens.board import BOARD_KEYS
-
         for key in (*board.KEYS, *BOARD_KEYS):
-            yield _of_key(app, board, key, board.TITLE)
+            yield _of_key(app, board, key, key.action, board.TITLE)
         for column in board.sheet.columns:
             title = f"order by {column.title}"
             yield SystemCommand(title, board.TITLE, partial(board.order, column.name))
     for key in KEYS:
         if key.id not in SILENT and not (board is not None and key.id.startswith("list.")):
-            yield _of_key(app, app, key, "")
-    for name, text in app.saved.items():
-        yield SystemCommand(f"filter @{name}", text, partial(app.show_filter, f"@{name}"))
-    yield SystemCommand("name-topic", "give a topic id a name", app.name_topic)
-    where = str(colours_path())
-    yield SystemCommand("read the colour rules again", where, app.action_colours)
-    for name in recent():
-        path = Path(name)
-        yield SystemCommand(f"open {path.name}", str(path.parent), partial(app.reopen, name))
+            yield _of_key(app, app, key, key.bound, "")
+    for controller in app.controllers:
+        yield from controller.commands()
 
 
-def _of_key(app: ScopeApp, owner: DOMNode, key: Key, where: str) -> SystemCommand:
+def _of_key(app: ScopeApp, owner: DOMNode, key: Key, action: str, where: str) -> SystemCommand:
     help_ = "   ".join(part for part in (where, f"key {key.shown}", key.id) if part)
 
     async def run() -> None:
-        await app.run_action(key.action, default_namespace=owner)
+        await app.run_action(action, default_namespace=owner)
 
     return SystemCommand(key.help, help_, run)
 

@@ -12,11 +12,12 @@ from kafkascope.analyzer.filter.fields import NOTED
 from kafkascope.analyzer.render.times import Times
 from kafkascope.tui.data.numbers import Numbers, StoreNumbers
 from kafkascope.tui.screens import SCREENS, board_class
-from kafkascope.tui.views.exchanges import RELATIVE
+from kafkascope.tui.views.exchanges import RELATIVE, ExchangeList
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.findings import Cause
-    from kafkascope.tui.app import ScopeApp
+    from kafkascope.tui.controllers.shell import Shell
+    from kafkascope.tui.data.workspace import Workspace
     from kafkascope.tui.process.control import Control
     from kafkascope.tui.screens.board import Board
 
@@ -35,11 +36,16 @@ class Host:
     """The scene of all boards of a program."""
 
     def __init__(
-        self, app: ScopeApp, counted: Counted | None = None, control: Control | None = None
+        self,
+        workspace: Workspace,
+        shell: Shell,
+        exchanges: ExchangeList,
+        counted: Counted | None = None,
+        control: Control | None = None,
     ) -> None:
-        self.app = app
-        self.store = app.feed.store
-        self.glyphs = app.glyphs
+        self.workspace, self.shell, self.list = workspace, shell, exchanges
+        self.store = workspace.store
+        self.glyphs = shell.glyphs
         self.control = control
         self._counted = counted or (lambda text: StoreNumbers(self.store, text))
         self._all: Numbers | None = None
@@ -100,7 +106,7 @@ class Host:
         return "" if self._all is None else self.so_far(limited=False)
 
     def _numbers(self, *, limited: bool) -> Numbers:
-        text = self.app.view_.wanted if limited else ""
+        text = self.workspace.view.wanted if limited else ""
         if not text:
             if self._all is None:
                 self._all = self._counted("")
@@ -112,7 +118,7 @@ class Host:
         return self._some[1]
 
     def _limited(self, text: str) -> Numbers:
-        known = self.app.notes.known
+        known = self.workspace.notes.known
         if fields_of(bind(text)) & NOTED:
             # Marks, comments and what was found are known here alone.
             return StoreNumbers(self.store, text, known)
@@ -130,7 +136,7 @@ class Host:
         if versions != self._seen.get(self.number) and now >= self._due:
             self._seen[self.number] = versions
             board.refresh_numbers()
-            self.app.say()
+            self.shell.update_status()
             # Large tables are made anew less often, so that keys are heard.
             self._due = now + SHARE * (monotonic() - now)
         board.tick()
@@ -182,7 +188,7 @@ class Host:
 
     def times(self) -> Times:
         """How times are written."""
-        how = self.app.list.times
+        how = self.list.times
         times = Times("r" if how in RELATIVE else how)
         session = self.store.session
         if len(session):
@@ -191,24 +197,24 @@ class Host:
 
     def filter_text(self) -> str:
         """The filter that is in use."""
-        return self.app.view_.text
+        return self.workspace.view.text
 
     def input_name(self) -> str:
         """The input, as a command line wants it."""
-        return self.app.input_name
+        return self.workspace.input_name
 
     def show_filter(self, text: str) -> None:
         """The exchanges that a filter wants."""
-        self.app.show_filter(text)
+        self.shell.show_filter(text)
 
     def prepare_filter(self, text: str) -> None:
         """Put a filter into its box."""
-        self.app.prepare_filter(text)
+        self.shell.prepare_filter(text)
 
     def show_exchange(self, number: int) -> None:
         """One exchange among its neighbours."""
-        self.app.show_exchange(number)
+        self.shell.show_exchange(number)
 
     def tell(self, text: str, severity: Any = "information") -> None:
         """Say a sentence."""
-        self.app.tell(text, severity)
+        self.shell.tell(text, severity)

@@ -78,10 +78,11 @@ def show(
             raise
         say("the terminal UI needs an extra: pip install kafkascope[tui]")
         return Shown(5)
-    app.hello, app.once = hello, once
+    app.hello, app.inputs.once = hello, once
     with calm():
         app.run()
-    return Shown(app.return_code or 0, app.wanted, app.wanted_ports, app.view_.text)
+    inputs, code = app.inputs, app.return_code or 0
+    return Shown(code, inputs.wanted, inputs.ports, app.workspace.view.text)
 
 
 def _app(tour: bool) -> type[ScopeApp]:
@@ -96,7 +97,7 @@ def _app(tour: bool) -> type[ScopeApp]:
 
 def _settings(plain: bool, times: str) -> dict[str, Any]:
     """What the user set, here or once for all."""
-    from kafkascope.tui.screens import all_ids
+    from kafkascope.tui.controllers.table import all_ids
     from kafkascope.tui.settings.config import read_config
 
     config = read_config(all_ids)

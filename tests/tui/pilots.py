@@ -38,7 +38,11 @@ async def idle(app: ScopeApp, pilot: Any) -> None:
     await pilot.pause(0.08)
     for _ in range(1000):
         await pilot.pause()
-        if not app.decoding and not app.busy_with and not app.view_.behind:
+        if (
+            not app.inspector.decoding
+            and not app.workspace.activity
+            and not app.workspace.view.behind
+        ):
             break
         await asyncio.sleep(0.01)
     app.tick()
@@ -58,7 +62,7 @@ def run(
 
     async def main() -> None:
         app = ScopeApp(StillFeed(store), "libraries.pcap", **options)
-        app.few = few
+        app.findings.few = few
         async with app.run_test(size=size) as pilot:
             await idle(app, pilot)
             await steps(app, pilot)

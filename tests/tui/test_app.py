@@ -89,19 +89,19 @@ def test_a_filter_applies_while_it_is_typed_and_says_what_is_wrong(store: Store)
     async def steps(app, pilot):
         await pilot.press("slash", *"api == Produce")
         await pilot.pause(0.4)
-        some = len(app.view_)
+        some = len(app.workspace.view)
         assert 0 < some < len(store)
         assert "valid, fast" in text_of(app)
         await pilot.press(*" and topik == x")
         await pilot.pause(0.4)
         assert 'unknown field "topik"' in text_of(app)
-        assert len(app.view_) == some
+        assert len(app.workspace.view) == some
         await pilot.press("enter")
         assert app.focused.id == "filter"
         await pilot.press("escape")
         assert app.list.has_focus
         box = app.query_one("#filter")
-        assert (box.value, len(app.view_)) == ("", len(store))
+        assert (box.value, len(app.workspace.view)) == ("", len(store))
 
     run(store, steps)
 
@@ -110,10 +110,10 @@ def test_a_filter_that_reads_messages_waits_for_enter(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("slash", *"request.max_wait_ms > 0")
         await pilot.pause(0.4)
-        assert len(app.view_) == len(store)
+        assert len(app.workspace.view) == len(store)
         await pilot.press("enter")
         await idle(app, pilot)
-        assert 0 < len(app.view_) < len(store)
+        assert 0 < len(app.workspace.view) < len(store)
         assert app.list.has_focus
 
     run(store, steps)
@@ -171,7 +171,7 @@ def test_decompressed_records_are_bytes_of_their_own(store: Store) -> None:
         index = next(i for i in range(len(store)) if store.session.row(i).codecs == ("gzip",))
         app.list.move_to(index)
         await idle(app, pilot)
-        app.show_tab("Request")
+        app.inspector.show_tab("Request")
         await pilot.press("tab", "Z")
         lines = app.detail.tree_.lines
         inside = next(i for i, line in enumerate(lines) if line.space > 0)
@@ -198,8 +198,8 @@ def test_filter_from_a_value(store: Store) -> None:
         await idle(app, pilot)
         await pilot.press("enter")
         await idle(app, pilot)
-        assert app.view_.text == 'api == ApiVersions and client == "java-4.4.0.admin"'
-        assert 0 < len(app.view_) < len(store)
+        assert app.workspace.view.text == 'api == ApiVersions and client == "java-4.4.0.admin"'
+        assert 0 < len(app.workspace.view) < len(store)
 
     run(store, steps)
 

@@ -11,9 +11,9 @@ import pytest
 from textual import events
 
 from kafkascope.tui.app import ScopeApp
+from kafkascope.tui.controllers.table import KEYS
 from kafkascope.tui.data.feed import StillFeed
 from kafkascope.tui.data.store import Store
-from kafkascope.tui.keys import KEYS
 from kafkascope.tui.screens import SCREENS, board_class
 from kafkascope.tui.screens.board import BOARD_KEYS
 from kafkascope.tui.screens.picker import Picker
@@ -79,9 +79,9 @@ def test_marks_backwards_and_the_end(store: Store) -> None:
         await pilot.press("m", "G", "quotation_mark")
         assert app.list.cursor == 0
         await pilot.press("F")
-        assert (app.following, app.list.cursor) == (True, len(store) - 1)
+        assert (app.order.following, app.list.cursor) == (True, len(store) - 1)
         await pilot.press("F")
-        assert not app.following
+        assert not app.order.following
 
     run(store, steps)
 
@@ -121,6 +121,6 @@ def test_what_is_typed_at_once_is_not_lost(store: Store) -> None:
             app.post_message(events.Key(names.get(letter, letter), letter))
         await pilot.pause(0.1)
         await idle(app, pilot)
-        assert app.box.value == "api == Fetch"
+        assert app.filter.box.value == "api == Fetch"
 
     run(store, steps)

@@ -69,8 +69,8 @@ def test_enter_sets_the_filter_and_the_filter_stays_between_screens(store: Store
         await pilot.press("enter")
         await pilot.pause()
         assert app.host.number == 1
-        assert app.view_.text == 'group == "librdkafka.group.group"'
-        shown = len(app.view_)
+        assert app.workspace.view.text == 'group == "librdkafka.group.group"'
+        shown = len(app.workspace.view)
         assert 0 < shown < len(store)
         await pilot.press("2", "L")
         await counted(app, pilot)
@@ -78,7 +78,7 @@ def test_enter_sets_the_filter_and_the_filter_stays_between_screens(store: Store
         await pilot.press("L")
         await counted(app, pilot)
         assert 0 < limited < len(app.host.board.sheet.lines)
-        assert len(app.view_) == shown
+        assert len(app.workspace.view) == shown
 
     run(store, steps)
 
@@ -197,24 +197,24 @@ def test_another_file_and_the_same_again(
         assert isinstance(app.screen, Picker)
         await pilot.press(*"/none/such", "enter")
         await pilot.pause()
-        assert app.wanted is None
+        assert app.inputs.wanted is None
         await pilot.press("ctrl+o", "enter")
         await pilot.pause()
-        assert app.wanted is None
+        assert app.inputs.wanted is None
         await pilot.press("ctrl+o", *"libraries", "down", "enter")
 
-    assert run(store, open_).wanted == str(DEMO)
+    assert run(store, open_).inputs.wanted == str(DEMO)
 
     async def again(app, pilot):
         await pilot.press("ctrl+r")
 
-    assert run(store, again).wanted == ""
+    assert run(store, again).inputs.wanted == ""
 
     async def asked(app, pilot):
         await pilot.press("d", *"9094", "enter")
 
     app = run(store, asked)
-    assert (app.wanted, app.wanted_ports) == ("", frozenset({9094}))
+    assert (app.inputs.wanted, app.inputs.ports) == ("", frozenset({9094}))
 
 
 def test_what_would_be_lost_is_not_read_again(
@@ -224,20 +224,20 @@ def test_what_would_be_lost_is_not_read_again(
     monkeypatch.setattr(ScopeApp, "notify", lambda self, text, **rest: said.append(text))
 
     async def piped(app, pilot):
-        app.once = "what comes through a pipe cannot be read again"
+        app.inputs.once = "what comes through a pipe cannot be read again"
         await pilot.press("ctrl+r", "d")
 
     app = run(store, piped)
-    assert app.wanted is None
-    assert said == [app.once] * 2
+    assert app.inputs.wanted is None
+    assert said == [app.inputs.once] * 2
 
     async def proxied(app, pilot):
         app.host.control = object()
         await pilot.press("ctrl+r", "ctrl+o")
-        app.reopen(str(DEMO))
+        app.inputs.reopen(str(DEMO))
         app.host.control = None
 
-    assert run(store, proxied).wanted is None
+    assert run(store, proxied).inputs.wanted is None
     assert said[2:] == ["this is a proxy: q leaves it"] * 3
 
 
@@ -250,9 +250,9 @@ def test_keys_and_theme_of_the_settings(store: Store, monkeypatch: pytest.Monkey
     async def steps(app, pilot):
         assert app.theme == "kafkascope-light"
         await pilot.press("m")
-        assert not app.notes.marked
+        assert not app.workspace.notes.marked
         await pilot.press("ctrl+k")
-        assert app.notes.marked
+        assert app.workspace.notes.marked
         await pilot.press("2")
         await counted(app, pilot)
         app.host.board.order("requests")

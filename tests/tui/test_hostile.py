@@ -63,13 +63,13 @@ def test_no_screen_shows_what_a_terminal_obeys(evil: Store) -> None:
 
 def test_a_filter_from_a_value_stands_as_escapes(evil: Store) -> None:
     async def steps(app: ScopeApp, pilot: Any) -> None:
-        conditions = of_row(app.feed.store.session, 5)
+        conditions = of_row(app.workspace.feed.store.session, 5)
         condition = next(each for each in conditions if "red" in each)
         assert "\\u202e" in condition
         app.show_filter(condition)
         await idle(app, pilot)
-        assert len(app.view_) > 0
-        assert app.box.value == condition
+        assert len(app.workspace.view) > 0
+        assert app.filter.box.value == condition
         drawn(app)
 
     pilots.run(evil, steps)
@@ -77,11 +77,11 @@ def test_a_filter_from_a_value_stands_as_escapes(evil: Store) -> None:
 
 def test_what_is_pasted_or_put_into_a_box_stands_as_escapes(evil: Store) -> None:
     async def steps(app: ScopeApp, pilot: Any) -> None:
-        app.put('client == "a\u202eb\x9b"')
-        assert app.box.value == r'client == "a\u202eb\x9b"'
-        app.box.value = ""
-        app.box.insert_text_at_cursor('client == "\u2066"')
-        assert app.box.value == r'client == "\u2066"'
+        app.filter.put('client == "a\u202eb\x9b"')
+        assert app.filter.box.value == r'client == "a\u202eb\x9b"'
+        app.filter.box.value = ""
+        app.filter.box.insert_text_at_cursor('client == "\u2066"')
+        assert app.filter.box.value == r'client == "\u2066"'
         app.ask("comment", lambda text: None, f"a{EVIL}")
         await pilot.pause()
         assert app.query_one("#prompt", Input).value.isprintable()
@@ -113,7 +113,7 @@ def test_the_palette_takes_no_markup_from_names(
     from textual.content import Content
 
     name = "/[red]x/[@click=app.quit]q.pcap\x1b\u202e"
-    monkeypatch.setattr("kafkascope.tui.commands.recent", lambda: [name])
+    monkeypatch.setattr("kafkascope.tui.controllers.inputs.recent", lambda: [name])
 
     async def steps(app: ScopeApp, pilot: Any) -> None:
         found = [each for each in app.get_system_commands(app.screen) if "open" in each.title]

@@ -70,33 +70,33 @@ def test_ignoring_and_taking_back(tmp_path: Path) -> None:
 
         async def ignore(app, pilot):
             await pilot.press("I")
-            assert len(app.view_) == len(store)
+            assert len(app.workspace.view) == len(store)
             await pilot.press("j", "j", "i", "i")
             await idle(app, pilot)
-            assert app.notes.ignored == {3, 4}
+            assert app.workspace.notes.ignored == {3, 4}
             assert app.list.number == 5
-            assert len(app.view_) == len(store) - 2
+            assert len(app.workspace.view) == len(store) - 2
             assert "334 of 336 shown, 2 ignored" in text_of(app)
             await pilot.press("G", "i")
             await idle(app, pilot)
-            assert app.list.cursor == len(app.view_) - 1
-            assert app.list.number not in app.notes.ignored
-            assert len(app.notes.ignored) == 3
+            assert app.list.cursor == len(app.workspace.view) - 1
+            assert app.list.number not in app.workspace.notes.ignored
+            assert len(app.workspace.notes.ignored) == 3
 
         run(store, ignore, notes=Notes(kept))
         assert marks_of([str(path)]).ignored >= {3, 4}
 
         async def back(app, pilot):
-            assert len(app.view_) == len(store) - 3
+            assert len(app.workspace.view) == len(store) - 3
             await pilot.press("I")
             await idle(app, pilot)
-            assert numbers(store, app.view_)[:2] == [3, 4]
+            assert numbers(store, app.workspace.view)[:2] == [3, 4]
             await pilot.press("i")
             await idle(app, pilot)
-            assert (len(app.view_), app.list.number) == (2, 4)
+            assert (len(app.workspace.view), app.list.number) == (2, 4)
             await pilot.press("I")
             await idle(app, pilot)
-            assert len(app.view_) == len(store) - 2
+            assert len(app.workspace.view) == len(store) - 2
 
         run(store, back, notes=Notes(kept))
 
@@ -128,7 +128,7 @@ def test_a_topic_id_gets_a_name_by_hand(tmp_path: Path) -> None:
             assert "by-hand" in text_of(app)
             app.show_filter("topic == by-hand")
             await idle(app, pilot)
-            assert len(app.view_) > 0
+            assert len(app.workspace.view) > 0
             assert json.loads(kept.read_text())["topics"] == {str(Uuid(topic_id)): "by-hand"}
 
         run(store, steps, notes=Notes(kept))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from kafkascope.tui.keys import KEYS
-from kafkascope.tui.screens import SCREENS, all_ids, board_class
+from kafkascope.tui.controllers.table import KEYS, all_ids
+from kafkascope.tui.screens import SCREENS, board_class
 from kafkascope.tui.screens.board import BOARD_KEYS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -22,7 +22,7 @@ def test_orders_by_a_column_and_back(store: Store) -> None:
         session = store.session
         await pilot.press("o", *"latency", "enter")
         await idle(app, pilot)
-        shown = [session.columns["latency_ns"][i] for i in app.view_.array()]
+        shown = [session.columns["latency_ns"][i] for i in app.workspace.view.array()]
         known = [each for each in shown if each >= 0]
         assert known == sorted(known, reverse=True)
         assert len(shown) == len(store)
@@ -31,18 +31,18 @@ def test_orders_by_a_column_and_back(store: Store) -> None:
         await idle(app, pilot)
         shown = [
             session.columns["latency_ns"][i]
-            for i in app.view_.array()
+            for i in app.workspace.view.array()
             if session.columns["latency_ns"][i] >= 0
         ]
         assert shown == sorted(shown)
         await pilot.click("#heading", offset=(4, 0))
         await idle(app, pilot)
-        assert app.view_.order.name == "number"
+        assert app.workspace.view.order.name == "number"
         await pilot.press("o", "up", "enter", "o")
         await idle(app, pilot)
         await pilot.press(*"order of", "enter")
         await idle(app, pilot)
-        assert app.view_.order is None
+        assert app.workspace.view.order is None
 
     run(store, steps)
 
@@ -54,19 +54,19 @@ def test_while_rows_come_nothing_is_said_to_be_missing_for_good(
         said: list[str] = []
         monkeypatch.setattr(app, "tell", lambda text, *rest: said.append(text))
         here, nobody = int(store.session.columns["number"][0]), len(store) + 1_000
-        app.notes.ignore(here, store.session)
-        app.view_.hide(0)
-        app.goto(str(here))
-        assert app.view_.behind
-        app.view_.advance(60)
-        app.goto(str(here))
+        app.workspace.notes.ignore(here, store.session)
+        app.workspace.view.hide(0)
+        app.search.goto(str(here))
+        assert app.workspace.view.behind
+        app.workspace.view.advance(60)
+        app.search.goto(str(here))
         app.show_filter("api == ListOffsets")
         await idle(app, pilot)
-        app.goto(str(int(store.session.columns["number"][1])))
+        app.search.goto(str(int(store.session.columns["number"][1])))
         store.progress.done = False
-        app.goto(str(nobody))
+        app.search.goto(str(nobody))
         store.progress.done = True
-        app.goto(str(nobody))
+        app.search.goto(str(nobody))
         await pilot.press("end", "e")
         words = ("not shown yet", "it is ignored", "the filter leaves it out")
         assert all(word in told for word, told in zip(words, said, strict=False))
@@ -87,7 +87,7 @@ def test_a_search_that_fails_says_so(store: Store, monkeypatch: pytest.MonkeyPat
         await pilot.press("ctrl+f", "ctrl+f", *"text", "enter")
         await idle(app, pilot)
         assert "a fault of ours" in said[-1]
-        assert not app.busy_with
+        assert not app.workspace.activity
 
     run(store, steps)
 
@@ -109,7 +109,7 @@ def test_the_cursor_stays_with_its_exchange_when_the_order_changes(store: Store)
     async def steps(app, pilot):
         await pilot.press("pagedown")
         number = app.list.number
-        app.order_by("client")
+        app.order.order_by("client")
         await idle(app, pilot)
         assert app.list.number == number
         await pilot.press("slash", *f"number <= {number}", "enter")
@@ -117,7 +117,7 @@ def test_the_cursor_stays_with_its_exchange_when_the_order_changes(store: Store)
         assert app.list.number == number
         clients = [
             store.session.tables["client_id"].values[store.session.columns["client_id"][i]]
-            for i in app.view_.array()
+            for i in app.workspace.view.array()
         ]
         named = [client.lower() for client in clients if client]
         assert named == sorted(named)
@@ -132,16 +132,16 @@ def test_the_cursor_comes_back_when_half_a_filter_had_left_its_exchange_out(stor
         number = app.list.number
         assert number > 9
         for text in ("number <= 1", "number <= 2"):
-            app.apply_filter(text, entered=False)
+            app.filter.apply(text, entered=False)
             await idle(app, pilot)
             assert app.list.number < number
-        app.apply_filter(f"number <= {number}", entered=True)
+        app.filter.apply(f"number <= {number}", entered=True)
         await idle(app, pilot)
         assert app.list.number == number
-        app.apply_filter("number <= 5", entered=False)
+        app.filter.apply("number <= 5", entered=False)
         await idle(app, pilot)
         await pilot.press("home")
-        app.apply_filter("number <= 50", entered=True)
+        app.filter.apply("number <= 50", entered=True)
         await idle(app, pilot)
         assert app.list.number == 1
 
@@ -157,10 +157,10 @@ def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: 
         assert "; look here" in text_of(app)
         await pilot.press("M")
         await idle(app, pilot)
-        assert len(app.view_) == 1
+        assert len(app.workspace.view) == 1
         await pilot.press("M")
         await idle(app, pilot)
-        assert len(app.view_) == len(store)
+        assert len(app.workspace.view) == len(store)
 
     notes = Notes(path)
     run(store, mark, notes=notes)
@@ -170,12 +170,15 @@ def test_marks_and_comments_are_kept_beside_the_capture(store: Store, tmp_path: 
     }
 
     async def again(app, pilot):
-        assert (app.notes.marked, app.notes.comments) == (notes.marked, notes.comments)
+        assert (app.workspace.notes.marked, app.workspace.notes.comments) == (
+            notes.marked,
+            notes.comments,
+        )
         await pilot.press("apostrophe")
         assert app.list.number in notes.marked
         await pilot.press("slash", *"comment contains look", "enter")
         await idle(app, pilot)
-        assert len(app.view_) == 1
+        assert len(app.workspace.view) == 1
 
     run(store, again, notes=Notes(path))
 
@@ -187,8 +190,8 @@ def test_follows_what_an_exchange_is_part_of(store: Store) -> None:
         await idle(app, pilot)
         await pilot.press("enter")
         await idle(app, pilot)
-        assert app.view_.text == f"conn == {connection}"
-        assert 0 < len(app.view_) < len(store)
+        assert app.workspace.view.text == f"conn == {connection}"
+        assert 0 < len(app.workspace.view) < len(store)
         await pilot.press("f")
         await idle(app, pilot)
         await pilot.press(*"ladder", "enter")
@@ -208,7 +211,7 @@ def test_values_become_filters_in_six_ways(store: Store) -> None:
         await idle(app, pilot)
         await pilot.press(*"is not", "enter")
         await idle(app, pilot)
-        assert app.view_.text == "not response.throttle_time_ms == 0"
+        assert app.workspace.view.text == "not response.throttle_time_ms == 0"
         app.show_filter("api == Fetch or api == Produce")
         await pilot.press("a")
         await idle(app, pilot)
@@ -216,7 +219,7 @@ def test_values_become_filters_in_six_ways(store: Store) -> None:
         await idle(app, pilot)
         await pilot.press(*"... and not", "enter")
         await idle(app, pilot)
-        assert app.view_.text.startswith("(api == Fetch or api == Produce) and not ")
+        assert app.workspace.view.text.startswith("(api == Fetch or api == Produce) and not ")
 
     run(store, steps)
 
@@ -228,7 +231,7 @@ def test_a_field_becomes_a_column_and_goes_again(store: Store) -> None:
         await pilot.press(*"+ group", "enter")
         await idle(app, pilot)
         assert "group  " in app.list.heading(160)
-        app.add_column("group")
+        app.values.add_column("group")
         assert "group  " not in app.list.heading(160)
         await pilot.press("enter")
         await idle(app, pilot)
@@ -282,7 +285,7 @@ def test_times_count_from_a_reference_and_from_the_row_before(store: Store) -> N
             seen.add(app.list.times)
         assert seen == {"a", "u", "r", "dd", "m", "e", "ad", "ud"}
         times = store.session.columns["time_ns"]
-        app._clock("dd")
+        app.order.write_times("dd")
         delta = (times[1] - times[0]) / 1e9
         assert f"{delta:.6f}"[:-1] in "".join(text for text, _ in app.list.pieces(1, 160))
 
@@ -291,11 +294,11 @@ def test_times_count_from_a_reference_and_from_the_row_before(store: Store) -> N
 
 def test_goes_to_a_time(store: Store) -> None:
     async def steps(app, pilot):
-        app.goto("1s")
+        app.search.goto("1s")
         times = store.session.columns["time_ns"]
         assert times[app.list.index] >= times[0] + 1_000_000_000
         assert app.list.cursor > 0
-        app.goto("nonsense")
+        app.search.goto("nonsense")
         await idle(app, pilot)
         assert app.is_running
 
@@ -331,7 +334,7 @@ def test_exports_what_is_shown(store: Store, tmp_path: Path, form: str) -> None:
     async def steps(app, pilot):
         app.show_filter("api == Produce")
         await idle(app, pilot)
-        app._where("shown", form)
+        app.exports.ask_where("shown", form)
         await idle(app, pilot)
         app.query_one("#prompt").value = str(target)
         await pilot.press("enter")
@@ -339,7 +342,7 @@ def test_exports_what_is_shown(store: Store, tmp_path: Path, form: str) -> None:
         assert target.exists()
         # It is there: not written again.
         before = target.stat().st_mtime_ns
-        app._where("shown", form)
+        app.exports.ask_where("shown", form)
         app.query_one("#prompt").value = str(target)
         await pilot.press("enter")
         await idle(app, pilot)
@@ -361,7 +364,7 @@ def test_comments_are_in_an_exported_capture(store: Store, tmp_path: Path) -> No
     target = tmp_path / "out.pcapng"
 
     async def steps(app, pilot):
-        app.notes.comment(app.list.number, "see here", store.session)
+        app.workspace.notes.comment(app.list.number, "see here", store.session)
         await pilot.press("w")
         app.query_one("#prompt").value = str(target)
         await pilot.press("enter")
@@ -394,13 +397,13 @@ def test_completion_offers_fields_and_values_and_says_where_it_is_wrong(store: S
         assert "client " in text_of(app)
         await pilot.press("tab")
         await idle(app, pilot)
-        assert app.box.value.startswith("client")
-        app.put("client ")
+        assert app.filter.box.value.startswith("client")
+        app.filter.put("client ")
         await pilot.press(*"== ", "down", "enter")
         await idle(app, pilot)
-        assert app.box.value.startswith("client == ")
-        assert len(app.box.value) > len("client == ")
-        app.box.value = ""
+        assert app.filter.box.value.startswith("client == ")
+        assert len(app.filter.box.value) > len("client == ")
+        app.filter.box.value = ""
         await pilot.press(*"topik == x ")
         await idle(app, pilot)
         assert "^^^^^" in text_of(app)
@@ -416,18 +419,18 @@ def test_filters_of_before_come_back(
 
     async def steps(app, pilot):
         for text in ("api == Fetch", "api == Produce"):
-            app.box.value = text
-            app.box.focus()
+            app.filter.box.value = text
+            app.filter.box.focus()
             await pilot.press("enter")
             await idle(app, pilot)
         await pilot.press("slash")
-        app.put("")
+        app.filter.put("")
         await pilot.press("up")
-        assert app.box.value == "api == Produce"
+        assert app.filter.box.value == "api == Produce"
         await pilot.press("up")
-        assert app.box.value == "api == Fetch"
+        assert app.filter.box.value == "api == Fetch"
         await pilot.press("down", "down")
-        assert app.box.value == ""
+        assert app.filter.box.value == ""
 
     run(store, steps)
 
@@ -439,13 +442,13 @@ def test_packets_are_dissected_when_asked_for() -> None:
             store.add(exchange)
 
         async def steps(app, pilot):
-            app.show_tab("Packets")
+            app.inspector.show_tab("Packets")
             await idle(app, pilot)
             screen = text_of(app)
             assert "[Packets]" in screen
             assert "TCP" in screen
             assert "bytes on the wire" in screen
-            app.show_tab("Context")
+            app.inspector.show_tab("Context")
             await idle(app, pilot)
             assert "on this connection" in text_of(app)
 
@@ -456,13 +459,13 @@ def test_other_ports_are_read_again_as_kafka(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("d", *"9094 nonsense", "enter")
         await idle(app, pilot)
-        assert app.wanted is None
+        assert app.inputs.wanted is None
         await pilot.press("d", *"9094 9100-9101", "enter")
 
     async def check(app, pilot):
         await steps(app, pilot)
-        assert app.wanted_ports == {9094, 9100, 9101}
-        assert app.wanted == ""
+        assert app.inputs.ports == {9094, 9100, 9101}
+        assert app.inputs.wanted == ""
 
     run(store, check)
 
@@ -494,10 +497,14 @@ def test_enter_in_an_empty_filter_box_takes_no_suggestion(store: Store) -> None:
     async def steps(app, pilot):
         await pilot.press("slash", "a", "backspace")
         await pilot.pause()
-        assert app.choices.display
+        assert app.filter.choices.display
         await pilot.press("enter")
         await pilot.pause()
-        assert (app.box.value, app.view_.text, len(app.view_)) == ("", "", len(store))
+        assert (app.filter.box.value, app.workspace.view.text, len(app.workspace.view)) == (
+            "",
+            "",
+            len(store),
+        )
         assert app.list.has_focus
 
     run(store, steps)

@@ -73,7 +73,7 @@ def test_the_list_of_a_capture_is_by_number_unless_asked(store: Store) -> None:
 
     async def steps(app: ScopeApp, pilot: Any) -> None:
         def shown() -> list[int]:
-            return [numbers[app.view_[place]] for place in range(len(app.view_))]
+            return [numbers[app.workspace.view[place]] for place in range(len(app.workspace.view))]
 
         assert shown() == sorted(numbers)
         app.show_filter("api == Fetch")
@@ -81,9 +81,9 @@ def test_the_list_of_a_capture_is_by_number_unless_asked(store: Store) -> None:
         assert shown() == sorted(shown())
         assert 0 < len(shown()) < len(numbers)
         here = app.list.number
-        app.order_by("latency")
+        app.order.order_by("latency")
         assert shown() != sorted(shown())
-        app.order_by("")
+        app.order.order_by("")
         assert shown() == sorted(shown())
         assert app.list.number == here
 
@@ -121,7 +121,7 @@ def live(
     async def main() -> None:
         feed = Live()
         app = ScopeApp(feed, "live")
-        app.few = 0
+        app.findings.few = 0
         async with app.run_test(size=size) as pilot:
 
             async def come(count: int) -> None:
@@ -136,7 +136,7 @@ def live(
 
 
 def newest(app: ScopeApp) -> bool:
-    return app.list.cursor == len(app.view_) - 1
+    return app.list.cursor == len(app.workspace.view) - 1
 
 
 @pytest.mark.parametrize("size", [(120, 30), (80, 24)], ids=str)
@@ -146,7 +146,7 @@ def test_a_live_list_stays_on_the_newest_row_until_one_moves_away(size: tuple[in
         assert "newest row" in text_of(app)
         await come(50)
         assert newest(app)
-        assert app.list.number == max(app.feed.store.session.columns["number"])
+        assert app.list.number == max(app.workspace.feed.store.session.columns["number"])
         await pilot.press("up")
         await pilot.pause()
         here = app.list.number
@@ -195,8 +195,8 @@ def test_a_cursor_stays_with_its_exchange_when_earlier_ones_end() -> None:
         for _ in range(10):
             await come(10)
             assert app.list.number == here
-            numbers = app.feed.store.session.columns["number"]
-            shown = [numbers[app.view_[place]] for place in range(len(app.view_))]
+            numbers = app.workspace.feed.store.session.columns["number"]
+            shown = [numbers[app.workspace.view[place]] for place in range(len(app.workspace.view))]
             assert shown == sorted(shown)
 
     live(steps)
@@ -207,7 +207,7 @@ def test_a_file_that_is_read_does_not_move_by_itself(store: Store) -> None:
         assert app.list.cursor == 0
         await pilot.press("end")
         await pilot.pause()
-        assert not app.following
+        assert not app.order.following
         assert "newest" not in text_of(app)
 
     run(store, steps)

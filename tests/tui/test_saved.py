@@ -22,22 +22,22 @@ def test_a_filter_is_kept_used_and_forgotten(
         await idle(app, pilot)
         assert read_saved() == ({"p": "api == Produce"}, "")
         assert saved_path().parent == tmp_path / "kafkascope"
-        assert app.box.value == "@p"
-        produced = len(app.view_)
+        assert app.filter.box.value == "@p"
+        produced = len(app.workspace.view)
         assert 0 < produced < len(store)
-        app.put("@p and number > 9")
+        app.filter.put("@p and number > 9")
         await pilot.press("slash", "enter")
         await idle(app, pilot)
-        assert app.filter_error == ""
-        assert app.view_.text == "(api == Produce) and number > 9"
+        assert app.filter.error == ""
+        assert app.workspace.view.text == "(api == Produce) and number > 9"
         await pilot.press("slash")
-        app.put("@q = nonsense == 3")
+        app.filter.put("@q = nonsense == 3")
         await pilot.press("enter")
-        assert "@q: unknown field" in app.filter_error
-        app.put("@p =")  # the box still has the focus: nothing was kept
+        assert "@q: unknown field" in app.filter.error
+        app.filter.put("@p =")  # the box still has the focus: nothing was kept
         await pilot.press("enter")
         await idle(app, pilot)
         assert read_saved() == ({}, "")
-        assert len(app.view_) == len(store)
+        assert len(app.workspace.view) == len(store)
 
     run(store, steps)

@@ -68,7 +68,7 @@ def run(name: str, share: float, steps: Steps, size: tuple[int, int], **options:
 
     async def main() -> None:
         app = ScopeApp(StillFeed(store), name, counted=lambda text: half, **options)
-        app.few = 0
+        app.findings.few = 0
         async with app.run_test(size=size) as pilot:
             await idle(app, pilot)
             await steps(app, pilot, half)
@@ -80,7 +80,7 @@ async def ticked(app: ScopeApp, pilot: Any) -> None:
     """What happens without a key."""
     for _ in range(3):
         app.host._due = 0.0
-        app._due = 0.0
+        app.findings.due = 0.0
         app.tick()
         await pilot.pause(0.02)
 
@@ -159,12 +159,12 @@ def test_only_what_breaks_is_judged_early() -> None:
 
 def test_findings_of_a_part_are_so_far_in_header_context_and_filter() -> None:
     async def steps(app: ScopeApp, pilot: Any, half: Half) -> None:
-        app.few = 1_000_000
+        app.findings.few = 1_000_000
         await ticked(app, pilot)
-        assert app.mentions.told
+        assert app.workspace.mentions.told
         screen = text_of(app)
         assert "so far: 7" in screen
-        app.show_tab("Context")
+        app.inspector.show_tab("Context")
         await idle(app, pilot)
         assert "findings so far: counting 43 %" in text_of(app)
         app.show_filter("finding")

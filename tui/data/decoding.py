@@ -14,7 +14,7 @@ PATIENCE: Final = 0.5
 """Seconds after which another wish does not wait for the one at hand."""
 
 Make = Callable[[], Any]
-Done = Callable[[int, Any, str], None]
+Done = Callable[[int, Any, str], object]
 """(number of the wish, result, sentence why there is none). Called in the thread."""
 
 

@@ -194,7 +194,7 @@ class _Side:
                 break
             end = root.end
             item = Item(f"{root.name} v{layout.version}", "", root.start, root.end)
-            item.adopt(self._children(root, path, root.value))
+            item.adopt(self.made(root, path, root.value))
             item.open = bool(path)
             roots.append(item)
         if side.decoded is not None and side.decoded.note:
@@ -253,7 +253,7 @@ class _Side:
             data[end:] = b"*" * (len(data) - end)
         space.data = bytes(data)
 
-    def _children(self, node: Node, path: str, beside: Any) -> list[Item]:
+    def made(self, node: Node, path: str, beside: Any) -> list[Item]:
         items = [self._item(child, path, beside) for child in node.children if not is_noise(child)]
         if len(items) <= SHOWN:
             return items
@@ -291,7 +291,7 @@ class _Side:
         inner = node.value if isinstance(node.value, dict) else beside
         wanted = [child for child in node.children if not is_noise(child)]
         if wanted and not secret and not (slot is not None and isinstance(node.value, bytes | str)):
-            item.adopt(self._children(node, dotted, inner))
+            item.adopt(self.made(node, dotted, inner))
         return item
 
     def _named(self, slot: Slot | None, value: Any, around: Any) -> str:
@@ -319,7 +319,7 @@ class _Side:
         """Lines without bytes of their own stand for those of the field."""
         for item in items:
             item.start, item.end, item.space = over.start, over.end, over.space
-            self._spread(item._children, over)
+            self._spread(item.made, over)
         return items
 
     def _record(self, node: Node, space: int) -> Item:

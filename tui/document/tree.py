@@ -42,12 +42,13 @@ class Item:
     parent: Item | None = None
     make: Callable[[], list[Item]] | None = None
     """Makes the children when they are wanted first."""
-    _children: list[Item] = field(default_factory=list)
+    made: list[Item] = field(default_factory=list)
+    """The lines below, as far as they are made; `children` makes the others."""
 
     @property
     def foldable(self) -> bool:
         """Whether there is anything below."""
-        return self.make is not None or bool(self._children)
+        return self.make is not None or bool(self.made)
 
     @property
     def heavy(self) -> bool:
@@ -60,13 +61,13 @@ class Item:
         if self.make is not None:
             make, self.make = self.make, None
             self.adopt(make())
-        return self._children
+        return self.made
 
     def adopt(self, items: Iterable[Item]) -> None:
         """Put lines below."""
         for item in items:
             item.parent = self
-            self._children.append(item)
+            self.made.append(item)
 
     def text(self) -> str:
         """What is copied."""
@@ -123,7 +124,7 @@ class Tree:
             item = stack.pop()
             if item.heavy:
                 return True
-            stack += item._children
+            stack += item.made
         return False
 
     def find(self, space: int, at: int) -> Item | None:
@@ -145,6 +146,4 @@ def _covers(item: Item, space: int, at: int) -> bool:
     if item.space == space and item.start <= at < item.end:
         return True
     # Expanded bytes hang below a line of the wire's.
-    return (
-        item.space != space and item.foldable and any(_covers(i, space, at) for i in item._children)
-    )
+    return item.space != space and item.foldable and any(_covers(i, space, at) for i in item.made)

@@ -60,9 +60,9 @@ class TourApp(ScopeApp):
         self._began_at = self.host.number
         self._tell()
 
-    async def action_screen(self, number: int) -> None:
+    async def show_screen(self, number: int) -> None:
         """Another screen, and whether it is the wanted one."""
-        await super().action_screen(number)
+        await super().show_screen(number)
         self._tell()
 
     def tick(self) -> None:

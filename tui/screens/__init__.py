@@ -39,13 +39,4 @@ def board_class(number: int) -> type[Board]:
     return kind
 
 
-def all_ids() -> list[str]:
-    """The ids of all actions of the program, for the config file."""
-    from kafkascope.tui.keys import KEYS
-    from kafkascope.tui.screens.board import BOARD_KEYS
-
-    boards = [key for number in SCREENS for key in board_class(number).KEYS]
-    return [key.id for key in (*KEYS, *BOARD_KEYS, *boards)]
-
-
-__all__ = ["SCREENS", "all_ids", "board_class"]
+__all__ = ["SCREENS", "board_class"]

@@ -13,7 +13,7 @@ from textual.containers import Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from kafkascope.tui.keys import Key, everywhere
+from kafkascope.tui.keys import Key
 from kafkascope.tui.screens import evidence
 from kafkascope.tui.screens.ladder import Told
 from kafkascope.tui.screens.panes import Heading, Table, TablePane, Text
@@ -21,7 +21,7 @@ from kafkascope.tui.screens.picker import Picker
 from kafkascope.tui.screens.scene import BOARD_KEYS, Scene
 from kafkascope.tui.screens.sheet import Sheet, Spans
 from kafkascope.tui.settings.palette import STYLES
-from kafkascope.tui.views.help import HelpScreen
+from kafkascope.tui.views.help import HelpScreen, Row
 from kafkascope.tui.views.lines import Lines
 from kafkascope.tui.views.splitter import Splitter
 
@@ -137,10 +137,10 @@ class Board(Vertical):
         """The same for a command line, with the input."""
         return self.command().replace("{}", self.scene.input_name(), 1)
 
-    def help(self) -> HelpScreen:
-        """The keys of this screen, and what it is good for."""
+    def help(self, everywhere: Sequence[Row]) -> HelpScreen:
+        """The keys of this screen and those of all screens, and what it is good for."""
         mine = [(key.shown, key.help) for key in (*self.KEYS, *BOARD_KEYS)]
-        sections = ((self.TITLE, mine), ("Everywhere", everywhere()))
+        sections = ((self.TITLE, mine), ("Everywhere", everywhere))
         command = self.full_command()
         return HelpScreen(self.scene.glyphs, self.TITLE, sections, about=self.HELP, command=command)
 

@@ -17,15 +17,13 @@ from kafkascope.analyzer.session.rows import ColumnRow
 from kafkascope.analyzer.text import padded
 from kafkascope.captures.errors import CaptureError
 from kafkascope.tui.data.store import BAD_STATES
-from kafkascope.tui.data.view import View
-from kafkascope.tui.settings.notes import Notes
 from kafkascope.tui.settings.palette import NORMAL, STYLES, Glyphs
 from kafkascope.tui.views.lines import Lines, Piece
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
-    from kafkascope.tui.data.mentions import Mentions
-    from kafkascope.tui.settings.colours import Colours
+    from kafkascope.tui.data.view import View
+    from kafkascope.tui.data.workspace import Workspace
 
 EDGE: Final = 2
 GAP: Final = 2
@@ -47,20 +45,9 @@ class ExchangeList(Lines):
     class Opened(Message):
         """A double click."""
 
-    def __init__(
-        self,
-        view: View,
-        glyphs: Glyphs,
-        notes: Notes,
-        times: str,
-        mentions: Mentions,
-        colours: Colours,
-    ) -> None:
+    def __init__(self, workspace: Workspace, glyphs: Glyphs, times: str) -> None:
         super().__init__(glyphs, id="exchanges")
-        self.view = view
-        self.notes = notes
-        self.mentions = mentions
-        self.colours = colours
+        self.workspace = workspace
         self.times = times
         self.reference_ns: int | None = None
         """What times count from, when they count from a mark."""
@@ -71,6 +58,11 @@ class ExchangeList(Lines):
         self._overview = ""
         self._overview_for: tuple[int, int, float] = (0, 0, 0.0)
         self._numpy, self._asked = "numpy" in sys.modules, False
+
+    @property
+    def view(self) -> View:
+        """The rows."""
+        return self.workspace.view
 
     def count(self) -> int:
         """Exchanges in the view."""
@@ -123,15 +115,16 @@ class ExchangeList(Lines):
         row = ColumnRow(store.session, index)
         number = store.session.columns["number"][index]
         text = store.result(index)
-        rule = self.colours.style(index) or NORMAL
+        rule = self.workspace.colours.style(index) or NORMAL
         if rule.bgcolor is not None and line == self.cursor:
             rule = rule.without_color  # its colours are not made for the cursor's ground
         ground = rule.bgcolor is not None
         style = rule if ground else STYLES.get(text[:1], NORMAL) + rule
-        marked = number in self.notes.marked
+        notes = self.workspace.notes
+        marked = number in notes.marked
         mark = STYLES["mark"] if marked and not ground else style if ground else NORMAL
         out: list[Piece] = [("*" if marked else " ", mark)]
-        sign, role = self.mentions.sign(number)
+        sign, role = self.workspace.mentions.sign(number)
         out.append((sign, style if ground else STYLES[role]))
         for column in self.columns(width):
             if column.name == "result":
@@ -140,12 +133,17 @@ class ExchangeList(Lines):
                 cell = self._cell(column, row, line)
                 cell = padded(self.glyphs.text(cell), column.width, right=column.right)
                 out.append((cell + " " * GAP, style))
-        comment = self.notes.comments.get(number)
+        comment = notes.comments.get(number)
         if comment:
             out.append((f"  ; {comment}", style if ground else STYLES["mark"]))
         if ground:
             out.append((" " * width, style))
         return out
+
+    def text(self, width: int) -> str:
+        """The row under the cursor as text."""
+        pieces = self.pieces(self.cursor, width)
+        return self.glyphs.text("".join(piece for piece, _ in pieces)).strip()
 
     def _cell(self, column: Column, row: ColumnRow, line: int) -> str:
         if column.name == "time" and self.times in RELATIVE:

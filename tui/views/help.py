@@ -14,7 +14,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kafkascope.analyzer.text import columns_taken, padded, wrapped
-from kafkascope.tui import keys
 from kafkascope.tui.settings.palette import STYLES, Glyphs
 from kafkascope.tui.views.box import Box
 
@@ -70,8 +69,8 @@ class HelpScreen(ModalScreen[None]):
     def __init__(
         self,
         glyphs: Glyphs,
-        title: str = "Exchanges",
-        sections: Sequence[Section] = (),
+        title: str,
+        sections: Sequence[Section],
         *,
         about: str = EXCHANGES,
         command: str = COMMAND,
@@ -80,7 +79,7 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self.glyphs = glyphs
         self.heading = title
-        self.sections = sections or ((title, keys.rows()),)
+        self.sections = sections
         self.about = about
         self.command = command
 

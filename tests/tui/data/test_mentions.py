@@ -58,7 +58,7 @@ class Counted:
 
 
 async def settled(app, pilot) -> None:
-    while app.finding:
+    while app.findings.busy:
         app.tick()
     await idle(app, pilot)
 
@@ -100,11 +100,11 @@ def test_rows_have_signs_and_a_context_and_answer_to_filters(shop) -> None:
         assert f" {words}: 7 " in text_of(app).splitlines()[0], "causes, as screen 7 and check"
         await pilot.press("slash", *"finding == address-unanswered", "enter")
         await idle(app, pilot)
-        assert len(app.view_) == 1
+        assert len(app.workspace.view) == 1
         assert "◆" in text_of(app)
         await pilot.press("R", "R")
         await idle(app, pilot)
-        assert app.tab == "Context"
+        assert app.inspector.tab == "Context"
         screen = text_of(app)
         assert "error: node 3 is advertised as 172.17.0.4:29092" in screen
         assert "what to do: A firewall drops them" in screen
@@ -128,7 +128,7 @@ class Growing(Counted):
 
 def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long ago the last look was, and however long it took."""
-    monkeypatch.setattr("kafkascope.tui.actions.mentioning.AGAIN", 3600.0)
+    monkeypatch.setattr("kafkascope.tui.controllers.findings.AGAIN", 3600.0)
     store, found = shop
     numbers = Growing(found)
 
@@ -145,7 +145,7 @@ def test_what_is_final_is_told_at_once(shop, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_numbers_of_what_is_marked_or_found_are_counted_here(store: Store) -> None:
     async def steps(app, pilot):
-        app.notes.known.findings[2] = ("throttled",)
+        app.workspace.notes.known.findings[2] = ("throttled",)
         await pilot.press("slash", *"finding == throttled", "enter", "3", "L")
         numbers = app.host._numbers(limited=True)
         while not numbers.done:

@@ -181,7 +181,7 @@ def test_the_screen_says_how_far_bodies_were_read(
             assert "bodies 50 %: partial" in screen
             _fill(store, exchanges[len(exchanges) // 2 :])
             store.progress.done, store.progress.following = True, False
-            app._busy = True
+            app.workspace.unsettled = True
             app.tick()
             await pilot.pause()
             screen = text_of(app)

@@ -288,7 +288,7 @@ def test_a_command_names_its_group_whatever_that_is_called(
         copied = "kafkascope groups libraries.pcap --group 'it'\"'\"'s {0}' --timeline"
         app.board.action_copy_command()
         assert app.clipboard == copied
-        assert app.board.help().command == copied
+        assert app.board.help([]).command == copied
 
     perform(GroupsBoard, demo.fresh(), steps)
 

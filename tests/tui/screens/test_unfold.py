@@ -30,7 +30,7 @@ def test_keys_work_while_a_batch_is_opened(store: Store) -> None:
         app.detail.show(heavy(gate))
         await pilot.press("right")
         await pilot.pause(0.4)
-        assert app.decoding
+        assert app.inspector.decoding
         assert app.detail.tree_.roots[0].value == "5000 bytes  decoding ..."
         await pilot.press("tab", "down")  # the bytes are there already
         gate.set()
@@ -53,7 +53,7 @@ def test_another_exchange_does_not_wait_for_a_batch(
         monkeypatch.setattr("kafkascope.tui.data.decoding.PATIENCE", 0.0)
         await pilot.press("down")
         await idle(app, pilot)
-        assert app.document.exchange.number == app.list.number
+        assert app.inspector.document.exchange.number == app.list.number
         shown = app.detail.tree_
         gate.set()
         await pilot.pause(0.1)

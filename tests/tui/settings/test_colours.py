@@ -133,7 +133,7 @@ def test_rows_are_drawn_by_rules_and_rules_are_read_again(store: Store, home: Pa
         await found(app, pilot, "colour rules")
         await pilot.press("enter")
         await idle(app, pilot)
-        assert [rule.words for rule in app.colours.rules] == ["underline"]
+        assert [rule.words for rule in app.workspace.colours.rules] == ["underline"]
         assert app.list._strip(here, 100)._segments[2].style.underline
 
     run(store, steps)

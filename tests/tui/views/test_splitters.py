@@ -23,7 +23,7 @@ def test_lines_between_panes_are_dragged(store: Store) -> None:
         assert abs(app.list.size.height - high - 6) <= 1
         await drag(pilot, "#bar", (-9, 0))
         assert app.hex.size.width == wide + 9
-        tab = app.tab
+        tab = app.inspector.tab
         await pilot.press("equals_sign")
         await idle(app, pilot)
         assert (app.list.size.height, app.hex.size.width) == (high, wide)
@@ -32,7 +32,7 @@ def test_lines_between_panes_are_dragged(store: Store) -> None:
         left = app.list.size.width
         await drag(pilot, "#tabs", (20, 0))
         assert app.list.size.width > left
-        assert app.tab == tab
+        assert app.inspector.tab == tab
 
     run(store, steps)
 

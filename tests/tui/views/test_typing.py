@@ -9,7 +9,7 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from kafkascope.tui.actions.filtering import TYPING
+from kafkascope.tui.controllers.filter import TYPING
 from kafkascope.tui.data.store import Store
 from kafkascope.tui.screens.editor import Editor
 from kafkascope.tui.settings.palette import Glyphs
@@ -50,7 +50,7 @@ def test_a_filter_from_hostile_names_is_drawn_safely_and_still_filters(store: St
         app.show_filter(f'client == "{HOSTILE[:7]}"')
         await idle(app, pilot)
         await pilot.pause(2 * TYPING)  # what is shown already is not applied once more
-        assert app.view_.text == f'client == "{HOSTILE[:7]}"'
+        assert app.workspace.view.text == f'client == "{HOSTILE[:7]}"'
         assert unseen(text_of(app)) == set()
         app.pick("which", [(HOSTILE, HOSTILE)], lambda text: None)
         await pilot.pause()

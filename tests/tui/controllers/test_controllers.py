@@ -1,0 +1,322 @@
+"""What controllers decide, without a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kafkascope.tui.controllers import table
+from kafkascope.tui.controllers.filter import FilterController
+from kafkascope.tui.controllers.inputs import InputsController, PortsController
+from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.order import OrderController
+from kafkascope.tui.controllers.search import JumpsController, SearchController
+from kafkascope.tui.controllers.sharing import CopyController, ExportController
+from kafkascope.tui.controllers.shell import Controller
+from kafkascope.tui.controllers.values import ValuesController
+from kafkascope.tui.data.store import Store
+from tests.tui.controllers.desk import desk
+
+
+def test_every_key_has_a_method_of_its_controller(store: Store) -> None:
+    context, _ = desk(store)
+    for each in vars(table).values():
+        if isinstance(each, type) and issubclass(each, Controller):
+            others = [()] if each in (PortsController, table.HelpController) else []
+            controller = each(context, *others)
+            wanted = [key.id for key in each.KEYS if not key.action.startswith("app.")]
+            assert list(controller.actions()) == wanted
+
+
+# --- marks --------------------------------------------------------------------------------------
+
+
+def test_marks_are_put_taken_back_and_filtered_by(store: Store) -> None:
+    context, shell = desk(store)
+    marks = MarksController(context)
+    marks.only_marked()
+    assert shell.told == ["nothing is marked; m marks"]
+    marks.mark()
+    assert context.workspace.notes.marked == {context.list.number}
+    marks.only_marked()
+    context.workspace.view = context.workspace.filtered("api == Fetch and marked")
+    marks.only_marked()
+    assert shell.filters == ["marked", "api == Fetch"]
+    context.workspace.view = context.workspace.filtered("")
+    marks.mark()
+    assert not context.workspace.notes.marked
+
+
+def test_an_ignored_row_goes_and_the_cursor_stays_at_the_next_one(store: Store) -> None:
+    context, _ = desk(store)
+    context.list.cursor = 4
+    here, after = context.list.number, context.workspace.view[5]
+    MarksController(context).ignore()
+    assert context.workspace.notes.ignored == {here}
+    assert (context.list.index, len(context.workspace.view)) == (after, len(store) - 1)
+
+
+def test_a_comment_is_asked_for_with_what_was_said(store: Store) -> None:
+    context, shell = desk(store)
+    marks = MarksController(context)
+    marks.comment()
+    shell.answer("slow")
+    marks.comment()
+    assert shell.question is not None
+    assert (shell.question[0], shell.question[2]) == (f"comment on {context.list.number}", "slow")
+    shell.answer("")
+    assert not context.workspace.notes.comments
+
+
+def test_two_exchanges_are_compared(store: Store) -> None:
+    context, shell = desk(store)
+    marks, comparison = MarksController(context), ComparisonController(context)
+    comparison.compare()
+    assert shell.told == ["mark two exchanges (m) to compare them; 0 are marked now"]
+    marks.mark()
+    context.list.move_to(1)
+    comparison.compare()
+    (page,) = shell.opened
+    numbers = store.session.columns["number"]
+    assert page.heading == f"{numbers[0]} and {numbers[1]}"
+    assert page.page.count() >= 1
+
+
+# --- moving -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1,206,000", "there is no exchange 1,206,000"),
+        ("{first}", "exchange {first} is not shown: the filter leaves it out"),
+        ("{ignored}", "exchange {ignored} is not shown: it is ignored (I shows those)"),
+        ("yesterday", '"yesterday": '),
+        ("999s", "nothing is shown at that time or later"),
+    ],
+)
+def test_where_nobody_can_go_is_explained(store: Store, text: str, said: str) -> None:
+    context, shell = desk(store)
+    numbers = store.session.columns["number"]
+    names = {"first": numbers[0], "ignored": numbers[2]}
+    context.workspace.notes.ignore(numbers[2], store.session)
+    context.workspace.view = context.workspace.filtered(f"number > {numbers[1]}")
+    while context.workspace.view.behind:
+        context.workspace.view.advance(1)
+    SearchController(context).goto(text.format(**names))
+    assert shell.told[0].startswith(said.format(**names))
+    assert context.list.cursor == 0
+
+
+def test_a_number_moves_the_cursor(store: Store) -> None:
+    context, shell = desk(store)
+    SearchController(context).goto(str(store.session.columns["number"][context.workspace.view[7]]))
+    assert (context.list.cursor, shell.told) == (7, [])
+
+
+def test_a_search_goes_on_in_messages_and_finds_the_row(store: Store) -> None:
+    context, shell = desk(store)
+    search = SearchController(context)
+    search.find()
+    search.find()
+    assert search.scope == "fields and records"
+    shell.answer("no such text anywhere")
+    assert context.workspace.activity == 'searching "no such text anywhere"'
+    shell.until(lambda: bool(shell.told))
+    assert context.workspace.activity == ""
+    assert "is not in fields and records of what follows" in shell.told[0]
+
+
+def test_a_search_that_was_stopped_says_nothing_more(store: Store) -> None:
+    context, shell = desk(store)
+    search = SearchController(context)
+    search.wanted, search.scope = "no such text anywhere", "bytes"
+    search.find_next(1)
+    search.stop()
+    search.find_next(1)
+    shell.until(lambda: bool(shell.told))
+    assert len(shell.told) == 1
+
+
+def test_the_next_on_the_connection(store: Store) -> None:
+    context, shell = desk(store)
+    search = SearchController(context)
+    shell.step = search.step  # type: ignore[attr-defined]
+    jumps, connections = JumpsController(context), store.session.columns["connection"]
+    jumps.connection(1)
+    assert context.list.index is not None
+    assert context.list.cursor > 0
+    assert connections[context.list.index] == connections[0]
+    context.list.move_to(0)
+    jumps.connection(-1)
+    assert shell.told == ["no exchange on this connection above"]
+
+
+# --- order --------------------------------------------------------------------------------------
+
+
+def test_the_same_column_again_turns_the_order_round(store: Store) -> None:
+    context, shell = desk(store)
+    order = OrderController(context)
+    here = context.list.number
+    order.order_by("latency")
+    first = context.workspace.view.order
+    assert context.list.number == here
+    order.order_by("latency")
+    second = context.workspace.view.order
+    assert first is not None
+    assert second is not None
+    assert (first.name, first.downwards) == (second.name, not second.downwards)
+    order.order_by("")
+    assert context.workspace.view.order is None
+    order.order_by("nothing")
+    assert shell.told == ["nothing cannot be sorted by: it is read from messages"]
+
+
+def test_following_begins_at_the_end_of_what_grows(store: Store) -> None:
+    context, _ = desk(store)
+    order = OrderController(context)
+    context.list.move_to(len(store))
+    order.cursor_moved()
+    assert not order.following, "nothing more comes"
+    progress = store.progress
+    progress.done, progress.following = False, True
+    try:
+        order.cursor_moved()
+        assert order.following
+        context.list.move_to(0)
+        order.cursor_moved()
+        assert not order.following
+    finally:
+        progress.done, progress.following = True, False
+
+
+def test_times_count_from_a_row_once_there_is_one(store: Store) -> None:
+    context, _ = desk(store)
+    order = OrderController(context)
+    seen = set()
+    for _ in range(20):
+        order.time()
+        seen.add(context.list.times)
+    assert "m" not in seen
+    order.reference()
+    assert (context.list.times, order.clock_words()) == ("m", "seconds since the reference (T)")
+    assert context.list.reference_ns == store.session.columns["time_ns"][0]
+
+
+# --- filters ------------------------------------------------------------------------------------
+
+
+def test_a_filter_changes_the_view_and_a_wrong_one_does_not(store: Store) -> None:
+    context, _ = desk(store)
+    filter_ = FilterController(context)
+    assert filter_.apply("api == Fetch", entered=True)
+    view = context.workspace.view
+    assert view.text == "api == Fetch"
+    assert not filter_.apply("apo == Fetch", entered=True)
+    assert filter_.error.startswith("column 1: unknown field")
+    assert context.workspace.view is view
+    assert filter_.apply("record.key == a", entered=False), "one that reads messages waits"
+    assert context.workspace.view is view
+
+
+@pytest.mark.parametrize(("way", "wanted"), [("is", "{}"), ("and", "(acks == 1) and {}")])
+def test_a_value_becomes_a_filter(store: Store, way: str, wanted: str) -> None:
+    context, shell = desk(store, filter_text="acks == 1" if way == "and" else "")
+    while context.workspace.view.behind:
+        context.workspace.view.advance(1)
+    values = ValuesController(context)
+    context.list.cursor = 0
+    values.filter()
+    condition = shell.choices[0][0]
+    shell.choose(condition)
+    shell.choose(way)
+    assert [text.replace("(", "").replace(")", "") for text in shell.filters] == [
+        wanted.format(condition).replace("(", "").replace(")", "")
+    ]
+    values.filter()
+    shell.choose(condition)
+    shell.choose("prepare")
+    assert len(shell.prepared) == 1
+
+
+def test_columns_come_and_go(store: Store) -> None:
+    context, shell = desk(store)
+    values = ValuesController(context)
+    values.column()
+    shell.choose("topic")
+    assert context.list.extra == ["topic"]
+    values.column()
+    assert shell.choices[0] == ("topic", "- topic")
+    shell.choose("topic")
+    assert context.list.extra == []
+    values.add_column("no such field")
+    assert context.list.extra == []
+    assert len(shell.told) == 1
+
+
+# --- sharing ------------------------------------------------------------------------------------
+
+
+def test_what_is_copied_hangs_on_where_keys_go(store: Store) -> None:
+    context, shell = desk(store)
+    copying = CopyController(context)
+    copying.copy()
+    pane: Any = context.detail
+    pane.has_focus, pane.item = True, SimpleNamespace(text=lambda: "a value")
+    copying.copy()
+    assert shell.clipboard == [f"row {context.list.number}", "a value"]
+
+
+def test_an_export_asks_where_runs_and_tells(store: Store, tmp_path: Path) -> None:
+    context, shell = desk(store)
+    exports = ExportController(context)
+    exports.fixture()
+    assert shell.question is not None
+    assert (shell.question[0], shell.question[2]) == ("write 1 exchange to", "libraries-fixtures")
+    exports.save()
+    shell.answer(str(tmp_path / "out.pcapng"))
+    assert context.workspace.activity == "writing out.pcapng"
+    exports.save()
+    shell.answer(str(tmp_path / "other.pcapng"))
+    assert shell.told == ["another export is being written; ctrl+c stops it"]
+    shell.until(lambda: not context.workspace.activity)
+    assert len(shell.told) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out.pcapng"]
+
+
+# --- other inputs -------------------------------------------------------------------------------
+
+
+def test_an_input_that_cannot_be_read_again_stays(store: Store) -> None:
+    context, shell = desk(store)
+    inputs = InputsController(context)
+    inputs.once = "a pipe is read once"
+    inputs.reload()
+    PortsController(context, inputs).ask()
+    assert (inputs.wanted, shell.told, shell.codes) == (None, [inputs.once] * 2, [])
+    inputs.reopen("other.pcap")
+    assert (inputs.wanted, shell.codes) == ("other.pcap", [0])
+
+
+def test_ports_are_read_from_what_is_typed(store: Store) -> None:
+    context, shell = desk(store)
+    inputs = InputsController(context)
+    PortsController(context, inputs).ask()
+    shell.answer("many")
+    assert (inputs.wanted, inputs.ports, len(shell.told)) == (None, None, 1)
+    shell.answer("9094, 9100-9101")
+    assert (inputs.wanted, inputs.ports) == ("", frozenset({9094, 9100, 9101}))
+
+
+def test_stopping_takes_what_runs_first(store: Store) -> None:
+    context, shell = desk(store)
+    inputs = InputsController(context)
+    inputs.stop()
+    assert shell.told == ["q quits"]
+    context.workspace.activity = "writing"
+    inputs.stop()
+    assert (shell.stopped, len(shell.told)) == (1, 1)

@@ -1,0 +1,94 @@
+"""Findings in the list: counted beside the keyboard once all is read, and looked up row by row."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from kafkascope.tui.controllers.shell import Context, Controller
+
+if TYPE_CHECKING:
+    pass
+
+AGAIN: Final = 3.0
+"""Seconds between two looks at findings of what still grows; the last one comes at once."""
+SHARE: Final = 20
+"""So many times longer than a look took, the next one is away at least."""
+SPENT: Final = 0.02
+"""Seconds of a tick that may go into looking up rows."""
+
+
+class FindingsController(Controller):
+    """Brings findings into the list, the context of an exchange, and filters."""
+
+    few = 200_000
+    """Exchanges up to which findings are counted without being asked for."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.due = 0.0
+        """When to look for new findings, on the monotonic clock."""
+        self._version = -1
+        self._counts: dict[str, int] = {}
+        """Causes of each severity, as `check` counts them."""
+        self._final = False
+        """Whether the last tick saw final findings."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether something on the screen depends on findings."""
+        workspace = self.workspace
+        few = workspace.store.progress.done and 0 < len(workspace.store) <= self.few
+        asked = workspace.asks_about("finding") or workspace.colours.asks("finding")
+        return asked or few or self.shell.shows_context()
+
+    @property
+    def busy(self) -> bool:
+        """Whether findings are wanted that are not known yet."""
+        return self.wanted and (self._version < 0 or self.workspace.mentions.busy)
+
+    def words(self) -> str:
+        """Count causes by severity, for the header."""
+        counts = [(self._counts.get(word, 0), word) for word in ("error", "warning")]
+        words = [f"{count} {word}{'s' * (count > 1)}" for count, word in counts if count]
+        more = " so far" if words and self.pending() else ""
+        return f"{', '.join(words)}{more}: 7" if words else ""
+
+    def pending(self) -> str:
+        """Tell what is left to be done before findings are final; empty when they are."""
+        so_far = self.shell.host.findings_so_far()
+        if self._version < 0:
+            return so_far or "not counted yet"
+        newest = self._version == self.shell.host.findings_version
+        newest = newest and not self.workspace.mentions.busy
+        return so_far or ("" if newest else "looked up row by row")
+
+    def tick(self) -> None:
+        """Count findings, look rows up and show both, for `SPENT` seconds at most."""
+        if not self.wanted:
+            return
+        workspace, mentions = self.workspace, self.workspace.mentions
+        now = time.monotonic()
+        if not mentions.busy:
+            told = self.shell.host.causes(self._version, final=now < self.due)
+            if told is not None:
+                from kafkascope.analyzer.findings.causes import counted, unfolded
+
+                self._version, causes = told
+                self._counts = counted(causes)
+                mentions.tell(unfolded(causes))
+            spent = time.monotonic() - now
+            self.due = now + (max(AGAIN, SHARE * spent) if told is not None else 0.0)
+        looked = mentions.advance(SPENT)
+        if looked:
+            workspace.colours.forget()
+            self.list.changed()
+            if workspace.asks_about("finding"):
+                workspace.notes_changed()
+        pending = self.pending()
+        final, self._final = not pending and not self._final, not pending
+        if looked or final:
+            self.shell.update_status()
+            number = self.list.number
+            if final or (number is not None and mentions.of(number)):
+                self.shell.look_again()

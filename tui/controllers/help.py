@@ -1,0 +1,52 @@
+"""The keys of the screen that is shown, what a pane is good for, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.guide.about import PANES
+from kafkascope.tui.keys import Key, of_all_screens, of_list
+from kafkascope.tui.views.help import HelpScreen
+
+if TYPE_CHECKING:
+    pass
+
+
+class HelpController(Controller):
+    """Opens help screens."""
+
+    KEYS = (
+        Key("app.help", "question_mark", "?", "keys", "the keys of this screen, searchable"),
+        Key("app.about", "f1", "F1", "about", "what the pane with the focus is good for"),
+        Key("app.back", "q", "q", "app.leave", "back; on the first screen quit"),
+        Key("app.quit", "Q,ctrl+q", "Q", "app.quit", "quit"),
+    )
+
+    def __init__(self, context: Context, keys: Sequence[Key]) -> None:
+        super().__init__(context)
+        self.all_keys = keys
+
+    def keys(self) -> None:
+        """Show the keys of this screen."""
+        if not self._of_board():
+            title = "Exchanges"
+            self.shell.open(HelpScreen(self.shell.glyphs, title, [(title, of_list(self.all_keys))]))
+
+    def about(self) -> None:
+        """Explain the pane with the focus."""
+        focused = self.shell.focused
+        name = focused.id if focused is not None else None
+        if name != "filter" and self._of_board():
+            return
+        about = PANES[name if name in PANES else "exchanges"]
+        sections = ((about.title, about.keys),)
+        self.shell.open(HelpScreen(self.shell.glyphs, about.title, sections, about=about.text))
+
+    def _of_board(self) -> bool:
+        """Show the help of a board, if one is shown."""
+        board = self.shell.host.board
+        if board is not None:
+            self.shell.open(board.help(of_all_screens(self.all_keys)))
+        return board is not None

@@ -1,0 +1,117 @@
+"""Other inputs in the place of this one, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import SystemCommand
+
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.document.values import ports
+from kafkascope.tui.keys import Key
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.settings.config import recent
+
+if TYPE_CHECKING:
+    pass
+
+
+class InputsController(Controller):
+    """Ends the program, and tells its caller what to show next."""
+
+    KEYS = (
+        Key("app.stop", "ctrl+c", "ctrl+c", "stop", "stop loading; what is there stays"),
+        Key("app.open", "ctrl+o", "ctrl+o", "ask_file", "open another file, or one of the last"),
+        Key("app.reload", "ctrl+r", "ctrl+r", "reload", "read the input again"),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.wanted: str | None = None
+        """A file to be shown in the place of this one, empty for the same again."""
+        self.ports: frozenset[int] | None = None
+        """Ports to be decoded as Kafka when it is shown again."""
+        self.once = ""
+        """Why this one cannot be shown again; empty when it can."""
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """Yield a command for each file that was opened lately."""
+        for name in recent():
+            path = Path(name)
+            yield SystemCommand(f"open {path.name}", str(path.parent), partial(self.reopen, name))
+
+    def stays(self, *, other: bool = False) -> bool:
+        """Tell the user why nothing else can be shown now, if so: what was read would be lost.
+        `other`: whether another input is wanted, not this one again."""
+        why = "this is a proxy: q leaves it" if self.shell.host.control is not None else ""
+        why = why or ("" if other else self.once)
+        if why:
+            self.shell.tell(why, "warning")
+        return bool(why)
+
+    def reopen(self, name: str) -> None:
+        """Show another file in the place of this one; empty: this one again."""
+        if self.stays(other=bool(name)):
+            return
+        self.wanted = name
+        self.leave()
+
+    def leave(self) -> None:
+        """End the program, with the exit code of reading."""
+        self.shell.exit(return_code=self.workspace.store.progress.code)
+
+    def stop(self) -> None:
+        """Stop what is going on: an export, a search, reading; or tell how to quit."""
+        if self.workspace.activity:
+            self.shell.stop_activity()
+        elif self.workspace.store.progress.done:
+            self.shell.tell("q quits")
+        else:
+            self.workspace.feed.stop()
+
+    def reload(self) -> None:
+        """Read the input again."""
+        self.reopen("")
+
+    def ask_file(self) -> None:
+        """Ask for a file and open it."""
+        if self.stays(other=True):
+            return
+        choices = [(name, name) for name in recent()]
+
+        def chosen(name: str | None) -> None:
+            if not name:
+                return
+            path = Path(name).expanduser()
+            if path.exists():
+                self.reopen(str(path))
+            else:
+                self.shell.tell(f"{name}: no such file or folder", "warning")
+
+        self.shell.open(Picker("open a capture", choices, self.shell.glyphs, free=True), chosen)
+
+
+class PortsController(Controller):
+    """Reads the input again with other ports."""
+
+    KEYS = (Key("app.decode_as", "d", "d", "ask", "ports to decode as Kafka"),)
+
+    def __init__(self, context: Context, inputs: InputsController) -> None:
+        super().__init__(context)
+        self.inputs = inputs
+
+    def ask(self) -> None:
+        """Ask for ports to decode as Kafka, and read the input again."""
+        if not self.inputs.stays():
+            self.shell.ask("ports to decode as Kafka (9094, 9100-9110)", self._read)
+
+    def _read(self, text: str) -> None:
+        try:
+            self.inputs.ports = ports(text)
+        except ValueError as error:
+            self.shell.tell(str(error), "warning")
+            return
+        self.inputs.reopen("")

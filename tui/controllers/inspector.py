@@ -1,0 +1,251 @@
+"""The exchange under the cursor: decoded beside the keyboard, as tabs, fields and bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.data.around import around
+from kafkascope.tui.data.decoding import Decoder
+from kafkascope.tui.document.tree import TABS, Item, Tree
+from kafkascope.tui.keys import Key
+
+if TYPE_CHECKING:
+    from textual.timer import Timer
+
+    from kafkascope.tui.document.document import Document
+    from kafkascope.tui.document.tree import Space
+
+REST: Final = 0.03
+"""Seconds that the cursor rests before a message is decoded."""
+LONG: Final = 0.3
+"""Seconds after which it is said that decoding takes its time."""
+
+
+class InspectorController(Controller):
+    """Fills the detail pane and the bytes pane."""
+
+    KEYS = (
+        Key("detail.side", "r", "r", "side", "request or response"),
+        Key(
+            "detail.tab",
+            "R",
+            "R",
+            "next_tab",
+            "next tab: request, response, records, context, packets",
+        ),
+        Key("detail.space", "b", "b", "next_space", "other bytes: on the wire, decompressed"),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.tab = ""
+        self.document: Document | None = None
+        self.decoding = False
+        self.shown: int | None = None
+        """The number of the exchange that is shown, or is being decoded."""
+        self._wish = 0
+        """Number of the last request to the decoder; results of earlier ones are dropped."""
+        self._chosen = ""
+        """The tab that the user chose, kept from exchange to exchange; empty: the usual one."""
+        self._rest: Timer | None = None
+        self._decoder = Decoder(lambda *told: self.shell.call_later(self._decoded, *told))
+
+    # --- decoding ---------------------------------------------------------------------------
+
+    def look_soon(self) -> None:
+        """Decode the exchange under the cursor when the cursor rests."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.shell.set_timer(REST, self.shell.look)
+
+    def look(self, *, anew: bool = False) -> None:
+        """Decode the exchange under the cursor; one that is shown already only when wanted
+        `anew`."""
+        number = self.list.number
+        if number == self.shown and not anew:
+            return
+        self.shown = number
+        self.document = None
+        if number is None:
+            self._wish += 1
+            self.decoding = False
+            self._show(Tree([], []))
+            self.shell.update_status()
+            return
+        store, notes, chosen = self.workspace.store, self.workspace.notes, self._chosen
+        mentions, pending = self.workspace.mentions, self.shell.findings_pending
+
+        def hints() -> list[str]:
+            return around(store, notes, number, mentions.of(number), pending())
+
+        def make() -> Document:
+            from kafkascope.captures.inputs.spool import NotKept
+            from kafkascope.tui.document.document import Document  # loads while the list is drawn
+
+            exchange = store.exchange(number)
+            if exchange is None:
+                raise NotKept(f"exchange {number} is no longer kept")
+            made = Document(exchange, store.session.context.names, hints, store.find)
+            made.tree(chosen or made.usual_tab())
+            return made
+
+        self._want(make, self._show_decoding)
+
+    def unfold(self, item: Item | None) -> None:
+        """Open a line, or all lines, in the decoder's thread: that may take long."""
+        tree = self.detail.tree_
+        line = item or self.detail.item
+        if line is None or self.decoding:
+            return
+        before = line.value
+
+        def make() -> Callable[[], None]:
+            if item is None:
+                tree.set_all(True)
+            else:
+                tree.set_open(item, True)
+
+            def show() -> None:
+                line.value = before
+                self.detail.changed()
+
+            return show
+
+        def slow() -> None:
+            line.value = f"{before}  decoding ..."
+            self.detail.changed()
+
+        self._want(make, slow)
+
+    def _want(self, make: Callable[[], Any], slow: Callable[[], None]) -> None:
+        """Run `make` in the decoder's thread; call `slow` when that takes long."""
+        self._wish += 1
+        self.decoding = True
+        wish = self._wish
+        self._decoder.want(wish, make)
+
+        def waited() -> None:
+            if self.decoding and wish == self._wish:
+                slow()
+
+        self.shell.set_timer(LONG, waited)
+
+    def _decoded(self, wish: int, made: Any, why: str) -> None:
+        """Show a result, unless something else was asked for meanwhile."""
+        if wish != self._wish:
+            return
+        self.decoding = False
+        if callable(made):
+            made()
+            self.light_bytes()
+        elif made is None:
+            self._show(Tree([Item("", why, kind="error")], []))
+            self.shell.update_status()
+        else:
+            self.document = made
+            self._show_tree(self._chosen or made.usual_tab())
+
+    def _show(self, tree: Tree) -> None:
+        """Show a tree, and no bytes."""
+        self.detail.show(tree)
+        self.hex.show(None, 0, 0)
+
+    def _show_decoding(self) -> None:
+        self._show(Tree([Item("", "decoding ...", kind="note")], []))
+
+    # --- tabs -------------------------------------------------------------------------------
+
+    def look_again(self) -> None:
+        """Make the context of the exchange again."""
+        if self.document is None:
+            return
+        self.document.forget("Context")
+        if self.tab == "Context":
+            self.show_tab("Context")
+
+    def show_tab(self, tab: str) -> None:
+        """Show a tab of the exchange, and keep to it."""
+        self._chosen = tab
+        document = self.document
+        if document is None:
+            return
+        if document.has(tab):
+            self._show_tree(tab)
+            return
+        self.tab = tab
+
+        def make() -> Document:
+            document.tree(tab)
+            return document
+
+        self._want(make, self._show_decoding)
+        self.shell.update_status()
+
+    def _show_tree(self, tab: str) -> None:
+        if self.document is None:
+            return
+        self.tab = tab
+        tree = self.document.tree(tab)
+        self.detail.show(tree)
+        if len(tree.roots) > 1 and tree.roots[0].end and not tree.roots[0].open:
+            self.detail.move_to(1, tell=False)
+        self.light_bytes()
+
+    def click_tabs(self, x: int) -> None:
+        """Show the tab at a column of the line of tabs."""
+        left = 0
+        for tab in TABS:
+            if left <= x < left + len(tab) + 2:
+                self.show_tab(tab)
+            left += len(tab) + 4
+
+    def side(self) -> None:
+        """Switch between request and response."""
+        self.show_tab("Request" if self.tab == "Response" else "Response")
+
+    def next_tab(self) -> None:
+        """Show the tab behind this one."""
+        self.show_tab(TABS[(TABS.index(self.tab) + 1) % len(TABS)] if self.tab else TABS[0])
+
+    # --- bytes ------------------------------------------------------------------------------
+
+    def space_of(self, item: Item | None) -> Space | None:
+        """Return the bytes that a line refers to."""
+        spaces = self.detail.tree_.spaces
+        return spaces[item.space] if item is not None and item.space < len(spaces) else None
+
+    def light_bytes(self) -> None:
+        """Show the bytes of the field under the cursor."""
+        item = self.detail.item
+        if item is not None:
+            self.hex.show(self.space_of(item), item.start, item.end)
+        self.shell.update_status()
+
+    def pick_byte(self, at: int) -> None:
+        """Put the cursor of the detail on the field of a byte."""
+        number = self._space_number()
+        if number is None:
+            return
+        item = self.detail.tree_.find(number, at)
+        if item is not None:
+            self.detail.select(item)
+            self.hex.span = (item.start, item.end)
+            self.hex.changed()
+        self.shell.update_status()
+
+    def next_space(self) -> None:
+        """Show the next bytes: those on the wire, those that were compressed."""
+        spaces = self.detail.tree_.spaces
+        if len(spaces) < 2:
+            self.shell.tell("there are no other bytes here; opening compressed records makes some")
+            return
+        here = self._space_number()
+        self.hex.show(spaces[0 if here is None else (here + 1) % len(spaces)], 0, 0)
+        self.shell.update_status()
+
+    def _space_number(self) -> int | None:
+        """Return which of the tree's spaces the bytes pane shows."""
+        spaces = self.detail.tree_.spaces
+        return next((n for n, space in enumerate(spaces) if space is self.hex.space), None)

@@ -1,0 +1,218 @@
+"""What the user says about exchanges: marks, comments, what to ignore, names of topics; and the
+rules that colour rows. How two marked exchanges differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from textual.app import SystemCommand
+
+from kafkascope.dissectors.values import Uuid
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.document.values import joined, nameless
+from kafkascope.tui.keys import Key
+from kafkascope.tui.settings.colours import colours_path
+from kafkascope.tui.settings.palette import NORMAL, STYLES
+from kafkascope.tui.views.page import Page
+
+if TYPE_CHECKING:
+    from kafkascope.analyzer.model import Exchange
+    from kafkascope.tui.views.lines import Piece
+
+
+class MarksController(Controller):
+    """Changes notes and updates what depends on them."""
+
+    KEYS = (
+        Key("list.mark", "m", "m", "mark", "mark, unmark"),
+        Key("list.marked", "M", "M", "only_marked", "only what is marked, and back"),
+        Key("list.mark_next", "apostrophe", "'", "next_mark(1)", "next mark"),
+        Key("list.mark_previous", "quotation_mark", '"', "next_mark(-1)", "mark before"),
+        Key("list.ignore", "i", "i", "ignore", "ignore the exchange; among ignored ones: no more"),
+        Key("list.ignored", "I", "I", "only_ignored", "only what is ignored, and back"),
+        Key("list.comment", "semicolon", ";", "comment", "comment on the exchange"),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.notes = self.workspace.notes
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """Yield commands that have no key."""
+        yield SystemCommand("name-topic", "give a topic id a name", self.name_topic)
+        where = str(colours_path())
+        yield SystemCommand("read the colour rules again", where, self.read_colours)
+
+    def noted(self) -> None:
+        """Update rows, colours and the view after notes have changed."""
+        self.workspace.colours.forget()
+        self.list.changed()
+        if self.workspace.asks_about("marked", "ignored", "comment"):
+            self.workspace.notes_changed()
+        if self.notes.said:
+            self.shell.tell(self.notes.said, "warning")
+            self.notes.said = ""
+
+    def resolve(self) -> None:
+        """Take in the notes about exchanges that came since the last call."""
+        before = frozenset(self.notes.ignored)
+        session = self.workspace.session
+        if self.notes.resolve(session):
+            for number in self.notes.ignored - before:
+                index = session.index_of(number)
+                assert index is not None  # it came just now
+                self.workspace.view.hide(index)
+            self.noted()
+            self.workspace.unsettled = True
+
+    def read_colours(self) -> None:
+        """Read the colour rules once more."""
+        colours = self.workspace.colours
+        colours.read()
+        self.list.changed()
+        if colours.said:
+            self.shell.tell(colours.said, "warning")
+        count, path = len(colours.rules), colours_path()
+        self.shell.tell(f"{count} colour {'rule' if count == 1 else 'rules'} from {path}")
+
+    def mark(self) -> None:
+        """Mark the exchange under the cursor, or unmark it."""
+        number = self.list.number
+        if number is not None:
+            self.notes.mark(number, self.workspace.session)
+            self.noted()
+
+    def only_marked(self) -> None:
+        """Show only marked exchanges, or all again."""
+        text = self.workspace.view.text
+        if text == "marked" or text.endswith(" and marked"):
+            self.shell.show_filter(text[: -len(" and marked")] if text != "marked" else "")
+        elif not self.notes.marked:
+            self.shell.tell("nothing is marked; m marks")
+        else:
+            self.shell.show_filter(joined("and", "marked", text))
+
+    def next_mark(self, by: int) -> None:
+        """Go to the next marked exchange."""
+        from kafkascope.tui.data.masks import numbered
+
+        self.shell.step(by, numbered(self.workspace.store, self.notes.marked), "mark")
+
+    def ignore(self) -> None:
+        """Take the exchange out of the list; one that is ignored comes back."""
+        rows = self.list
+        index, number = rows.index, rows.number
+        if index is None or number is None:
+            return
+        view = self.workspace.view
+        after = view[min(rows.cursor + 1, len(view) - 1)]
+        self.notes.ignore(number, self.workspace.session)
+        if number in self.notes.ignored:
+            view.hide(index)
+        elif "ignored" in view.text:
+            view.noted()
+        view.advance(0.1)
+        rows.cursor = view.place_of(after)
+        self.noted()
+        rows.move_to(rows.cursor, tell=False)
+        self.workspace.unsettled = True
+        self.shell.rows_changed()
+        self.shell.look()
+        self.shell.update_status()
+
+    def only_ignored(self) -> None:
+        """Show only ignored exchanges, or all others again."""
+        if self.workspace.view.text == "ignored":
+            self.shell.show_filter("")
+        elif not self.notes.ignored:
+            self.shell.tell("nothing is ignored; i takes an exchange out of the list")
+        else:
+            self.shell.show_filter("ignored")
+
+    def comment(self) -> None:
+        """Ask for a comment on the exchange under the cursor."""
+        number = self.list.number
+        if number is None:
+            return
+
+        def answer(text: str) -> None:
+            self.notes.comment(number, text, self.workspace.session)
+            self.noted()
+            self.shell.look_again()
+
+        self.shell.ask(f"comment on {number}", answer, self.notes.comments.get(number, ""))
+
+    def name_topic(self) -> None:
+        """Ask for a topic id and its name."""
+        session = self.workspace.session
+        found = nameless(session, self.list.index)
+        if not found:
+            self.shell.tell("every topic id has a name")
+            return
+
+        def chosen(key: str) -> None:
+            topic_id = Uuid.parse(key)
+
+            def answer(text: str) -> None:
+                if text.strip():
+                    self.notes.name_topic(topic_id, text.strip(), session)
+                    self.workspace.store.forget()
+                    self.noted()
+                    self.shell.look(anew=True)
+
+            self.shell.ask(f"name of topic {key}", answer)
+
+        choices = [(str(Uuid(each)), str(Uuid(each))) for each in found]
+        self.shell.pick("name a topic", choices, chosen)
+
+
+class ComparisonController(Controller):
+    """Compares two marked exchanges."""
+
+    KEYS = (Key("list.diff", "D", "D", "compare", "how two marked exchanges differ"),)
+
+    def compare(self) -> None:
+        """Show how two marked exchanges differ, or the marked one and the one under the cursor."""
+        numbers = sorted(self.workspace.notes.marked)
+        here = self.list.number
+        if len(numbers) == 1 and here is not None and here not in numbers:
+            numbers.append(here)
+        if len(numbers) != 2:
+            count = len(numbers)
+            self.shell.tell(f"mark two exchanges (m) to compare them; {count} are marked now")
+            return
+        session = self.workspace.session
+        indexes = [session.index_of(number) for number in numbers]
+        if None in indexes:
+            self.shell.tell("a marked exchange is not there any more", "warning")
+            return
+        from kafkascope.captures.errors import CaptureError
+
+        try:
+            a, b = (session.exchange(index) for index in indexes if index is not None)
+        except CaptureError as error:
+            self.shell.tell(str(error), "warning")
+            return
+        lines = differences(a, b, numbers)
+        self.shell.open(Page(f"{numbers[0]} and {numbers[1]}", lines, self.shell.glyphs))
+
+
+def differences(a: Exchange, b: Exchange, numbers: list[int]) -> list[list[Piece]]:
+    """Return three lines for each difference: the path, and the value on either side."""
+    from kafkascope.analyzer.commands.diff import compared, text_of
+
+    lines: list[list[Piece]] = []
+    for each in compared(a, b, ("request", "response"), False, True):
+        path = f"{each['side']}.{each['path']}".rstrip(".")
+        lines.append([(path, STYLES["label"])])
+        for sign, side, number in (("-", "left", numbers[0]), ("+", "right", numbers[1])):
+            octets = each.get(f"{side}_bytes")
+            lines.append(
+                [
+                    (f"  {sign} {number:>7}  ", STYLES["dim"]),
+                    (text_of(each[side]), STYLES["!"] if sign == "-" else STYLES["good"]),
+                    (f"   {octets}" if octets else "", STYLES["dim"]),
+                ]
+            )
+    return lines or [[("no difference, but for times and ids", NORMAL)]]

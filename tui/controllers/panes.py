@@ -1,0 +1,242 @@
+"""The panes of the main screen: which have a place, how much of it, and which one gets keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.keys import Key
+from kafkascope.tui.views.heading import Heading
+from kafkascope.tui.views.splitter import Bar, Splitter
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+    from kafkascope.tui.views.lines import Lines
+
+WIDE: Final = 140
+MIDDLE: Final = 100
+LOW: Final = 24
+"""Lines below which the list stands alone, and columns for bytes beside and for a detail."""
+BYTES: Final = 78
+LAYOUTS: Final = ("below", "beside", "no bytes")
+SCREENS: Final = (
+    "exchanges",
+    "connections",
+    "clients: libraries, API versions, what breaks on a release",
+    "topics: partitions, writers, readers",
+    "groups: timeline, members, delivery",
+    "latency: waits apart, histogram, over time",
+    "findings: what check says",
+    "live: rates; a proxy's rules and held frames",
+)
+
+
+class PanesController(Controller):
+    """Arranges list, detail and bytes; a board has the place of all three."""
+
+    KEYS = (
+        Key("pane.open", "enter", "Enter", "open", "open the detail; in a tree fold"),
+        Key("pane.next", "tab", "tab", "cycle(1)", "next pane"),
+        Key("pane.previous", "shift+tab", "shift+tab", "cycle(-1)", "pane before"),
+        Key("pane.zoom", "backslash", "\\", "zoom", "this pane alone, and back"),
+        Key("pane.layout", "vertical_line", "|", "layout", "panes below, beside, without bytes"),
+        Key("pane.larger", "plus", "+", "resize(1)", "more room for the list"),
+        Key("pane.smaller", "minus", "-", "resize(-1)", "less room for the list"),
+        Key("pane.wider", "less_than_sign", "<", "widen(1)", "wider bytes"),
+        Key("pane.narrower", "greater_than_sign", ">", "widen(-1)", "narrower bytes"),
+        Key("pane.reset", "equals_sign", "=", "resize(0)", "usual sizes"),
+    )
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.main = Vertical(id="main")
+        self.upper = Vertical(id="list")
+        self.lower = Vertical(id="below")
+        self.details = Horizontal(id="panes")
+        self.bar = Bar(self.shell.glyphs.text("│"), id="bar")
+        self.boards = Vertical(id="boards")
+        self.entered: Lines = self.list
+        """The pane that had the focus last."""
+        self._zoomed = False
+        self._layout = LAYOUTS[0]
+        self._share = 1.0
+        """Height or width of the list as a multiple of what is below or beside it."""
+        self._beside = False
+        self._bytes = BYTES
+
+    def compose(self) -> ComposeResult:
+        """Yield list, detail and bytes, and the place of the boards."""
+        with self.main:
+            with self.upper:
+                yield Heading(self.list)
+                yield self.list
+            with self.lower:
+                yield Splitter(id="tabs", markup=False)
+                with self.details:
+                    yield self.detail
+                    yield self.bar
+                    yield self.hex
+        yield self.boards
+
+    # --- layout -----------------------------------------------------------------------------
+
+    def arrange(self, width: int, height: int) -> None:
+        """Show and hide panes for a size of the terminal. The focus has to move before its pane
+        goes, so that no key is lost to the filter."""
+        narrow = width < MIDDLE or height < LOW
+        pane = self.entered
+        alone = narrow or self._zoomed
+        board = self.shell.host.board is not None
+        beside = self._layout == "beside" and width >= WIDE
+        self._beside = beside and not alone
+        self.main.styles.layout = "horizontal" if beside and not alone else "vertical"
+        self.details.styles.layout = "vertical" if beside else "horizontal"
+        _show(self.boards, board)
+        _show(self.main, not board)
+        _show(self.upper, not alone or pane is self.list)
+        _show(self.lower, not alone or pane is not self.list)
+        both = width >= WIDE and not alone and self._layout != "no bytes"
+        _show(self.hex, both or pane is self.hex)
+        _show(self.detail, both or pane is not self.hex)
+        _show(self.bar, both and not beside)
+        self.hex.styles.width = self._bytes if both and not beside else "1fr"
+        self.shell.update_status()
+        self.shell.call_after_refresh(self.shell.update_status)  # by then all have their widths
+
+    def rearrange(self) -> None:
+        """Arrange the panes again for the same size."""
+        self.arrange(self.shell.size.width, self.shell.size.height)
+
+    def enter(self, pane: Lines, *, zoomed: bool = False) -> None:
+        """Show a pane and give it the focus."""
+        self.entered, self._zoomed = pane, zoomed
+        pane.display = True
+        self.main.display = True
+        (self.upper if pane is self.list else self.lower).display = True
+        self.shell.focus_now(pane)
+        self.rearrange()
+
+    def back(self) -> None:
+        """Give the focus to the board that is shown, or to the list."""
+        if self.shell.host.board is None:
+            self.enter(self.list)
+        else:
+            self.shell.focus_now(self.shell.host.board.table)
+
+    def show_list(self) -> None:
+        """Show the list and give it the focus."""
+        self.shell.host.show(1)
+        self.enter(self.list)
+
+    async def show_screen(self, number: int) -> None:
+        """Show a screen: 1 is the list, the others are boards."""
+        board = self.shell.host.show(number)
+        if board is None:
+            self.enter(self.entered)
+            return
+        if not board.is_attached:
+            await self.boards.mount(board)
+        for other in self.boards.children:
+            other.display = other is board
+        self.boards.display = True
+        self.shell.focus_now(board.table)
+        self.rearrange()
+        self.shell.host.tick()
+        board.refresh_numbers()
+
+    # --- keys -------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Go into the detail; below 100 columns it takes the screen."""
+        self.shell.look()
+        self.enter(self.detail)
+
+    def cycle(self, by: int) -> None:
+        """Complete the filter that is typed; elsewhere go to the next pane."""
+        if self.shell.take_choice():
+            return
+        if self.shell.host.board is not None:
+            self.shell.host.board.enter_pane(by)
+            return
+        panes: list[Lines] = [self.list, self.detail, self.hex]
+        self.shell.look()
+        self.enter(panes[(panes.index(self.entered) + by) % 3])
+
+    def zoom(self) -> None:
+        """Show this pane alone, or all again."""
+        if self.shell.host.board is not None:
+            self.shell.host.board.zoom()
+            return
+        self.enter(self.entered, zoomed=not self._zoomed)
+
+    def layout(self) -> None:
+        """Arrange the panes in the next way of `LAYOUTS`."""
+        self._layout = LAYOUTS[(LAYOUTS.index(self._layout) + 1) % len(LAYOUTS)]
+        self.rearrange()
+        self._share_list()
+        if self.shell.size.width < WIDE:
+            self.shell.tell(f"panes: {self._layout}, from {WIDE} columns on")
+
+    def resize(self, by: int) -> None:
+        """Give the list more room, or less; 0: as usual."""
+        if self.shell.host.board is not None:
+            self.shell.host.board.resize(by)
+            return
+        step = 1.3 if by > 0 else 1 / 1.3
+        self._share = 1.0 if not by else min(5.0, max(0.2, self._share * step))
+        self._share_list()
+        if not by:
+            self._bytes = BYTES
+            self.rearrange()
+
+    def widen(self, by: int) -> None:
+        """Make the bytes wider or narrower."""
+        self._widen(self._bytes + 6 * by)
+
+    def _widen(self, width: int) -> None:
+        self._bytes = max(24, min(self.shell.size.width - 40, width))
+        self.rearrange()
+
+    # --- the mouse --------------------------------------------------------------------------
+
+    def drag_bar(self, x: int) -> None:
+        """Let the bytes begin behind a column of the screen."""
+        self._widen(self.hex.region.right - x - 2)
+
+    def drag_tabs(self, x: int, y: int) -> None:
+        """Let the list end at a cell of the screen."""
+        main = self.main.region
+        if self._beside:
+            at, size = x - main.x, main.width
+        else:
+            at, size = y - main.y, main.height
+        above = min(max((at + 0.5) / max(1, size), 0.1), 0.9)
+        self._share = above / (1 - above)
+        self._share_list()
+
+    def _share_list(self) -> None:
+        share = f"{self._share:.3f}fr"
+        styles = self.upper.styles
+        styles.height, styles.width = ("1fr", share) if self._beside else (share, "1fr")
+
+
+class ScreensController(Controller):
+    """Switches between the list and the boards."""
+
+    KEYS = tuple(
+        Key(f"screen.{number}", str(number), str(number), f"show({number})", title)
+        for number, title in enumerate(SCREENS, 1)
+    )
+
+    async def show(self, number: int) -> None:
+        """Show a screen by its number."""
+        await self.shell.show_screen(number)
+
+
+def _show(widget: Widget, wanted: bool) -> None:
+    if widget.display != wanted:
+        widget.display = wanted

@@ -1,0 +1,71 @@
+"""Asks the user: for a line of text at the foot of the screen, or for one of several things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Static
+
+from kafkascope.tui.controllers.shell import Context, Controller
+from kafkascope.tui.screens.picker import Picker
+from kafkascope.tui.settings.palette import NORMAL
+from kafkascope.tui.views.box import Box
+
+
+class PromptController(Controller):
+    """Asks one question at a time."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.line = Horizontal(id="promptline")
+        self.box = Box(id="prompt", compact=True)
+        self._answer: Callable[[str], object] | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the line with the question and its input."""
+        with self.line:
+            yield Static(id="asking", markup=False)
+            yield self.box
+
+    def typed(self) -> str | None:
+        """Return the answer so far; None while nothing is asked for."""
+        return self.box.value if self.box.has_focus else None
+
+    def ask(self, what: str, answer: Callable[[str], object], text: str = "") -> None:
+        """Ask for a line of text."""
+        self._answer = answer
+        self.shell.write("asking", f" {what}: ", NORMAL)
+        self.box.value = text
+        self.box.cursor_position = len(text)
+        self.line.display = True
+        self.shell.focus_now(self.box)
+
+    def answered(self, text: str) -> None:
+        """Close the question and pass the answer on."""
+        self.end()
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer(text.strip())
+
+    def end(self) -> None:
+        """Close the question."""
+        # The focus goes first, so that no key is lost to the filter.
+        self.shell.back()
+        self.line.display = False
+
+    def pick(
+        self,
+        title: str,
+        choices: list[tuple[str, str]],
+        chosen: Callable[[str], object],
+        here: str | None = None,
+    ) -> None:
+        """Let the user choose; nothing happens when there is no choice."""
+
+        def done(key: str | None) -> None:
+            if key is not None:
+                chosen(key)
+
+        self.shell.open(Picker(title, choices, self.shell.glyphs, here), done)

@@ -1,0 +1,66 @@
+"""All controllers, and the table of their keys: bindings, help and docs/keys.md come from it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkascope.tui.controllers.filter import FilterController
+from kafkascope.tui.controllers.help import HelpController
+from kafkascope.tui.controllers.inputs import InputsController, PortsController
+from kafkascope.tui.controllers.inspector import InspectorController
+from kafkascope.tui.controllers.marks import ComparisonController, MarksController
+from kafkascope.tui.controllers.order import OrderController
+from kafkascope.tui.controllers.panes import PanesController, ScreensController
+from kafkascope.tui.controllers.search import JumpsController, SearchController
+from kafkascope.tui.controllers.sharing import CopyController, ExportController
+from kafkascope.tui.controllers.values import ValuesController
+
+KEYS: Final = tuple(
+    key
+    for controller in (
+        FilterController,
+        SearchController,
+        PanesController,
+        InspectorController,
+        JumpsController,
+        MarksController,
+        ValuesController,
+        OrderController,
+        CopyController,
+        ExportController,
+        ComparisonController,
+        PortsController,
+        ScreensController,
+        InputsController,
+        HelpController,
+    )
+    for key in controller.KEYS
+)
+"""In the order in which people read them."""
+FIRST: Final = frozenset({"app.stop", "pane.next", "pane.previous", "list.find", "filter.focus"})
+"""Before whatever has the focus, and before Textual's own: keys that follow at once go where the
+focus is by then."""
+BELOW: Final = FIRST - {"app.stop"}
+"""Those of them that do not reach below a dialog."""
+SILENT: Final = frozenset({"app.quit", "pane.open", "app.stop"})
+"""Keys that need no command in the palette, or have one of Textual's."""
+ALWAYS: Final = frozenset({"list.find_next", "list.find_previous", "list.time"})
+LIST_ONLY: Final = (
+    frozenset(
+        key.id
+        for key in KEYS
+        if key.id.startswith(("list.", "detail.", "copy."))
+        or key.id in ("pane.open", "pane.layout")
+    )
+    - ALWAYS
+)
+"""Keys about the list of exchanges: they do nothing while another screen is there."""
+
+
+def all_ids() -> list[str]:
+    """Return the ids of all keys, for the config file."""
+    from kafkascope.tui.screens import SCREENS, board_class
+    from kafkascope.tui.screens.board import BOARD_KEYS
+
+    boards = [key for number in SCREENS for key in board_class(number).KEYS]
+    return [key.id for key in (*KEYS, *BOARD_KEYS, *boards)]
