@@ -219,40 +219,6 @@ class Direction:
                 self.receive(view)
         return len(piece)
 
-    def _continue(self, view: memoryview, start: int, at: int, end: int) -> tuple[int, int]:
-        """Inside of a frame: do with its bytes as its mode says."""
-        take = min(self.left, end - at)
-        mode = self.mode
-        if mode in FORWARDED:
-            if self.rate:
-                take = min(take, max(1, int(self.rate * SLICE_S)))
-            if mode is WALK:
-                tail = self.handler.scan(view[at : at + take])
-                take = take if tail is None else tail
-            at += take
-            self.left -= take
-            if self.rate or self.mode is TAIL or mode is HIDE:
-                self.forward(view[start:at], hidden=mode is HIDE)
-                start = at
-                if self.rate and take:
-                    self.sleep(nothing, int(take / self.rate * 1e9))
-                if self.mode is TAIL:
-                    return start, at
-        else:
-            if mode is not DISCARD:
-                self.body += view[at : at + take]
-                if self.context.hub.memory is not None:
-                    self.context.hub.memory.grew(take)
-            at += take
-            self.left -= take
-            start = at
-        if self.left == 0:
-            if start < at and self._careful:
-                self.forward(view[start:at])
-                start = at
-            self._end()
-        return start, at
-
     @property
     def _careful(self) -> bool:
         """Whether a decision may send something, which must not overtake what passes."""

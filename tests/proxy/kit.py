@@ -152,6 +152,21 @@ class Bench:
         return [a for a in self.actions if not isinstance(a, Send)]
 
 
+class Always:
+    """A rule that gives these verdicts, one after the other, then None."""
+
+    def __init__(self, side: int, *verdicts: Any, look: str = "whole", name: str = "rule") -> None:
+        self.side, self.verdicts, self._look, self.name = side, list(verdicts), look, name
+        self.seen: list[Any] = []
+
+    def look(self, frame: Any) -> Any:
+        return self._look
+
+    def judge(self, frame: Any) -> Any:
+        self.seen.append(frame)
+        return self.verdicts.pop(0) if self.verdicts else None
+
+
 Answering = Callable[[int, int, bytes], "bytes | None"]
 
 

@@ -1,4 +1,4 @@
-"""The relay as a transcript: what goes in, what must come out."""
+"""What a connection does with any bytes, however they are cut. Scenarios: test_transcripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafkascope.dissectors.registry import decode_response
 from kafkascope.proxy.engine.hub import MAX_NOTICES
-from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read, Send, WakeUp
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Send, WakeUp
 from kafkascope.proxy.rules.rules import Chain
 from kafkascope.proxy.rules.verdicts import (
     Answer,
@@ -21,7 +21,6 @@ from kafkascope.proxy.rules.verdicts import (
     Drop,
     Forward,
     Hold,
-    Replace,
     Throttle,
 )
 from tests.proxy.kit import (
@@ -30,6 +29,7 @@ from tests.proxy.kit import (
     HEARTBEAT,
     METADATA,
     PRODUCE,
+    Always,
     Bench,
     endpoint,
     fetched,
@@ -39,21 +39,6 @@ from tests.proxy.kit import (
     response,
 )
 from tests.proxy.test_quick import Tape
-
-
-class Always:
-    """A rule that gives the verdicts it was given, one after the other, then None."""
-
-    def __init__(self, side: int, *verdicts: Any, look: str = "whole", name: str = "rule") -> None:
-        self.side, self.verdicts, self._look, self.name = side, list(verdicts), look, name
-        self.seen: list[Any] = []
-
-    def look(self, frame: Any) -> Any:
-        return self._look
-
-    def judge(self, frame: Any) -> Any:
-        self.seen.append(frame)
-        return self.verdicts.pop(0) if self.verdicts else None
 
 
 def armed(*rules: Any, rewrite: bool = True) -> Bench:
@@ -237,37 +222,11 @@ def test_a_token_without_answer_does_not_hide_the_metadata_behind_it() -> None:
     assert b"10.9.8.7" not in bench.sent(CLIENT)
 
 
-def test_an_answer_of_ours_waits_for_those_before_it() -> None:
-    ours = response(HEARTBEAT, 4, {"error_code": 27}, correlation_id=2)
-    bench = armed(Always(CLIENT, None, Answer(ours[4:])))
-    bench.feed(CLIENT, request(HEARTBEAT, 4) + request(HEARTBEAT, 4, correlation_id=2))
-    assert bench.sent(BROKER) == request(HEARTBEAT, 4)
-    assert bench.sent(CLIENT) == b""
-    first = response(HEARTBEAT, 4)
-    bench.feed(BROKER, first[:6])
-    bench.feed(BROKER, first[6:])
-    assert bench.sent(CLIENT) == first + ours
-
-
 def test_an_answer_of_ours_comes_at_once_when_nothing_is_before_it() -> None:
     ours = response(HEARTBEAT, 4, {"error_code": 27})
     bench = armed(Always(CLIENT, Answer(ours[4:])))
     bench.feed(CLIENT, request(HEARTBEAT, 4))
     assert bench.sent(CLIENT) == ours
-
-
-@pytest.mark.parametrize("look", ["head", "whole"])
-def test_a_delay_stops_reading_and_keeps_the_order(look: str) -> None:
-    bench = armed(Always(CLIENT, Delay(5), look=look))
-    one, two = request(HEARTBEAT, 4), request(HEARTBEAT, 4, correlation_id=2)
-    bench.feed(CLIENT, one + two)
-    assert bench.sent(BROKER) == b""
-    (stopped, wake) = bench.others()
-    assert stopped == Read(CLIENT, False)
-    assert isinstance(wake, WakeUp)
-    bench.actions += bench.relay.woken(wake.token, 1)
-    assert bench.sent(BROKER) == one + two
-    assert bench.others()[-1] == Read(CLIENT, True)
 
 
 def test_a_delayed_response_still_gets_our_addresses() -> None:
@@ -279,15 +238,6 @@ def test_a_delayed_response_still_gets_our_addresses() -> None:
     bench.listening.close()
     assert bench.sent(CLIENT)
     assert b"10.9.8.7" not in bench.sent(CLIENT)
-
-
-def test_an_end_comes_after_what_is_delayed() -> None:
-    bench = armed(Always(CLIENT, Delay(5), look="head"))
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    assert bench.relay.eof(CLIENT, 1) == []
-    wake = next(a for a in bench.others() if isinstance(a, WakeUp))
-    kinds = [type(a) for a in bench.relay.woken(wake.token, 2)]
-    assert kinds.index(Send) < kinds.index(End)
 
 
 def test_a_throttled_frame_goes_in_slices() -> None:
@@ -302,21 +252,6 @@ def test_a_throttled_frame_goes_in_slices() -> None:
     waited_ns = sum(a.delay_ns for a in bench.others() if isinstance(a, WakeUp))
     assert turns >= 5
     assert waited_ns == pytest.approx(len(data) / 1000 * 1e9, rel=0.2)
-
-
-def test_a_dropped_response_leaves_the_next_one_alone() -> None:
-    bench = armed(Always(BROKER, Drop(), look="head"))
-    bench.feed(CLIENT, request(HEARTBEAT, 4) + request(HEARTBEAT, 4, correlation_id=2))
-    two = response(HEARTBEAT, 4, correlation_id=2)
-    bench.feed(BROKER, response(HEARTBEAT, 4) + two)
-    assert bench.sent(CLIENT) == two
-
-
-def test_a_replaced_frame_goes_in_place_of_the_other() -> None:
-    other = request(HEARTBEAT, 4, {"group_id": "other"})
-    bench = armed(Always(CLIENT, Replace(other[4:])))
-    bench.feed(CLIENT, request(HEARTBEAT, 4))
-    assert bench.sent(BROKER) == other
 
 
 def test_truncate_sends_the_start_then_ends() -> None:
@@ -377,16 +312,6 @@ def test_a_version_of_api_versions_that_is_too_new_is_answered_by_us() -> None:
     told = decode_response(bench.sent(CLIENT)[4:], API_VERSIONS, 99)
     assert told.body["error_code"] == 35
     assert told.header["correlation_id"] == 5
-
-
-def test_unknown_apis_pass() -> None:
-    bench = Bench()
-    data = frame(struct.pack(">hhih", 900, 3, 5, -1) + b"whatever")
-    bench.feed(CLIENT, data)
-    answer = frame(struct.pack(">i", 5) + b"something")
-    bench.feed(BROKER, answer)
-    assert bench.sent(BROKER) == data
-    assert bench.sent(CLIENT) == answer
 
 
 def test_however_much_was_said_what_is_new_is_said() -> None:

@@ -1,0 +1,507 @@
+"""A connection as transcripts: `>>` what happens, `<<` what must follow, and nothing else."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from kafkascope.dissectors.registry import decode_response
+from kafkascope.proxy.rules.actions import BROKER, CLIENT, End, Read
+from kafkascope.proxy.rules.faults import parse_fault
+from kafkascope.proxy.rules.verdicts import Answer, Close, Delay, Drop, Forward, Hold, Replace
+from tests.proxy.kit import (
+    API_VERSIONS,
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    Always,
+    endpoint,
+    frame,
+    produce,
+    request,
+    response,
+)
+from tests.proxy.relay.playbook import (
+    Closed,
+    Decided,
+    Ends,
+    FromBroker,
+    FromClient,
+    Playbook,
+    Recorded,
+    RecordedUpstream,
+    Released,
+    TimePasses,
+    ask,
+    to_broker,
+    to_client,
+    wait,
+)
+
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+
+
+def beat(correlation_id: int = 1, **body: Any) -> bytes:
+    """A small request of which nothing is special."""
+    return request(HEARTBEAT, 4, body, correlation_id=correlation_id)
+
+
+def pulse(correlation_id: int = 1, error_code: int = 0) -> bytes:
+    """Its response."""
+    return response(HEARTBEAT, 4, {"error_code": error_code}, correlation_id=correlation_id)
+
+
+def hidden(whole: bytes, secret: bytes) -> bytes:
+    """A frame as it may be recorded."""
+    return whole.replace(secret, b"*" * len(secret))
+
+
+# --- the transcripts themselves
+
+
+def test_a_playbook_fails_when_something_else_follows() -> None:
+    with pytest.raises(AssertionError, match=r"(?s)client sends Heartbeat v4 1 .*broker gets"):
+        Playbook() >> FromClient(beat()) << to_client(beat())
+
+
+def test_a_playbook_fails_when_something_is_not_named() -> None:
+    with pytest.raises(AssertionError, match="nothing more"):
+        bool(Playbook() >> FromClient(beat()))
+    with pytest.raises(AssertionError, match="nothing more"):
+        Playbook() >> FromClient(beat()) >> FromBroker(pulse())
+
+
+def test_a_playbook_fails_when_nothing_follows() -> None:
+    with pytest.raises(AssertionError, match="got:\n << nothing more"):
+        Playbook() >> FromClient(b"\0\0") << to_broker(b"\0\0")
+
+
+# --- passing
+
+
+def test_a_request_and_its_response_pass() -> None:
+    assert (
+        Playbook()
+        >> FromClient(beat())
+        << to_broker(beat())
+        >> FromBroker(pulse())
+        << to_client(pulse())
+    )
+
+
+def test_pipelined_requests_pass_and_so_do_their_responses() -> None:
+    book = Playbook()
+    assert (
+        book
+        >> FromClient(beat(1) + beat(2) + beat(3))
+        << to_broker(beat(1) + beat(2) + beat(3))
+        >> FromBroker(pulse(1))
+        << to_client(pulse(1))
+        >> FromBroker(pulse(2) + pulse(3))
+        << to_client(pulse(2) + pulse(3))
+    )
+    assert not book.bench.relay.busy
+
+
+def test_a_head_waits_until_it_can_be_read_and_the_rest_does_not() -> None:
+    asked = beat()
+    assert (
+        Playbook()
+        >> FromClient(asked[:3])
+        >> FromClient(asked[3:10])
+        >> FromClient(asked[10:20])
+        << to_broker(asked[:20])
+        >> FromClient(asked[20:])
+        << to_broker(asked[20:])
+    )
+
+
+def test_a_produce_without_acks_has_no_response() -> None:
+    assert (
+        Playbook()
+        >> FromClient(produce(acks=0, correlation_id=1) + produce(acks=1, correlation_id=2))
+        << to_broker(produce(acks=0, correlation_id=1) + produce(acks=1, correlation_id=2))
+        >> FromBroker(response(PRODUCE, 9, correlation_id=2))
+        << to_client(response(PRODUCE, 9, correlation_id=2))
+    )
+
+
+def test_an_unknown_api_passes_unchanged() -> None:
+    asked = frame(struct.pack(">hhih", 900, 3, 5, -1) + b"whatever")
+    told = frame(struct.pack(">i", 5) + b"something")
+    assert (
+        Playbook(recording=True)
+        >> FromClient(asked)
+        << to_broker(asked)
+        << Recorded(CLIENT, asked)
+        >> FromBroker(told)
+        << to_client(told)
+        << Recorded(BROKER, told)
+    )
+
+
+def test_garbage_passes_from_where_it_begins() -> None:
+    garbage = b"\x7f\xff\xff\xffanything but a request"
+    assert (
+        Playbook()
+        >> FromClient(beat())
+        << to_broker(beat())
+        >> FromClient(garbage)
+        << to_broker(garbage)
+        >> FromClient(b"more of it")
+        << to_broker(b"more of it")
+        >> FromBroker(b"and of the other side")
+        << to_client(b"and of the other side")
+    )
+
+
+def test_another_protocol_at_the_start_ends_the_connection() -> None:
+    assert (
+        Playbook()
+        >> FromClient(b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n")
+        << End(CLIENT, "fin")
+        << End(BROKER, "fin")
+        >> FromBroker(b"too late")
+    )
+
+
+# --- ends
+
+
+def test_the_end_of_a_side_is_told_to_the_other() -> None:
+    assert (
+        Playbook()
+        >> FromClient(beat())
+        << to_broker(beat())
+        >> Ends(CLIENT)
+        << End(BROKER, "half")
+        >> FromBroker(pulse())
+        << to_client(pulse())
+        >> Ends(BROKER)
+        << End(CLIENT, "half")
+    )
+
+
+def test_an_end_within_a_frame_that_passes_is_an_end() -> None:
+    assert (
+        Playbook()
+        >> FromClient(beat()[:24])
+        << to_broker(beat()[:24])
+        >> Ends(CLIENT)
+        << End(BROKER, "half")
+    )
+
+
+def test_an_end_within_a_head_lets_its_bytes_go_first() -> None:
+    assert (
+        Playbook()
+        >> FromClient(beat()[:7])
+        >> Ends(CLIENT)
+        << to_broker(beat()[:7])
+        << End(BROKER, "half")
+    )
+
+
+def test_an_end_within_a_frame_that_is_kept_lets_its_bytes_go_first() -> None:
+    assert (
+        Playbook(Always(CLIENT, Drop()))
+        >> FromClient(beat()[:24])
+        >> Ends(CLIENT)
+        << to_broker(beat()[:24])
+        << End(BROKER, "half")
+    )
+
+
+# --- rules
+
+
+@pytest.mark.parametrize("look", ["head", "whole"])
+def test_a_delay_stops_reading_until_its_time_is_over(look: str) -> None:
+    assert (
+        Playbook(Always(CLIENT, Delay(5), look=look))
+        >> FromClient(beat(1) + beat(2))
+        << Read(CLIENT, False)
+        << wait(5)
+        >> TimePasses()
+        << to_broker(beat(1) + beat(2))
+        << Read(CLIENT, True)
+    )
+
+
+def test_a_delay_of_one_direction_leaves_the_other_alone() -> None:
+    assert (
+        Playbook(Always(BROKER, Delay(5), look="head"))
+        >> FromClient(beat(1))
+        << to_broker(beat(1))
+        >> FromBroker(pulse(1))
+        << Read(BROKER, False)
+        << wait(5)
+        >> FromClient(beat(2))
+        << to_broker(beat(2))
+        >> TimePasses()
+        << to_client(pulse(1))
+        << Read(BROKER, True)
+    )
+
+
+def test_an_end_comes_after_what_is_delayed() -> None:
+    assert (
+        Playbook(Always(CLIENT, Delay(5), look="head"))
+        >> FromClient(beat())
+        << Read(CLIENT, False)
+        << wait(5)
+        >> Ends(CLIENT)
+        >> TimePasses()
+        << to_broker(beat())
+        << End(BROKER, "half")
+        << Read(CLIENT, True)
+    )
+
+
+def test_a_dropped_request_never_reaches_the_broker() -> None:
+    assert (
+        Playbook(Always(CLIENT, Drop()))
+        >> FromClient(beat(1) + beat(2))
+        << to_broker(beat(2))
+        >> FromBroker(pulse(2))
+        << to_client(pulse(2))
+    )
+
+
+def test_a_dropped_response_leaves_the_next_one_alone() -> None:
+    assert (
+        Playbook(Always(BROKER, Drop(), look="head"))
+        >> FromClient(beat(1) + beat(2))
+        << to_broker(beat(1) + beat(2))
+        >> FromBroker(pulse(1) + pulse(2))
+        << to_client(pulse(2))
+    )
+
+
+def test_a_replaced_request_goes_in_place_of_the_other() -> None:
+    other = beat(group_id="other")
+    assert (
+        Playbook(Always(CLIENT, Replace(other[4:])), recording=True)
+        >> FromClient(beat())
+        << to_broker(other)
+        << Recorded(CLIENT, beat(), "client test")
+        << RecordedUpstream(CLIENT, other, "rule: rule [10.0.0.1:5000 1]")
+    )
+
+
+def test_a_response_of_ours_waits_for_those_before_it() -> None:
+    assert (
+        Playbook(Always(CLIENT, None, Answer(pulse(2, 27)[4:])))
+        >> FromClient(beat(1) + beat(2))
+        << to_broker(beat(1))
+        >> FromBroker(pulse(1)[:6])
+        >> FromBroker(pulse(1)[6:])
+        << to_client(pulse(1) + pulse(2, 27))
+    )
+
+
+def test_an_error_code_is_answered_without_the_broker() -> None:
+    fault = parse_fault("api == Heartbeat -> error REBALANCE_IN_PROGRESS once")
+    assert (
+        Playbook(fault)
+        >> FromClient(beat(1))
+        << to_client(pulse(1, 27))
+        >> FromClient(beat(2))
+        << to_broker(beat(2))
+    )
+
+
+def test_an_error_code_is_stamped_onto_the_response_of_the_broker() -> None:
+    fault = parse_fault("api == Heartbeat -> stamp REBALANCE_IN_PROGRESS once")
+    assert (
+        Playbook(fault, recording=True)
+        >> FromClient(beat())
+        << to_broker(beat())
+        << Recorded(CLIENT, beat(), "client test")
+        >> FromBroker(pulse())
+        << to_client(pulse(1, 27))
+        << RecordedUpstream(CLIENT, beat())
+        << RecordedUpstream(BROKER, pulse())
+        << Recorded(BROKER, pulse(1, 27), "fault: stamp REBALANCE_IN_PROGRESS")
+    )
+
+
+def test_a_held_request_waits_for_somebody() -> None:
+    assert (
+        Playbook(Always(CLIENT, Hold()))
+        >> FromClient(beat())
+        << Read(CLIENT, False)
+        >> Released(CLIENT, Forward())
+        << to_broker(beat())
+        << Read(CLIENT, True)
+    )
+
+
+def test_a_held_request_that_is_dropped_lets_the_next_one_pass() -> None:
+    assert (
+        Playbook(Always(CLIENT, Hold()))
+        >> FromClient(beat(1) + beat(2))
+        << Read(CLIENT, False)
+        >> Released(CLIENT, Drop())
+        << to_broker(beat(2))
+        << Read(CLIENT, True)
+    )
+
+
+def test_a_held_response_is_let_go_as_somebody_edited_it() -> None:
+    assert (
+        Playbook(Always(BROKER, Hold()))
+        >> FromClient(beat())
+        << to_broker(beat())
+        >> FromBroker(pulse())
+        << Read(BROKER, False)
+        >> Released(BROKER, Replace(pulse(1, 27)[4:]))
+        << to_client(pulse(1, 27))
+        << Read(BROKER, True)
+    )
+
+
+def test_a_response_that_is_held_when_all_is_closed_is_recorded_as_lost() -> None:
+    assert (
+        Playbook(Always(BROKER, Hold()), recording=True)
+        >> FromClient(beat())
+        << to_broker(beat())
+        << Recorded(CLIENT, beat(), "client test")
+        >> FromBroker(pulse())
+        << Read(BROKER, False)
+        >> Closed()
+        << RecordedUpstream(CLIENT, beat())
+        << RecordedUpstream(BROKER, pulse(), "rule: rule [10.0.0.1:5000 1]")
+    )
+
+
+def test_a_rule_that_takes_its_time_stops_its_direction_only() -> None:
+    async def later() -> None: ...
+
+    waits: Awaitable[None] = later()
+    assert (
+        Playbook(Always(CLIENT, waits))
+        >> FromClient(beat())
+        << Read(CLIENT, False)
+        << ask()
+        >> Decided(Drop())
+        << Read(CLIENT, True)
+    )
+    waits.close()  # type: ignore[attr-defined]
+
+
+def test_a_rule_that_closes_sends_the_start_of_the_frame_first() -> None:
+    assert (
+        Playbook(Always(BROKER, Close("reset", 6)))
+        >> FromClient(beat())
+        << to_broker(beat())
+        >> FromBroker(pulse())
+        << to_client(pulse()[:6])
+        << End(CLIENT, "reset")
+        << End(BROKER, "reset")
+    )
+
+
+# --- addresses and versions
+
+
+def test_metadata_leads_clients_to_us() -> None:
+    asked = request(METADATA, 12)
+    told = response(METADATA, 12, {"brokers": [endpoint(2, "10.9.8.7", 9092)]})
+    book = Playbook(recording=True)
+    book >> FromClient(asked) << to_broker(asked) << Recorded(CLIENT, asked, "client test")
+    book >> FromBroker(told)
+    port = book.port(2)
+    ours = response(METADATA, 12, {"brokers": [endpoint(2, "127.0.0.1", port)]})
+    changed = f"addresses: node 2 10.9.8.7:9092 -> 127.0.0.1:{port}"
+    assert (
+        book
+        << to_client(ours)
+        << RecordedUpstream(CLIENT, asked)
+        << RecordedUpstream(BROKER, told)
+        << Recorded(BROKER, ours, changed)
+    )
+
+
+def test_versions_whose_addresses_we_cannot_read_are_not_offered() -> None:
+    def offer(fetch: int) -> bytes:
+        keys = [
+            {"api_key": FETCH, "min_version": 4, "max_version": fetch},
+            {"api_key": HEARTBEAT, "min_version": 0, "max_version": 99},
+        ]
+        return response(API_VERSIONS, 3, {"api_keys": keys})
+
+    known = 18
+    assert (
+        Playbook()
+        >> FromClient(request(API_VERSIONS, 3))
+        << to_broker(request(API_VERSIONS, 3))
+        >> FromBroker(offer(99))
+        << to_client(offer(known))
+    )
+
+
+def test_an_api_versions_request_that_is_too_new_is_answered_by_us() -> None:
+    book = Playbook() >> FromClient(frame(struct.pack(">hhih", 18, 99, 5, -1) + b"\0\1\1\0"))
+    told = decode_response(book.bench.sent(CLIENT)[4:], API_VERSIONS, 99)
+    assert (told.header["correlation_id"], told.body["error_code"]) == (5, 35)
+    assert book << to_client(book.bench.sent(CLIENT))
+
+
+# --- secrets
+
+
+def test_raw_tokens_pass_and_are_not_recorded() -> None:
+    secret = b"\0alice\0secret"
+    asked = request(SASL_HANDSHAKE, 0, {"mechanism": "PLAIN"})
+    told = response(SASL_HANDSHAKE, 0, {"mechanisms": ["PLAIN"]})
+    assert (
+        Playbook(recording=True)
+        >> FromClient(asked)
+        << to_broker(asked)
+        << Recorded(CLIENT, asked, "client test")
+        >> FromBroker(told)
+        << to_client(told)
+        << Recorded(BROKER, told)
+        >> FromClient(frame(secret))
+        << to_broker(frame(secret))
+        << Recorded(CLIENT, hidden(frame(secret), secret))
+        >> FromBroker(frame(b""))
+        << to_client(frame(b""))
+        << Recorded(BROKER, frame(b""))
+        >> FromClient(beat(9))
+        << to_broker(beat(9))
+        << Recorded(CLIENT, beat(9))
+    )
+
+
+def test_tokens_in_requests_pass_and_are_not_recorded() -> None:
+    secret = b"\0alice\0secret"
+    asked = request(SASL_AUTHENTICATE, 2, {"auth_bytes": secret})
+    told = response(SASL_AUTHENTICATE, 2)
+    assert (
+        Playbook(recording=True)
+        >> FromClient(asked)
+        << to_broker(asked)
+        << Recorded(CLIENT, hidden(asked, secret), "client test")
+        >> FromBroker(told)
+        << to_client(told)
+        << Recorded(BROKER, told)
+    )
+
+
+def test_a_token_that_is_cut_short_is_not_recorded_either() -> None:
+    asked = request(SASL_AUTHENTICATE, 2, {"auth_bytes": b"\0alice\0secret"})
+    part = asked[:-8]
+    assert (
+        Playbook(recording=True)
+        >> FromClient(part)
+        >> Ends(CLIENT)
+        << to_broker(part)
+        << End(BROKER, "half")
+        << Recorded(CLIENT, part[:19] + b"*" * (len(part) - 19), "client test")
+    )
