@@ -14,7 +14,10 @@ from kafkascope.tui.cli import main
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("docs", "captures", "tests", "benchmarks", "proxy")
-DOCUMENTS = [ROOT / "README.md", *(p for f in FOLDERS for p in sorted((ROOT / f).rglob("*.md")))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *(path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.md"))),
+]
 LINK = re.compile(r"\]\(([^()\s]+)\)|^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 REFERENCE = re.compile(r"(?<!\])\[([^\]\[]+)\](?:\[([^\]]+)\])?(?![(\[:])")
 
