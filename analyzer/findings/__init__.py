@@ -8,7 +8,7 @@ advice.
     found.told(names) -> list[Finding]       # causes, each before what followed
     found.causes(names) -> list[Cause]       # the same, folded
     found.rows(names) -> list[Line]          # the same as lines of a table (Findings.COLUMNS)
-    found.dump(), Findings.load(state)       # as all statistics
+    found.dump(), Findings().load(state)     # as all statistics
 
     accumulators()                           # all statistics, and findings that read the same ones
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.findings.codecs import one_topic
@@ -11,7 +10,7 @@ from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, among, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured
+from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -27,7 +26,7 @@ NEW_FORMAT: Final = {PRODUCE: 3, FETCH: 4}
 class Noted(Seen):
     """Exchanges of a kind."""
 
-    numbers: Names = field(default_factory=Names, metadata=NAMES)
+    numbers: Names = whole(Names)
 
 
 class Batches(Detector):
@@ -55,9 +54,8 @@ class Batches(Detector):
     )
     KEYS = frozenset({PRODUCE, FETCH, 78})
 
-    def prepare(self) -> None:
-        """By kind and client."""
-        self.seen = self.table(Noted, 2_000)
+    seen: Keyed[Noted] = table(Noted, 2_000)
+    """By kind and client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Notes, versions and errors."""

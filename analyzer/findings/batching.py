@@ -16,7 +16,7 @@ from kafkascope.analyzer.findings.limits import SECOND, limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Event, Events
+from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -55,9 +55,8 @@ class Batching(Detector):
     )
     KEYS = frozenset({PRODUCE})
 
-    def prepare(self) -> None:
-        """By client."""
-        self.singles = self.table(ShortLog, MAX_CLIENTS)
+    singles: Keyed[ShortLog] = table(ShortLog, MAX_CLIENTS)
+    """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """When a single record was sent, and answered."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Seen
@@ -11,7 +10,16 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import NAMES, Names, least, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    Keyed,
+    Names,
+    least,
+    measured,
+    most,
+    table,
+    total,
+    whole,
+)
 from kafkascope.analyzer.statistics.moved import moved
 from kafkascope.dissectors.records.batches import LOG_APPEND_TIME
 
@@ -35,7 +43,7 @@ class Stamps(Seen):
     least_ns: int | None = least()
     refused: int = total()
     """Requests that were refused with INVALID_TIMESTAMP."""
-    topics: Names = field(default_factory=Names, metadata=NAMES)
+    topics: Names = whole(Names)
     """Of these, as keys."""
 
 
@@ -58,9 +66,8 @@ class Clocks(Detector):
     )
     KEYS = frozenset({PRODUCE})
 
-    def prepare(self) -> None:
-        """By client."""
-        self.clients = self.table(Stamps, MAX_CLIENTS)
+    clients: Keyed[Stamps] = table(Stamps, MAX_CLIENTS)
+    """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """The newest timestamp of a request, and refusals."""

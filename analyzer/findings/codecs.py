@@ -19,7 +19,7 @@ from kafkascope.analyzer.findings.view import (
     plural,
 )
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import measured, most
+from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key, topic_label
 
 if TYPE_CHECKING:
@@ -92,12 +92,10 @@ class Codecs(Detector):
     KEYS = frozenset({FETCH})
     ODD_KEYS = frozenset({0, 78})
 
-    def prepare(self) -> None:
-        """By kind and client."""
-        self.refused = self.table(Seen, 1_000)
-        """By API, topic and client."""
-        self.old = self.table(Old, 1_000)
-        """zstd for versions before it."""
+    refused: Keyed[Seen] = table(Seen, 1_000)
+    """By API, topic and client."""
+    old: Keyed[Old] = table(Old, 1_000)
+    """zstd for versions before it."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Errors, and versions with codecs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, ShortLog
@@ -12,13 +11,15 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (
-    NAMES,
     Event,
+    Keyed,
     Measures,
     Names,
     least,
     measured,
     most,
+    table,
+    whole,
 )
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.statistics.moved import moved
@@ -52,7 +53,7 @@ class Life(Measures):
     last_ns: int | None = most()
     deleted: tuple[int, str] | None = least()
     """(time, client) of a DeleteTopics that was done."""
-    users: Names = field(default_factory=Names, metadata=NAMES)
+    users: Names = whole(Names)
     """(client id, host) of those who wrote to it or read from it."""
 
     def works(self, time_ns: int) -> None:
@@ -82,10 +83,9 @@ class Deleted(Detector):
     )
     KEYS = USES | {DELETE_TOPICS}
 
-    def prepare(self) -> None:
-        """By topic."""
-        self.lives = self.table(Life, MAX_TOPICS)
-        self.refused = self.table(ShortLog, MAX_TOPICS)
+    lives: Keyed[Life] = table(Life, MAX_TOPICS)
+    """By topic."""
+    refused: Keyed[ShortLog] = table(ShortLog, MAX_TOPICS)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Successful requests about topics, refused ones, and deletions."""

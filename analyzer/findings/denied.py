@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural, size
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, total
+from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, total, whole
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.dissectors.reference.codes import error_name
 
@@ -51,8 +50,8 @@ NEW_SUBSCRIPTION: Final = 117
 class Denied(Seen):
     """With the users and resources."""
 
-    users: Names = field(default_factory=Names, metadata=NAMES)
-    places: Names = field(default_factory=Names, metadata=NAMES)
+    users: Names = whole(Names)
+    places: Names = whole(Names)
 
 
 @measured
@@ -85,11 +84,11 @@ class Denials(Detector):
     )
     KEYS = None
 
-    def prepare(self) -> None:
-        """By client; by error, API and client."""
-        self.clients = self.table(Seen, 2_000)
-        self.denied = self.table(Denied, 2_000)
-        self.pushed = self.table(Pushed, 2_000)
+    clients: Keyed[Seen] = table(Seen, 2_000)
+    """By client."""
+    denied: Keyed[Denied] = table(Denied, 2_000)
+    """By error, API and client."""
+    pushed: Keyed[Pushed] = table(Pushed, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Denials, and pushes of metrics."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.statistics.mergeable import (
-    EVENTS,
-    FEW_EVENTS,
+    Compound,
     Events,
-    Keyed,
     Measures,
     few_events,
     least,
     measured,
     most,
     total,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from kafkascope.analyzer.findings.view import View
     from kafkascope.analyzer.model import Exchange
     from kafkascope.captures.model import Closed, Opened
-
-M = TypeVar("M", bound=Measures)
 
 
 @measured
@@ -61,19 +57,19 @@ def is_odd(row: Row) -> bool:
 class Log(Measures):
     """Events of a client, a connection or a partition, in the order of time."""
 
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
 
 
 @measured
 class ShortLog(Measures):
     """Fewer of them, for large tables."""
 
-    events: Events = field(default_factory=few_events, metadata=FEW_EVENTS)
+    events: Events = whole(few_events)
 
 
-class Detector:
-    """Base of all detectors. State is in tables made by `table`, so that merging, writing down and
-    limits are the same for all; a detector that derives everything from statistics has none."""
+class Detector(Compound):
+    """Base of all detectors. State is in declared tables, so that merging, writing down and limits
+    are the same for all; a detector that derives everything from statistics has none."""
 
     RULES: ClassVar[tuple[Rule, ...]]
     KEYS: ClassVar[frozenset[int] | None] = frozenset()
@@ -87,21 +83,6 @@ class Detector:
     WATCHES: ClassVar[bool] = False
     """Whether it wants beginnings and ends of connections."""
 
-    def __init__(self) -> None:
-        self._tables: list[tuple[type[Any], int, int, Keyed[Any]]] = []
-        self._attributes: list[str] = []
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Make the tables: `self.x = self.table(Kind, limit)`."""
-
-    def table(self, kind: type[M], limit: int, unranked: int = 0) -> Keyed[M]:
-        """A table of the state. `unranked`: 1 where keys begin with the number of a connection,
-        which is not the same in every way of reading a capture."""
-        made: Keyed[M] = Keyed(kind, limit, unranked)
-        self._tables.append((kind, limit, unranked, made))
-        return made
-
     def add(self, row: Row, exchange: Exchange) -> None:
         """Take in an exchange."""
 
@@ -111,20 +92,6 @@ class Detector:
     def told(self, view: View) -> Iterator[Finding]:
         """What there is to say."""
         raise NotImplementedError
-
-    def merge(self, other: Self) -> None:
-        """Take in what the other one has."""
-        for (*_, mine), (*_, its) in zip(self._tables, other._tables, strict=True):
-            mine.merge(its)
-
-    def dump(self) -> list[Any]:
-        """The state as JSON."""
-        return [table.dump() for *_, table in self._tables]
-
-    def restore(self, state: list[Any]) -> None:
-        """Take over what `dump` gave."""
-        for (kind, limit, unranked, table), each in zip(self._tables, state, strict=True):
-            table.merge(Keyed.load(kind, each, limit, unranked))
 
     def rule(self, name: str) -> Rule:
         """One of its rules."""

@@ -11,6 +11,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
 
@@ -69,9 +70,8 @@ class ErrorCodes(Detector):
     )
     ODD = True
 
-    def prepare(self) -> None:
-        """By code, API, client and topic."""
-        self.seen = self.table(Seen, 5_000)
+    seen: Keyed[Seen] = table(Seen, 5_000)
+    """By code, API, client and topic."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Each code of an answer once for each topic."""

@@ -167,19 +167,15 @@ class Findings:
         detectors = {type(each).__name__: each.dump() for each in self.detectors}
         return stated(self, [self.span.dump(), base, detectors])
 
-    @classmethod
-    def load(cls, state: dict[str, Any], beside: Mapping[str, Statistic] | None = None) -> Self:
-        """The accumulator of a state; `WrongState`. `beside`: the statistics that a state without
-        its own goes with; it can be merged without them, but tells nothing."""
-        span, base, detectors = checked(cls, state)
-        if base is None and beside is None:
-            beside = {name: kind() for name, kind in STATISTICS.items()}
-        new = cls(beside=beside)
-        new.span = Span.load(span)
-        if not new.beside:
-            parts: list[Any] = list(new.base)
-            for mine, its in zip(parts, base, strict=True):
-                mine.merge(type(mine).load(its))
-        for each in new.detectors:
-            each.restore(detectors[type(each).__name__])
-        return new
+    def load(self, state: dict[str, Any]) -> Self:
+        """Take over what `dump` gave; `WrongState`. A state without statistics can be merged
+        without them, but tells nothing."""
+        span, base, detectors = checked(self, state)
+        self.span.load(span)
+        self.beside = self.beside or base is None
+        if not self.beside:
+            for mine, its in zip(self.base, base, strict=True):
+                mine.load(its)
+        for each in self.detectors:
+            each.load(detectors[type(each).__name__])
+        return self

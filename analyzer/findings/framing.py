@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, among, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, most
+from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, most, table, whole
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -24,7 +23,7 @@ UNKNOWN: Final = frozenset({"unknown-api", "unknown-version"})
 class Odd(Seen):
     """With what was said of it."""
 
-    words: Names = field(default_factory=Names, metadata=NAMES)
+    words: Names = whole(Names)
 
 
 @measured
@@ -72,10 +71,10 @@ class Framing(Detector):
     )
     ODD = True
 
-    def prepare(self) -> None:
-        """By kind, client, broker, API and version; by connection."""
-        self.odd = self.table(Odd, 2_000)
-        self.orphans = self.table(Orphans, 2_000, unranked=1)
+    odd: Keyed[Odd] = table(Odd, 2_000)
+    """By kind, client, broker, API and version."""
+    orphans: Keyed[Orphans] = table(Orphans, 2_000, unranked=1)
+    """By connection."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Orphans and what is undecoded."""

@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Event, Events
+from kafkascope.analyzer.statistics.mergeable import Event, Events, Keyed, table
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import Spelled
 
@@ -70,9 +70,8 @@ class Leaders(Detector):
     KEYS = frozenset({METADATA})
     ODD_KEYS = frozenset({0, 1, 2, 23, 78, 79})
 
-    def prepare(self) -> None:
-        """By client: what it asked, and was refused."""
-        self.clients = self.table(Log, 300)
+    clients: Keyed[Log] = table(Log, 300)
+    """By client: what it asked, and was refused."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Metadata requests, and errors of leaders."""

@@ -11,6 +11,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
 
@@ -77,9 +78,8 @@ class Lookups(Detector):
     )
     KEYS = frozenset({METADATA})
 
-    def prepare(self) -> None:
-        """By client, topic and error."""
-        self.topics = self.table(Seen, 5_000)
+    topics: Keyed[Seen] = table(Seen, 5_000)
+    """By client, topic and error."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Topics that are not there."""

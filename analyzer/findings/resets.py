@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, audit_of, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.ends import told_at
-from kafkascope.analyzer.statistics.mergeable import Event, measured, most
+from kafkascope.analyzer.statistics.mergeable import Event, Keyed, measured, most, table
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
 
@@ -78,10 +78,9 @@ class Resets(Detector):
     KEYS = frozenset({LIST_OFFSETS})
     ODD_KEYS = frozenset({FETCH})
 
-    def prepare(self) -> None:
-        """By client and partition."""
-        self.outside = self.table(Outside, 2_000)
-        self.listed = self.table(Log, 500)
+    outside: Keyed[Outside] = table(Outside, 2_000)
+    """By client and partition."""
+    listed: Keyed[Log] = table(Log, 500)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Refused fetches, offsets that were looked up."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.findings.detector import Detector, Seen, ShortLog
@@ -22,12 +21,14 @@ from kafkascope.analyzer.findings.sessions import expired_at
 from kafkascope.analyzer.findings.view import View, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.mergeable import (
-    NAMES,
     Event,
+    Keyed,
     Names,
     measured,
     most,
+    table,
     total,
+    whole,
 )
 from kafkascope.analyzer.statistics.moved import moved
 
@@ -50,7 +51,7 @@ class Tries(Seen):
     """One batch as its bytes tell it."""
 
     appended: int = total()
-    unsure: Names = field(default_factory=Names, metadata=NAMES)
+    unsure: Names = whole(Names)
     """(time, version, connection or "") of tries without an answer, or with a doubtful one; the
     connection is there when the broker closed it."""
     records: int | None = most()
@@ -76,10 +77,10 @@ class Retries(Detector):
     )
     KEYS = frozenset({PRODUCE})
 
-    def prepare(self) -> None:
-        """By batch, by partition."""
-        self.batches = self.table(Tries, MAX_BATCHES)
-        self.logs = self.table(ShortLog, MAX_PARTITIONS)
+    batches: Keyed[Tries] = table(Tries, MAX_BATCHES)
+    """By batch."""
+    logs: Keyed[ShortLog] = table(ShortLog, MAX_PARTITIONS)
+    """By partition."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Tries, and the offsets of those that were appended."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.detect import is_other
@@ -15,7 +14,7 @@ from kafkascope.analyzer.findings.offers import refused_versions
 from kafkascope.analyzer.findings.tls import failed_connections
 from kafkascope.analyzer.findings.view import View, all_of, among, ended_at, listed, plural
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured
+from kafkascope.analyzer.statistics.mergeable import Keyed, Names, measured, table, whole
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ ALERT: Final = range(5, 32)
 class Told(Seen):
     """With what was said."""
 
-    words: Names = field(default_factory=Names, metadata=NAMES)
+    words: Names = whole(Names)
 
 
 class Security(Detector):
@@ -103,10 +102,10 @@ class Security(Detector):
     )
     ODD = True
 
-    def prepare(self) -> None:
-        """By connection; by client."""
-        self.odd = self.table(Told, 5_000, unranked=1)
-        self.sasl = self.table(Told, 2_000)
+    odd: Keyed[Told] = table(Told, 5_000, unranked=1)
+    """By connection."""
+    sasl: Keyed[Told] = table(Told, 2_000)
+    """By client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Rows without Kafka in them, and SASL."""

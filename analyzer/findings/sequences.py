@@ -9,6 +9,7 @@ from kafkascope.analyzer.findings.detector import Detector, Seen
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.producers.story import OUT_OF_ORDER
 from kafkascope.analyzer.text import Spelled, spelled
 from kafkascope.dissectors.reference.codes import error_name
@@ -86,9 +87,8 @@ class Sequences(Detector):
     )
     ODD_KEYS = frozenset({0, 22, 24, 25, 26, 28})
 
-    def prepare(self) -> None:
-        """By error and client."""
-        self.errors = self.table(Seen, 2_000)
+    errors: Keyed[Seen] = table(Seen, 2_000)
+    """By error and client."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Errors of producers."""

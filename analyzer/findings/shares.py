@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.filter.lexer import quoted
@@ -12,7 +11,15 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, about_group, all_of
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import NAMES, Names, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    Keyed,
+    Names,
+    measured,
+    most,
+    table,
+    total,
+    whole,
+)
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.text import spelled
 
@@ -37,7 +44,7 @@ class Shared(Seen):
     rejected: int = total()
     deliveries: int | None = most()
     """Of the record that was delivered most often."""
-    clients: Names = field(default_factory=Names, metadata=NAMES)
+    clients: Names = whole(Names)
 
 
 class Shares(Detector):
@@ -57,9 +64,8 @@ class Shares(Detector):
     )
     KEYS = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 
-    def prepare(self) -> None:
-        """By group and topic."""
-        self.shared = self.table(Shared, 1_000)
+    shared: Keyed[Shared] = table(Shared, 1_000)
+    """By group and topic."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """What was acquired and acknowledged."""

@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Measures, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, total
 from kafkascope.analyzer.statistics.model import per_second, topic_key
 from kafkascope.dissectors.reference.codes import error_name
 
@@ -95,10 +95,9 @@ class Sizes(Detector):
     )
     KEYS = None
 
-    def prepare(self) -> None:
-        """By client and topic."""
-        self.large = self.table(Large, 2_000)
-        self.early = self.table(Early, 2_000)
+    large: Keyed[Large] = table(Large, 2_000)
+    """By client and topic."""
+    early: Keyed[Early] = table(Early, 2_000)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Refused sizes; fetches that the broker did not let wait."""

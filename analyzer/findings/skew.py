@@ -11,7 +11,7 @@ from kafkascope.analyzer.findings.limits import limit
 from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, plural, size
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import measured, total
+from kafkascope.analyzer.statistics.mergeable import Keyed, measured, table, total
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ class Skew(Detector):
     )
     KEYS = frozenset({FETCH})
 
-    def prepare(self) -> None:
-        """By client, rack and broker."""
-        self.reads = self.table(Read, 2_000)
+    reads: Keyed[Read] = table(Read, 2_000)
+    """By client, rack and broker."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Fetches of consumers that say their rack."""

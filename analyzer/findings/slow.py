@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
@@ -27,12 +26,14 @@ from kafkascope.analyzer.findings.view import View, all_of, among, duration, lis
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import WAITING
 from kafkascope.analyzer.statistics.mergeable import (
-    EVENTS,
     Event,
     Events,
+    Keyed,
     Measures,
     measured,
+    table,
     total,
+    whole,
 )
 from kafkascope.analyzer.text import spelled
 
@@ -56,7 +57,7 @@ class Slow(Measures):
     """Slow answers of a kind, with their latencies and connections."""
 
     count: int = total()
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
 
 
 class Slowness(Detector):
@@ -98,15 +99,17 @@ class Slowness(Detector):
     )
     KEYS = None
 
-    def prepare(self) -> None:
-        """By API, client and broker; by connection."""
-        self.slow = self.table(Slow, 2_000)
-        # Until when a connection was not read: a broker takes up the next request when a long poll
-        # is answered, and when the pause is over that it told with an answer (KIP-219); our own
-        # proxy goes on when what it delayed or held is through.
-        self.polls = self.table(Log, 2_000, unranked=1)
-        self.answers = self.table(Answers, MAX_MINUTES)
-        self.given_up = self.table(Slow, 300)
+    slow: Keyed[Slow] = table(Slow, 2_000)
+    """By API, client and broker."""
+    # Until when a connection was not read: a broker takes up the next request when a long poll
+    # is answered, and when the pause is over that it told with an answer (KIP-219); our own
+    # proxy goes on when what it delayed or held is through.
+    polls: Keyed[Log] = table(Log, 2_000, unranked=1)
+    answers: Keyed[Answers] = table(Answers, MAX_MINUTES)
+    given_up: Keyed[Slow] = table(Slow, 300)
+
+    def __init__(self) -> None:
+        super().__init__()
         self._slots: dict[str, int] = {}
         """Broker -> the slot of its last answer."""
 

@@ -20,7 +20,7 @@ from kafkascope.analyzer.findings.view import (
 )
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.ends import LATEST, told_at
-from kafkascope.analyzer.statistics.mergeable import Measures, least, measured
+from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, least, measured, table
 from kafkascope.analyzer.statistics.model import topic_label
 from kafkascope.analyzer.text import spelled
 
@@ -68,9 +68,8 @@ class Starts(Detector):
     )
     KEYS = frozenset({LIST_OFFSETS})
 
-    def prepare(self) -> None:
-        """By client and partition."""
-        self.lookups = self.table(Lookup, 2_000)
+    lookups: Keyed[Lookup] = table(Lookup, 2_000)
+    """By client and partition."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Ends that were looked up."""

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import field, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.conversation.tampering import deeds_of
 from kafkascope.analyzer.exchanges.rows import Row, RowError, blank
 from kafkascope.analyzer.findings.detector import Detector
 from kafkascope.analyzer.findings.model import RANK, Finding, Rule
-from kafkascope.analyzer.statistics.mergeable import EVENTS, Event, Events, Measures, measured
+from kafkascope.analyzer.statistics.mergeable import (
+    Event,
+    Events,
+    Keyed,
+    Measures,
+    measured,
+    table,
+    whole,
+)
 from kafkascope.analyzer.text import spelled
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ _PLAIN: Final = tuple(each.name for each in fields(Row) if each.name not in _LEF
 class Touched(Measures):
     """Exchanges that rules touched, with enough of their rows for the filters of findings."""
 
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
 
 
 class Tampered(Detector):
@@ -45,10 +53,9 @@ class Tampered(Detector):
     RULES: ClassVar[tuple[Rule, ...]] = ()
     ODD = True
 
-    def prepare(self) -> None:
-        """One key: all of them."""
-        self.touched = self.table(Touched, 1)
-        self.left = self.table(Touched, 1)
+    touched: Keyed[Touched] = table(Touched, 1)
+    """One key: all of them."""
+    left: Keyed[Touched] = table(Touched, 1)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Only what has such a note, or no answer; few are so."""

@@ -12,7 +12,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.view import View, all_of, duration, plural
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.connections import WAITING
-from kafkascope.analyzer.statistics.mergeable import measured, most
+from kafkascope.analyzer.statistics.mergeable import Keyed, measured, most, table
 from kafkascope.captures.model import Closed
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ class Unanswered(Detector):
     KEYS = None
     WATCHES = True
 
-    def prepare(self) -> None:
-        """By client and API; by connection."""
-        self.lost = self.table(Lost, 2_000)
-        self.open = self.table(Open, 2_000)
-        self.late = self.table(Late, MAX_CONNECTIONS, unranked=1)
+    lost: Keyed[Lost] = table(Lost, 2_000)
+    """By client and API."""
+    open: Keyed[Open] = table(Open, 2_000)
+    late: Keyed[Late] = table(Late, MAX_CONNECTIONS, unranked=1)
+    """By connection."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Requests without an answer; the last answer of each connection."""

@@ -10,6 +10,7 @@ from kafkascope.analyzer.findings.model import Finding, Rule
 from kafkascope.analyzer.findings.offers import Offer, first_taken, offered, offers
 from kafkascope.analyzer.findings.view import View, all_of, listed, plural
 from kafkascope.analyzer.identity import host_of
+from kafkascope.analyzer.statistics.mergeable import Keyed, table
 from kafkascope.analyzer.statistics.verdict import breaks_at, verdict_of
 from kafkascope.analyzer.text import spelled
 from kafkascope.dissectors.errors import UnknownApi
@@ -58,9 +59,8 @@ class Versions(Detector):
 
     ODD = True
 
-    def prepare(self) -> None:
-        """By client, API and version."""
-        self.refused = self.table(Seen, 2_000)
+    refused: Keyed[Seen] = table(Seen, 2_000)
+    """By client, API and version."""
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Versions that were answered with the error, or with the end of the connection."""

@@ -79,7 +79,7 @@ class Stored:
             raise OnlyTables(f"{self.path} has no state of {statistic.NAME}: read the captures")
         for state in states:
             try:
-                statistic.merge(type(statistic).load(loads(state)))
+                statistic.merge(type(statistic)().load(loads(state)))
             except ValueError as error:
                 raise OnlyTables(f"{self.path}: {error}; read the captures") from None
         if isinstance(statistic, Findings):

@@ -123,12 +123,12 @@ def _column(named: Named) -> property:
     early = column.told_by == "body"
     numbered = column.kind.numbered
 
-    def read(row: ColumnRow) -> Any:
-        if early and row._early:
-            return getattr(row._row, name)
+    def read(self: ColumnRow) -> Any:
+        if early and self._early:
+            return getattr(self._row, name)
         if not numbered:
-            return row._session.value(name, row._index)
-        value = row._session.columns[name][row._index]
+            return self._session.value(name, self._index)
+        value = self._session.columns[name][self._index]
         return None if value == column.absent and column.kind.empty is None else value
 
     return property(read, doc=column.text)

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import Identity, absorbed, host_of, identity_of
 from kafkascope.analyzer.statistics.mergeable import (
-    MANY_NAMES,
-    NAMES,
     OTHERS,
+    Keyed,
     Measures,
     Names,
     least,
     many_names,
     measured,
     most,
+    table,
     total,
+    whole,
 )
 from kafkascope.analyzer.statistics.model import Column, Line, per_second
 from kafkascope.analyzer.statistics.moved import replica_id
@@ -69,10 +70,10 @@ class Used(Measures):
     """(time, error code) of the last error that is no step of a protocol."""
     request_bytes: int = total()
     response_bytes: int = total()
-    roles: Names = field(default_factory=Names, metadata=NAMES)
+    roles: Names = whole(Names)
     offered: tuple[int, int] | None = most()
     """The versions of this API that a broker offered to the client: (highest, minus lowest)."""
-    connections: Names = field(default_factory=many_names, metadata=MANY_NAMES)
+    connections: Names = whole(many_names)
     fresh: int | None = most()
     """1 when the beginning of a connection was seen."""
     first_ns: int | None = least()
@@ -117,7 +118,6 @@ class Clients(ByKey[Used]):
     NAME = "clients"
     VERSION = 3
     KEY = ("client_id", "host", "software", "user", "key", "version")
-    MEASURES = Used
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("client", "Client"),
         Column("host", "Address"),
@@ -148,6 +148,8 @@ class Clients(ByKey[Used]):
         Column("refused", "refused", "list"),
         Column("last", "last", "time"),
     )
+
+    values: Keyed[Used] = table(Used)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange."""
@@ -249,7 +251,7 @@ class Clients(ByKey[Used]):
             api = APIS[number].name if number in APIS else f"Api {number}"
             if version >= 0:
                 place = target[Identity(*key[:4])], api  # type: ignore[arg-type]
-                by_api.setdefault(place, Used()).merge(Used.load(used.dump()))
+                by_api.setdefault(place, Used()).merge(used)
         return [
             {
                 **_who(usage.identity),

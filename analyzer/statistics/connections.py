@@ -11,7 +11,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.statistics.limits import limit
-from kafkascope.analyzer.statistics.mergeable import Key, Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    Key,
+    Keyed,
+    Measures,
+    least,
+    measured,
+    most,
+    table,
+    total,
+)
 from kafkascope.analyzer.statistics.model import Column, Line, middle, per_second
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.captures.model import Closed, Connection, HandshakeResult, Opened
@@ -92,8 +101,6 @@ class Connections(ByKey[Wire]):
     NAME = "connections"
     VERSION = 5
     KEY = ("connection", "opened", "a")
-    UNRANKED = 1
-    MEASURES = Wire
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("connection", "Conn", "count"),
         Column("client_address", "Client address"),
@@ -135,8 +142,10 @@ class Connections(ByKey[Wire]):
         Column("resets", "resets", "count"),
     )
 
+    values: Keyed[Wire] = table(Wire, unranked=1)
+
     def __init__(self, limit: int | None = None) -> None:
-        super().__init__(*(() if limit is None else (limit,)))
+        super().__init__(limit)
         self._live: dict[Key, Connection] = {}
         """Connections that may still count on: their numbers are taken when they are wanted."""
 

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import OTHERS, Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    OTHERS,
+    Keyed,
+    Measures,
+    least,
+    measured,
+    most,
+    table,
+    total,
+)
 from kafkascope.analyzer.statistics.model import Column, Line, topic_key
 from kafkascope.analyzer.statistics.simple import ByKey
 from kafkascope.dissectors.reference.codes import ERRORS, error_name
@@ -44,7 +53,6 @@ class Errors(ByKey[Count]):
 
     NAME = "errors"
     KEY = ("code", "api", "client_id", "host", "broker", "topic", "group")
-    MEASURES = Count
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
         Column("retriable", "retriable", "flag"),
@@ -52,6 +60,8 @@ class Errors(ByKey[Count]):
         Column("last", "last", "time"),
         Column("number", "first No", "count"),
     )
+
+    values: Keyed[Count] = table(Count)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count the errors of an answer."""

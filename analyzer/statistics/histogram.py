@@ -94,10 +94,8 @@ class Histogram:
         pairs = [each for pair in sorted(self.buckets.items()) for each in pair]
         return [self.total, self.least, self.most, pairs]
 
-    @classmethod
-    def load(cls, state: list[Any]) -> Self:
-        """What `dump` gave."""
-        new = cls()
-        new.total, new.least, new.most, pairs = state
-        new.buckets = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        return new
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
+        self.total, self.least, self.most, pairs = state
+        self.buckets = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        return self

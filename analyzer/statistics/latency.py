@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.render.cells import duration
 from kafkascope.analyzer.statistics.histogram import Histogram
-from kafkascope.analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    Keyed,
+    Measures,
+    measured,
+    most,
+    table,
+    total,
+    whole,
+)
 from kafkascope.analyzer.statistics.model import Column, Line, share
 from kafkascope.analyzer.statistics.simple import ByKey
 
@@ -30,14 +37,14 @@ MOSTLY_WAIT: Final = 80
 class Times(Measures):
     """Of answered exchanges, in nanoseconds."""
 
-    latency: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
-    excess: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    latency: Histogram = whole(Histogram)
+    excess: Histogram = whole(Histogram)
     wait: int = total()
     waited: int = total()
     """Exchanges with a wait."""
-    server: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    server: Histogram = whole(Histogram)
     """From the last byte of the request to the first one of the answer."""
-    handshake: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    handshake: Histogram = whole(Histogram)
     """Of TCP, once for each exchange: how far away the broker is."""
     slowest: tuple[int, int] | None = most()
     """(excess, minus the number of the exchange)"""
@@ -56,7 +63,6 @@ class Latency(ByKey[Times]):
 
     NAME = "latency"
     KEY = ("api", "version", "client_id", "host", "broker")
-    MEASURES = Times
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
         Column("p50", "p50", "duration"),
@@ -75,6 +81,8 @@ class Latency(ByKey[Times]):
         Column("handshake_p50", "handshake p50", "duration", wide=True),
         Column("slowest", "slowest", "count"),
     )
+
+    values: Keyed[Times] = table(Times)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange; those without an answer took no time that could be told."""

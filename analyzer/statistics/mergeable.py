@@ -1,5 +1,8 @@
 """What accumulators are made of: measures that merge by rule, bounded keys, bounded events.
 
+Each has `merge`, `dump` (the state as JSON) and `load`, which takes over what `dump` gave and is
+asked of one that holds nothing yet.
+
 Everything here commutes: whatever the order in which exchanges come and parts are merged, the
 result is the same, limits included. A limit on keys keeps those with the smallest hashes, a limit
 on events the latest ones; whatever a part has dropped, the whole would have dropped, too.
@@ -12,9 +15,7 @@ from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
-
-from kafkascope.analyzer.statistics.histogram import Histogram
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar, dataclass_transform
 
 MAX_KEYS: Final = 10_000
 """Of one statistic. More are summed up as others."""
@@ -82,6 +83,12 @@ def most() -> Any:
     return field(default=None, metadata={"rule": Rule(_most, _plain, _tupled)})
 
 
+def whole(kind: Callable[[], Any]) -> Any:
+    """A field of a kind that merges by itself: a histogram, `Names`, `Events`."""
+    rule = Rule(_merged, lambda value: value.dump(), lambda state: kind().load(state))
+    return field(default_factory=kind, metadata={"rule": rule})
+
+
 def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
@@ -113,8 +120,8 @@ def measured(kind: type[T]) -> type[T]:
 
 @measured
 class Measures:
-    """Base of a `measured` class whose fields are made by `total`, `bits`, `least`, `most`, or have
-    one of `HISTOGRAM`, `NAMES`, `MANY_NAMES`, `EVENTS`, `FEW_EVENTS` as metadata."""
+    """Base of a `measured` class, whose fields are made by `total`, `bits`, `least`, `most` or
+    `whole`."""
 
     def __repr__(self) -> str:
         values = (f"{name}={getattr(self, name)!r}" for name, _ in _rules(type(self)))
@@ -129,11 +136,11 @@ class Measures:
         """The values, in the order of the fields."""
         return [rule.dump(getattr(self, name)) for name, rule in _rules(type(self))]
 
-    @classmethod
-    def load(cls, state: list[Any]) -> Self:
-        """What `dump` gave."""
-        pairs = zip(_rules(cls), state, strict=True)
-        return cls(**{name: rule.load(value) for (name, rule), value in pairs})
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
+        for (name, rule), value in zip(_rules(type(self)), state, strict=True):
+            setattr(self, name, rule.load(value))
+        return self
 
 
 # --- names --------------------------------------------------------------------------------------
@@ -196,16 +203,14 @@ class Names:
         """All of it, as JSON."""
         return [self.more, _plain(tuple(self))]
 
-    @classmethod
-    def load(cls, state: list[Any], limit: int = MAX_NAMES) -> Self:
-        """What `dump` gave."""
-        new = cls(limit)
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
         more, values = state
         for value in _tupled(values):
-            new.add(value)
+            self.add(value)
         if more:
-            new._fill()
-        return new
+            self._fill()
+        return self
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -220,12 +225,12 @@ class Keyed(dict[Key, M]):
     A dict, because each exchange asks some twenty tables for keys that are nearly always there.
     """
 
-    __slots__ = ("_dropping", "_kind", "_limit", "_unranked", "others")
+    __slots__ = ("_dropping", "_unranked", "kind", "limit", "others")
 
     def __init__(self, kind: type[M], limit: int = MAX_KEYS, unranked: int = 0) -> None:
         """`unranked`: so many parts at the front of a key have no say in which keys are kept."""
-        self._kind = kind
-        self._limit = limit
+        self.kind = kind
+        self.limit = limit
         self._unranked = unranked
         self._dropping: list[tuple[int, Key]] = []
         """A heap, the largest rank first; made when the limit is reached."""
@@ -233,7 +238,7 @@ class Keyed(dict[Key, M]):
 
     def __missing__(self, key: Key) -> M:
         dropping = self._dropping
-        if len(self) >= self._limit:
+        if len(self) >= self.limit:
             if not dropping:
                 dropping += [(-rank(each[self._unranked :]), each) for each in self]
                 heapify(dropping)
@@ -243,12 +248,12 @@ class Keyed(dict[Key, M]):
             _, dropped = heappop(dropping)
             self._rest().merge(self.pop(dropped))
             heappush(dropping, (number, key))
-        made = self[key] = self._kind()
+        made = self[key] = self.kind()
         return made
 
     def _rest(self) -> M:
         if self.others is None:
-            self.others = self._kind()
+            self.others = self.kind()
         return self.others
 
     def items(self) -> list[tuple[Key, M]]:  # type: ignore[override]
@@ -267,16 +272,12 @@ class Keyed(dict[Key, M]):
         rest = None if self.others is None else self.others.dump()
         return [rest, [[list(key), value.dump()] for key, value in self.items()]]
 
-    @classmethod
-    def load(
-        cls, kind: type[M], state: list[Any], limit: int = MAX_KEYS, unranked: int = 0
-    ) -> Keyed[M]:
-        """What `dump` gave."""
-        new = cls(kind, limit, unranked)
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
         rest, pairs = state
-        new.others = None if rest is None else kind.load(rest)
-        new.update((tuple(key), kind.load(value)) for key, value in pairs)
-        return new
+        self.others = None if rest is None else self.kind().load(rest)
+        self.update((tuple(key), self.kind().load(value)) for key, value in pairs)
+        return self
 
 
 def _order(key: Key) -> tuple[tuple[int, Any], ...]:
@@ -368,20 +369,11 @@ class Events:
         """All of it, as JSON."""
         return [self.dropped, [list(event) for event in self]]
 
-    @classmethod
-    def load(cls, state: list[Any], limit: int = MAX_EVENTS) -> Self:
-        """What `dump` gave."""
-        new = cls(limit)
-        new._dropped, events = state
-        new._events = [Event(*each) for each in events]
-        return new
-
-
-# --- measures that are more than a number -------------------------------------------------------
-
-
-def _whole(load: Callable[[Any], Any]) -> dict[str, Rule]:
-    return {"rule": Rule(_merged, lambda value: value.dump(), load)}
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
+        self._dropped, events = state
+        self._events = [Event(*each) for each in events]
+        return self
 
 
 def many_names() -> Names:
@@ -394,9 +386,58 @@ def few_events() -> Events:
     return Events(FEW)
 
 
-HISTOGRAM: Final = _whole(Histogram.load)
-NAMES: Final = _whole(Names.load)
-MANY_NAMES: Final = _whole(lambda state: Names.load(state, MANY))
-EVENTS: Final = _whole(Events.load)
-FEW_EVENTS: Final = _whole(lambda state: Events.load(state, FEW))
-"""Metadata of fields that are made with `default_factory`."""
+# --- accumulators -------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A declared part of a `Compound`."""
+
+    make: Callable[[int | None], Any]
+    """Makes the part of an instance; gets the limit of that instance."""
+
+
+def table(kind: type[Measures], limit: int = MAX_KEYS, unranked: int = 0) -> Any:
+    """A part of a `Compound`: measures by key, for at most `limit` keys. `unranked`: so many parts
+    at the front of a key are not the same in every way of reading a capture (the number of a
+    connection), and have no say in which keys are kept."""
+    return _Part(lambda most: Keyed(kind, limit if most is None else min(limit, most), unranked))
+
+
+def single(kind: type[Any]) -> Any:
+    """A part of a `Compound` that is no table: measures, or another compound."""
+    return _Part(lambda most: kind(most) if issubclass(kind, Compound) else kind())
+
+
+class Compound:
+    """State of several parts, which the class declares (`x: Keyed[X] = table(X)`): they merge, and
+    are written down in the order of their declaration."""
+
+    _PARTS: ClassVar[tuple[tuple[str, _Part], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._PARTS += tuple(item for item in vars(cls).items() if isinstance(item[1], _Part))
+
+    def __init__(self, limit: int | None = None) -> None:
+        """`limit`: of the keys of each table, where it is less than the table's own."""
+        for name, part in self._PARTS:
+            setattr(self, name, part.make(limit))
+
+    def parts(self) -> list[Any]:
+        """The parts, as they are declared."""
+        return [getattr(self, name) for name, _ in self._PARTS]
+
+    def merge(self, other: Self) -> None:
+        """Take in what the other one has."""
+        for mine, its in zip(self.parts(), other.parts(), strict=True):
+            mine.merge(its)
+
+    def dump(self) -> Any:
+        """The state as JSON."""
+        return [part.dump() for part in self.parts()]
+
+    def load(self, state: Any) -> Self:
+        """Take over what `dump` gave."""
+        for part, each in zip(self.parts(), state, strict=True):
+            part.load(each)
+        return self

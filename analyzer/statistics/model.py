@@ -15,7 +15,7 @@ from typing import (
     TypeAlias,
 )
 
-from kafkascope.analyzer.statistics.mergeable import OTHERS
+from kafkascope.analyzer.statistics.mergeable import OTHERS, Compound
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -65,13 +65,38 @@ class Statistic(Protocol):
     def dump(self) -> dict[str, Any]:
         """The state as JSON, with its version."""
 
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `ValueError` when it is of another statistic or version."""
+    def load(self, state: dict[str, Any]) -> Self:
+        """Take over what `dump` gave; `WrongState`."""
 
 
 class WrongState(ValueError):
     """A state that this statistic did not write."""
+
+
+class Accumulator(Compound):
+    """Base of the statistics whose state is in declared parts, a table first."""
+
+    NAME: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+    COLUMNS: ClassVar[tuple[Column, ...]]
+
+    @property
+    def limit(self) -> int:
+        """Keys that are counted one by one."""
+        return int(self.parts()[0].limit)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are more keys than are counted one by one."""
+        return self.parts()[0].others is not None
+
+    def dump(self) -> dict[str, Any]:
+        """The state as JSON, with its version."""
+        return stated(self, super().dump())
+
+    def load(self, state: dict[str, Any]) -> Self:
+        """Take over what `dump` gave; `WrongState`."""
+        return super().load(checked(self, state))
 
 
 def checked(statistic: Any, state: dict[str, Any]) -> Any:
@@ -141,6 +166,7 @@ def middle(values: Sequence[int]) -> int:
 
 __all__ = [
     "OTHERS",
+    "Accumulator",
     "Column",
     "Kind",
     "Line",

@@ -104,9 +104,8 @@ class Rates:
         while self.width_ns < other.width_ns:
             self._widen()
         for number, found in other._slices.items():
-            copy = Slice.load(found.dump())
             # The width may grow on the way.
-            self._take(number * other.width_ns // self.width_ns, copy)
+            self._take(number * other.width_ns // self.width_ns, Slice().load(found.dump()))
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """One line per slice, empty ones between the first and the last included."""
@@ -123,16 +122,13 @@ class Rates:
         slices = [[number, found.dump()] for number, found in sorted(self._slices.items())]
         return stated(self, [self.every_ns, self.width_ns, slices])
 
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
-        every_ns, width_ns, slices = checked(cls, state)
-        new = cls(every_ns)
-        new.width_ns = width_ns
-        new._slices = {number: Slice.load(found) for number, found in slices}
-        if new._slices:
-            new._least, new._most = min(new._slices), max(new._slices)
-        return new
+    def load(self, state: dict[str, Any]) -> Self:
+        """Take over what `dump` gave; `WrongState`."""
+        self.every_ns, self.width_ns, slices = checked(self, state)
+        self._slices = {number: Slice().load(found) for number, found in slices}
+        if slices:
+            self._least, self._most = min(self._slices), max(self._slices)
+        return self
 
 
 def _line(time_ns: int, width_ns: int, found: Slice) -> Line:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from kafkascope.analyzer.identity import labels
-from kafkascope.analyzer.statistics.mergeable import MAX_KEYS, OTHERS, Key, Keyed, Measures
-from kafkascope.analyzer.statistics.model import Column, checked, stated, topic_label
+from kafkascope.analyzer.statistics.mergeable import OTHERS, Key, Keyed, Measures
+from kafkascope.analyzer.statistics.model import Accumulator, checked, stated, topic_label
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.topics import TopicNames
@@ -21,42 +21,22 @@ CLIENT = ("client_id", "host")
 """Parts of a key that are shown as one column, `client`."""
 
 
-class ByKey(Generic[M]):
+class ByKey(Accumulator, Generic[M]):
     """Measures by key, in bounded memory."""
 
-    NAME: ClassVar[str]
-    VERSION: ClassVar[int] = 1
-    COLUMNS: ClassVar[tuple[Column, ...]]
     KEY: ClassVar[tuple[str, ...]]
     """Names of the parts of a key."""
-    UNRANKED: ClassVar[int] = 0
-    """Parts at the front of a key that are not the same in every way of reading a capture: which
-    keys are kept does not depend on them."""
-    MEASURES: ClassVar[type[Any]]
-
-    def __init__(self, limit: int = MAX_KEYS) -> None:
-        self.limit = limit
-        self.values: Keyed[M] = Keyed(self.MEASURES, limit, self.UNRANKED)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether there are more keys than are counted one by one."""
-        return self.values.others is not None
-
-    def merge(self, other: Self) -> None:
-        """Count what the other one has counted."""
-        self.values.merge(other.values)
+    values: Keyed[M]
+    """Declared by each: `table(Kind)`."""
 
     def dump(self) -> dict[str, Any]:
         """The state as JSON, with its version."""
         return stated(self, self.values.dump())
 
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
-        new = cls()
-        new.values = Keyed.load(cls.MEASURES, checked(cls, state), new.limit, cls.UNRANKED)
-        return new
+    def load(self, state: dict[str, Any]) -> Self:
+        """Take over what `dump` gave; `WrongState`."""
+        self.values.load(checked(self, state))
+        return self
 
     def grouped(
         self, by: Sequence[str], names: TopicNames | None = None
@@ -83,5 +63,5 @@ class ByKey(Generic[M]):
     def _into(self, sums: dict[tuple[Any, ...], M], key: Key, value: M) -> None:
         found = sums.get(key)
         if found is None:
-            found = sums[key] = self.MEASURES()
+            found = sums[key] = self.values.kind()
         found.merge(value)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.histogram import Histogram
-from kafkascope.analyzer.statistics.mergeable import HISTOGRAM, Measures, measured, most
+from kafkascope.analyzer.statistics.mergeable import Keyed, Measures, measured, most, table, whole
 from kafkascope.analyzer.statistics.model import Column, Line
 from kafkascope.analyzer.statistics.moved import FETCH, PRODUCE, SHARE_FETCH, moved
 from kafkascope.analyzer.statistics.simple import ByKey
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 class Sizes(Measures):
     """Bytes."""
 
-    bytes: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
-    records: Histogram = field(default_factory=Histogram, metadata=HISTOGRAM)
+    bytes: Histogram = whole(Histogram)
+    records: Histogram = whole(Histogram)
     """Per batch."""
     largest: tuple[int, int] | None = most()
     """(bytes, minus the number of the exchange)"""
@@ -43,7 +42,6 @@ class SizesOf(ByKey[Sizes]):
 
     NAME = "sizes"
     KEY = ("what", "api", "client_id", "host", "topic")
-    MEASURES = Sizes
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
         Column("p50", "p50", "size"),
@@ -55,6 +53,8 @@ class SizesOf(ByKey[Sizes]):
         Column("records_max", "records max", "count"),
         Column("largest", "largest No", "count"),
     )
+
+    values: Keyed[Sizes] = table(Sizes)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count both sides of an exchange and its batches."""

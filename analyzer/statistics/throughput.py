@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
-from kafkascope.analyzer.statistics.mergeable import Measures, least, measured, most, total
+from kafkascope.analyzer.statistics.mergeable import (
+    Keyed,
+    Measures,
+    least,
+    measured,
+    most,
+    table,
+    total,
+)
 from kafkascope.analyzer.statistics.model import Column, Line, per_second, share
 from kafkascope.analyzer.statistics.simple import ByKey
 
@@ -61,7 +69,6 @@ class Throughput(ByKey[Traffic]):
 
     NAME = "apis"
     KEY = ("api", "version", "client_id", "host", "broker")
-    MEASURES = Traffic
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("count", "n", "count"),
         Column("per_second", "per s", "rate"),
@@ -81,6 +88,8 @@ class Throughput(ByKey[Traffic]):
         Column("first", "first", "time", wide=True),
         Column("last", "last", "time", wide=True),
     )
+
+    values: Keyed[Traffic] = table(Traffic)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count an exchange."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.mergeable import (
-    NAMES,
+    Keyed,
     Measures,
     Names,
     least,
     measured,
     most,
+    table,
     total,
+    whole,
 )
 from kafkascope.analyzer.statistics.model import Column, Line, share, topic_key
 from kafkascope.analyzer.statistics.moved import moved, replica_id
@@ -41,10 +42,10 @@ class Flow(Measures):
     fetched_bytes: int = total()
     replicated_bytes: int = total()
     errors: int = total()
-    writers: Names = field(default_factory=Names, metadata=NAMES)
+    writers: Names = whole(Names)
     """(client id, host)"""
-    readers: Names = field(default_factory=Names, metadata=NAMES)
-    codecs: Names = field(default_factory=Names, metadata=NAMES)
+    readers: Names = whole(Names)
+    codecs: Names = whole(Names)
     least_offset: int | None = least()
     most_offset: int | None = most()
     first_ns: int | None = least()
@@ -56,7 +57,6 @@ class Topics(ByKey[Flow]):
 
     NAME = "topics"
     KEY = ("topic", "partition")
-    MEASURES = Flow
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("topic", "Topic"),
         Column("partitions", "parts", "count"),
@@ -82,6 +82,8 @@ class Topics(ByKey[Flow]):
         Column("least_offset", "from", "count"),
         Column("most_offset", "to", "count"),
     )
+
+    values: Keyed[Flow] = table(Flow)
 
     def add(self, row: Row, exchange: Exchange) -> None:
         """Count the records of an exchange."""

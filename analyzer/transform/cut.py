@@ -42,31 +42,31 @@ class Cutting:
     """Chosen exchanges of a capture on their way to another one."""
 
     def __init__(self) -> None:
-        self._frames = Frames()
-        self._places = array("q")
+        self.frames = Frames()
+        self.places = array("q")
         """Their addresses."""
-        self._times = array("q")
-        self._sides = array("B")
-        self._keys = array("h")
-        self._versions = array("h")
-        self._numbers = array("Q")
+        self.times = array("q")
+        self.sides = array("B")
+        self.keys = array("h")
+        self.versions = array("h")
+        self.numbers = array("Q")
         """Of exchanges."""
-        self._of = array("L")
+        self.owners = array("L")
         """Index of the connection."""
-        self._connections: list[Connection] = []
-        self._clients: list[int] = []
+        self.connections: list[Connection] = []
+        self.directions: list[int] = []
         """Direction of the requests, by connection."""
         self._index: dict[int, int] = {}
-        self._ends: dict[int, list[_End]] = {}
-        self._last: dict[tuple[int, int], int] = {}
+        self.ends: dict[int, list[_End]] = {}
+        self.last: dict[tuple[int, int], int] = {}
         """Time of the last byte, by connection and side: ends come behind it."""
-        self._short: dict[tuple[int, int], int] = {}
+        self.short: dict[tuple[int, int], int] = {}
         """Bytes that its frames lack, likewise."""
         self._seen: Counter[int] = Counter()
         """Exchanges by number of the connection, chosen or not."""
         self._added: Counter[int] = Counter()
         """Chosen ones by index of the connection."""
-        self._heads: dict[int, list[Head]] = {}
+        self.heads: dict[int, list[Head]] = {}
         """First bytes in other protocols, by index of the connection."""
         self.others = OtherTraffic()
         self.clients: set[str] = set()
@@ -93,7 +93,7 @@ class Cutting:
     def ended(self, number: int, direction: int | None, how: str, time_ns: int) -> None:
         """The same of one that is known by its number."""
         if how in ("fin", "rst"):
-            self._ends.setdefault(number, []).append(_End(direction, how, time_ns))
+            self.ends.setdefault(number, []).append(_End(direction, how, time_ns))
 
     def add(self, exchange: Exchange) -> None:
         """Choose an exchange."""
@@ -117,30 +117,30 @@ class Cutting:
     def _note(
         self, frame: Frame, side: int, key: int, version: int, number: int, connection: int
     ) -> None:
-        self._places.extend(self._frames.extend([(frame, None)]))
+        self.places.extend(self.frames.extend([(frame, None)]))
         place = (connection, side)
-        self._last[place] = max(frame.last_ns, self._last.get(place, 0))
+        self.last[place] = max(frame.last_ns, self.last.get(place, 0))
         if frame.cut and frame.cut != "end":
             short = frame.size - len(frame.payload)
-            self._short[place] = self._short.get(place, 0) + short
-        self._times.append(frame.first_ns)
-        self._sides.append(side)
-        self._keys.append(key)
-        self._versions.append(version)
-        self._numbers.append(number)
-        self._of.append(connection)
+            self.short[place] = self.short.get(place, 0) + short
+        self.times.append(frame.first_ns)
+        self.sides.append(side)
+        self.keys.append(key)
+        self.versions.append(version)
+        self.numbers.append(number)
+        self.owners.append(connection)
 
     def _connection(self, connection: Connection, client: int) -> int:
         found = self._index.get(connection.number)
         if found is None:
-            found = self._index[connection.number] = len(self._connections)
-            self._connections.append(connection)
-            self._clients.append(client)
+            found = self._index[connection.number] = len(self.connections)
+            self.connections.append(connection)
+            self.directions.append(client)
         return found
 
-    def _is_whole(self, index: int) -> bool:
+    def is_whole(self, index: int) -> bool:
         """Whether all exchanges of a connection were chosen."""
-        return self._seen[self._connections[index].number] == self._added[index]
+        return self._seen[self.connections[index].number] == self._added[index]
 
     def add_others(
         self,
@@ -155,7 +155,7 @@ class Cutting:
             if kafka and beginning.connection.number not in self._index:
                 continue
             index = self._connection(beginning.connection, beginning.client or 0)
-            self._heads[index] = beginning.heads
+            self.heads[index] = beginning.heads
             count += not kafka
         return count
 
@@ -192,7 +192,7 @@ class _Writing:
     ) -> None:
         self._cut = cutting
         endpoint, comment = rewrite.endpoint, rewrite.comment
-        self._packets = Packets(sink, cutting._connections, mss, endpoint, comment)
+        self._packets = Packets(sink, cutting.connections, mss, endpoint, comment)
         self._read = read
         self._rewrite = rewrite
         self._comments = comments
@@ -203,26 +203,26 @@ class _Writing:
 
     def run(self) -> None:
         cut = self._cut
-        for index in range(len(cut._connections)):
+        for index in range(len(cut.connections)):
             self._open(index)
             self._close(index)
             self._put_heads(index)
-        for number in sorted(range(len(cut._times)), key=self._place):
-            self._packets.flush(cut._times[number])
+        for number in sorted(range(len(cut.times)), key=self._place):
+            self._packets.flush(cut.times[number])
             self._put(number)
         self._packets.flush()
         cut.left_out = len(self._dropped)
 
     def _place(self, number: int) -> tuple[int, int, int, int]:
         cut = self._cut
-        return (cut._times[number], cut._of[number], cut._sides[number], number)
+        return (cut.times[number], cut.owners[number], cut.sides[number], number)
 
     def _open(self, index: int) -> None:
-        connection = self._cut._connections[index]
+        connection = self._cut.connections[index]
         if not connection.handshake:
             return
         start, rtt = connection.first_ns, connection.handshake_ns or 0
-        ends = self._cut._ends.get(connection.number, [])
+        ends = self._cut.ends.get(connection.number, [])
         back = connection.packets[1] - connection.duplicates[1]
         refused = any(end.direction == 1 and end.how == "rst" for end in ends)
         answered = connection.used or (back > 0 and not refused)
@@ -239,16 +239,16 @@ class _Writing:
 
     def _close(self, index: int) -> None:
         cut, push = self._cut, self._packets.push
-        connection, client = cut._connections[index], cut._clients[index]
-        ends = [each for each in cut._ends.get(connection.number, []) if each.direction is not None]
-        last = [cut._last.get((index, way ^ client), 0) for way in (0, 1)]
+        connection, client = cut.connections[index], cut.directions[index]
+        ends = [each for each in cut.ends.get(connection.number, []) if each.direction is not None]
+        last = [cut.last.get((index, way ^ client), 0) for way in (0, 1)]
         over = min((each.time_ns for each in ends), default=connection.last_ns)
         for way in (0, 1):
-            missing = connection.gap_bytes[way] - cut._short.get((index, way ^ client), 0)
+            missing = connection.gap_bytes[way] - cut.short.get((index, way ^ client), 0)
             if missing > 0 and last[way]:
                 push(max(over, last[way]), index, way, missing=missing, rank=REPEATS)
             again = connection.retransmissions[way]
-            if again and not (last[way] and cut._is_whole(index)):
+            if again and not (last[way] and cut.is_whole(index)):
                 cut.resent += again
                 continue
             for number in range(1, again + 1):
@@ -265,7 +265,7 @@ class _Writing:
 
     def _put_heads(self, index: int) -> None:
         """First bytes in another protocol, in the packets they came in."""
-        heads, mss = self._cut._heads.get(index, []), self._packets.mss
+        heads, mss = self._cut.heads.get(index, []), self._packets.mss
         for way in (0, 1):
             mine = [head for head in heads if head.direction == way]
             data = self._rewrite.other(b"".join(head.data for head in mine))
@@ -279,19 +279,19 @@ class _Writing:
     def _put(self, number: int) -> None:
         """Cut a frame into segments: the first at its first time, the others at its last."""
         cut = self._cut
-        exchange, index = cut._numbers[number], cut._of[number]
-        side = cut._sides[number]
+        exchange, index = cut.numbers[number], cut.owners[number]
+        side = cut.sides[number]
         if exchange in self._dropped:
             return
-        (frame,) = cut._frames.get(cut._places, number, 1, self._read)
-        payload = self._rewrite.frame(frame.payload, side, cut._keys[number], cut._versions[number])
+        (frame,) = cut.frames.get(cut.places, number, 1, self._read)
+        payload = self._rewrite.frame(frame.payload, side, cut.keys[number], cut.versions[number])
         if payload is None:
             self._dropped.add(exchange)
             return
         # What the sender never sent before its connection ended is missing in no capture.
         lost = frame.size - len(frame.payload)
         data = (len(payload) + lost).to_bytes(4, "big") + payload
-        direction = cut._clients[index] ^ side
+        direction = cut.directions[index] ^ side
         place = (index, direction)
         first = max(frame.first_ns, self._last.get(place, 0))
         last = max(frame.last_ns, first)

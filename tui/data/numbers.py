@@ -128,8 +128,8 @@ class ProcessNumbers:
         state = pickle.loads(self._states[name])
         if name == Findings.NAME:
             beside: dict[str, Any] = {each: self.get(each) for each in STATISTICS}
-            return Findings.load(state, beside)
-        return STATISTICS[name].load(state)
+            return Findings(beside=beside).load(state)
+        return STATISTICS[name]().load(state)
 
     def settle(self) -> None:
         """What was counted is all that is wanted."""

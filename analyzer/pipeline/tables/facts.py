@@ -86,7 +86,7 @@ class Facts:
             self.sensitive[endpoint] = max(value[2], self.sensitive.get(endpoint, 0))
         else:
             mine = self.statistics[kind.partition(" ")[2]]
-            mine.merge(type(mine).load(value))
+            mine.merge(type(mine)().load(value))
 
     def merge_all(self, batch: pa.RecordBatch) -> None:
         """Add all facts of a batch."""

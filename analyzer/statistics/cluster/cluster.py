@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.cluster.addresses import (
@@ -27,12 +27,11 @@ from kafkascope.analyzer.statistics.cluster.contact import contact_of
 from kafkascope.analyzer.statistics.cluster.gone import gone
 from kafkascope.analyzer.statistics.cluster.model import Coordinator, Leader, Node, Whole
 from kafkascope.analyzer.statistics.cluster.reach import Reach, Sums
-from kafkascope.analyzer.statistics.mergeable import Keyed
+from kafkascope.analyzer.statistics.mergeable import Keyed, single, table
 from kafkascope.analyzer.statistics.model import (
+    Accumulator,
     Column,
     Line,
-    checked,
-    stated,
     topic_key,
     topic_label,
 )
@@ -51,11 +50,11 @@ LOST_LEADER: Final = frozenset({5, 6, 74, 75})
 MAX_PARTITIONS: Final = 50_000
 
 
-class Cluster:
+class Cluster(Accumulator):
     """Nodes, leaders, coordinators."""
 
-    NAME: ClassVar[str] = "cluster"
-    VERSION: ClassVar[int] = 4
+    NAME = "cluster"
+    VERSION = 4
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("node", "Node", "count"),
         Column("address", "Address"),
@@ -98,16 +97,14 @@ class Cluster:
         Column("time", "told at", "time"),
     )
 
-    def __init__(self, limit: int = MAX_PARTITIONS) -> None:
-        self.limit = limit
-        self.whole = Whole()
-        self._nodes: Keyed[Node] = Keyed(Node, limit)
-        """By role, node, host and port."""
-        self.reach = Reach(limit)
-        self._leaders: Keyed[Leader] = Keyed(Leader, limit)
-        """By topic and partition."""
-        self._coordinators: Keyed[Coordinator] = Keyed(Coordinator, limit)
-        """By kind and key."""
+    whole: Whole = single(Whole)
+    reach: Reach = single(Reach)
+    _nodes: Keyed[Node] = table(Node, MAX_PARTITIONS)
+    """By role, node, host and port."""
+    _leaders: Keyed[Leader] = table(Leader, MAX_PARTITIONS)
+    """By topic and partition."""
+    _coordinators: Keyed[Coordinator] = table(Coordinator, MAX_PARTITIONS)
+    """By kind and key."""
 
     # --- taking in
 
@@ -370,35 +367,6 @@ class Cluster:
                 }
             )
         return lines
-
-    # --- parts
-
-    def _tables(self) -> list[Keyed[Any]]:
-        return [self._nodes, self._leaders, self._coordinators]
-
-    def merge(self, other: Self) -> None:
-        """Take in what the other one has."""
-        self.whole.merge(other.whole)
-        self.reach.merge(other.reach)
-        for mine, its in zip(self._tables(), other._tables(), strict=True):
-            mine.merge(its)
-
-    def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
-        tables = [table.dump() for table in self._tables()]
-        return stated(self, [self.whole.dump(), self.reach.dump(), *tables])
-
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
-        whole, reach, nodes, leaders, coordinators = checked(cls, state)
-        new = cls()
-        new.whole = Whole.load(whole)
-        new._nodes = Keyed.load(Node, nodes, new.limit)
-        new.reach.restore(reach)
-        new._leaders = Keyed.load(Leader, leaders, new.limit)
-        new._coordinators = Keyed.load(Coordinator, coordinators, new.limit)
-        return new
 
 
 def _seen(measures: Node, time_ns: int) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
 from kafkascope.analyzer.statistics.mergeable import (
-    NAMES,
     Measures,
     Names,
     least,
     measured,
     most,
     total,
+    whole,
 )
 
 
@@ -21,9 +20,9 @@ class Node(Measures):
     """A node at one address, as it was told."""
 
     told: int = total()
-    sources: Names = field(default_factory=Names, metadata=NAMES)
+    sources: Names = whole(Names)
     """APIs."""
-    clients: Names = field(default_factory=Names, metadata=NAMES)
+    clients: Names = whole(Names)
     """(client id, host) of those who were told."""
     rack: str | None = most()
     first_ns: int | None = least()
@@ -41,7 +40,7 @@ class Leader(Measures):
     told: int = total()
     latest: tuple[Any, ...] | None = most()
     """(time, leader, epoch, replicas, in sync, offline)"""
-    leaders: Names = field(default_factory=Names, metadata=NAMES)
+    leaders: Names = whole(Names)
     """(epoch, leader)"""
     first_ns: int | None = least()
     """When it was told first."""
@@ -56,7 +55,7 @@ class Coordinator(Measures):
     told: int = total()
     latest: tuple[Any, ...] | None = most()
     """(time, node, host, port)"""
-    nodes: Names = field(default_factory=Names, metadata=NAMES)
+    nodes: Names = whole(Names)
     errors: int = total()
     first_ns: int | None = least()
 
@@ -65,8 +64,8 @@ class Coordinator(Measures):
 class Whole(Measures):
     """Of the cluster as such."""
 
-    ids: Names = field(default_factory=Names, metadata=NAMES)
-    controllers: Names = field(default_factory=Names, metadata=NAMES)
+    ids: Names = whole(Names)
+    controllers: Names = whole(Names)
     controller: tuple[int, int] | None = most()
     """(time, node)"""
     listed_ns: int | None = most()

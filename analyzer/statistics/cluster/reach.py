@@ -5,7 +5,7 @@ what only one node can have answered. `reach_judged` tells who reached what.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.cluster.addresses import Given, plain
@@ -17,7 +17,7 @@ from kafkascope.analyzer.statistics.cluster.reach_model import (
     Served,
     Told,
 )
-from kafkascope.analyzer.statistics.mergeable import Keyed
+from kafkascope.analyzer.statistics.mergeable import Compound, Keyed, table
 from kafkascope.analyzer.statistics.moved import PRODUCE, moved
 from kafkascope.captures.model import Closed, Opened
 
@@ -58,20 +58,18 @@ NodeOf: TypeAlias = Callable[[Served], int | None]
 """The node that answers what was served."""
 
 
-class Reach:
+class Reach(Compound):
     """Accumulators of tellings, contacts, attempts, names and witnesses."""
 
-    def __init__(self, limit: int = MAX_TOLD) -> None:
-        self.limit = limit
-        self._told: Keyed[Told] = Keyed(Told, limit)
-        """By role, node, host, port, client id and client host."""
-        self._contacts: Keyed[Contact] = Keyed(Contact, limit)
-        """By client id, client host, host and port."""
-        self._attempts: Keyed[Attempts] = Keyed(Attempts, limit)
-        """By client host, host and port."""
-        self._names: Keyed[Resolution] = Keyed(Resolution, min(limit, MAX_RESOLVED))
-        self._served: Keyed[Served] = Keyed(Served, limit)
-        """By host and port."""
+    _told: Keyed[Told] = table(Told, MAX_TOLD)
+    """By role, node, host, port, client id and client host."""
+    _contacts: Keyed[Contact] = table(Contact, MAX_TOLD)
+    """By client id, client host, host and port."""
+    _attempts: Keyed[Attempts] = table(Attempts, MAX_TOLD)
+    """By client host, host and port."""
+    _names: Keyed[Resolution] = table(Resolution, MAX_RESOLVED)
+    _served: Keyed[Served] = table(Served, MAX_TOLD)
+    """By host and port."""
 
     # --- taking in
 
@@ -175,10 +173,10 @@ class Reach:
         found: Sums = {}
         for (_, _, host, port), contact in self._contacts.items():
             here = found.setdefault((plain(str(host)), int(str(port))), (Contact(), Attempts()))
-            here[0].merge(Contact.load(contact.dump()))
+            here[0].merge(contact)
         for (_, host, port), attempts in self._attempts.items():
             here = found.setdefault((plain(str(host)), int(str(port))), (Contact(), Attempts()))
-            here[1].merge(Attempts.load(attempts.dump()))
+            here[1].merge(attempts)
         return found
 
     def judged(self, node_of: NodeOf, *, one_cluster: bool = True) -> Judged:
@@ -202,26 +200,6 @@ class Reach:
             },
             one_cluster=one_cluster,
         )
-
-    # --- parts
-
-    def _tables(self) -> list[Keyed[Any]]:
-        return [self._told, self._contacts, self._attempts, self._names, self._served]
-
-    def merge(self, other: Self) -> None:
-        """Take in what the other one has."""
-        for mine, its in zip(self._tables(), other._tables(), strict=True):
-            mine.merge(its)
-
-    def dump(self) -> list[Any]:
-        """All of it, as JSON."""
-        return [table.dump() for table in self._tables()]
-
-    def restore(self, state: list[Any]) -> None:
-        """Take over what `dump` gave."""
-        kinds: list[Any] = [Told, Contact, Attempts, Resolution, Served]
-        for kind, table, each in zip(kinds, self._tables(), state, strict=True):
-            table.merge(Keyed.load(kind, each, self.limit))
 
 
 def _wants(exchange: Exchange) -> bool:

@@ -139,7 +139,7 @@ class Judged:
             for (host, number), contact in self._contacts.get(who, {}).items():
                 if number == port:
                     sum_ = found.setdefault(host, Contact())
-                    sum_.merge(Contact.load(contact.dump()))
+                    sum_.merge(contact)
         return found
 
     def _names_of(self, client: Client) -> dict[int, set[str]]:
@@ -190,7 +190,7 @@ class Judged:
         for client_host in {client[1] for client in self.told[node]}:
             for host, each in self._attempted.get(client_host, {}).get(node[3], {}).items():
                 if host in hosts:
-                    sum_.merge(Attempts.load(each.dump()))
+                    sum_.merge(each)
         return sum_
 
     def _guess(self, node: NodeKey, client: Client) -> Word:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from kafkascope.analyzer.statistics.limits import limit
 from kafkascope.analyzer.statistics.mergeable import (
-    NAMES,
     Measures,
     Names,
     least,
     measured,
     most,
     total,
+    whole,
 )
 
 
@@ -74,8 +72,8 @@ class Attempts(Measures):
 class Resolution(Measures):
     """What a host name stands for."""
 
-    hosts: Names = field(default_factory=Names, metadata=NAMES)
-    sources: Names = field(default_factory=Names, metadata=NAMES)
+    hosts: Names = whole(Names)
+    sources: Names = whole(Names)
 
 
 @measured

@@ -7,8 +7,7 @@ and what leaders assigned. `delivery_audit` reads it together with groups and cl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of
 from kafkascope.analyzer.statistics.delivery.encodings import encoding
@@ -21,20 +20,24 @@ from kafkascope.analyzer.statistics.delivery.parts import (
     starts_of,
 )
 from kafkascope.analyzer.statistics.mergeable import (
-    EVENTS,
-    NAMES,
     Event,
     Events,
     Keyed,
     Measures,
     Names,
-    Rule,
     least,
     measured,
     most,
+    table,
     total,
+    whole,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, checked, stated, topic_key
+from kafkascope.analyzer.statistics.model import (
+    Accumulator,
+    Column,
+    Line,
+    topic_key,
+)
 from kafkascope.analyzer.statistics.moved import Moved, moved, replica_id
 
 if TYPE_CHECKING:
@@ -73,9 +76,6 @@ MAX_MEMBERS: Final = 5_000
 MAX_PLANS: Final = 1_000
 MAX_BOUNDS: Final = 2_000
 
-PERIODS: Final = {"rule": Rule(Periods.merged, lambda value: value.dump(), Periods.load)}
-POSITIONS: Final = {"rule": Rule(Positions.merged, lambda value: value.dump(), Positions.load)}
-
 
 @measured
 class Reads(Measures):
@@ -89,11 +89,11 @@ class Reads(Measures):
     """(the highest of these offsets, minus the time when it was met first)"""
     end: tuple[int, int, int, int] | None = most()
     """(time, high watermark, last stable offset, log start), the latest."""
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
     first_ns: int | None = least()
     """None when all answers were errors."""
     last_ns: int | None = most()
-    positions: Positions = field(default_factory=Positions, metadata=POSITIONS)
+    positions: Positions = whole(Positions)
     """Where it asked for records and got none."""
     position: tuple[int, int] | None = least()
     """(time, offset) of the first of them."""
@@ -143,14 +143,14 @@ class Commits(Measures):
 
     count: int = total()
     failed: int = total()
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
 
 
 @measured
 class Belongs(Measures):
     """A client in a group."""
 
-    members: Names = field(default_factory=Names, metadata=NAMES)
+    members: Names = whole(Names)
     session_ms: int | None = most()
     rebalance_ms: int | None = most()
     first_ns: int | None = least()
@@ -162,7 +162,7 @@ class Belongs(Measures):
 class Polls(Measures):
     """When a client fetched."""
 
-    periods: Periods = field(default_factory=Periods, metadata=PERIODS)
+    periods: Periods = whole(Periods)
 
 
 @measured
@@ -178,11 +178,11 @@ class Planned(Measures):
     """(time, number) of the leader's SyncGroup."""
 
 
-class Delivery:
+class Delivery(Accumulator):
     """Fetches, commits, members and plans."""
 
-    NAME: ClassVar[str] = "delivery"
-    VERSION: ClassVar[int] = 5
+    NAME = "delivery"
+    VERSION = 5
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("topic", "Topic"),
@@ -195,20 +195,18 @@ class Delivery:
         Column("lag", "lag", "count"),
     )
 
-    def __init__(self, limit: int = MAX_READS) -> None:
-        self.limit = limit
-        self.reads: Keyed[Reads] = Keyed(Reads, limit)
-        """By topic, partition, client id and host."""
-        self.commits: Keyed[Commits] = Keyed(Commits, min(limit, MAX_COMMITS))
-        """By group, topic and partition."""
-        self.belongs: Keyed[Belongs] = Keyed(Belongs, min(limit, MAX_MEMBERS))
-        """By group, client id and host."""
-        self.polls: Keyed[Polls] = Keyed(Polls, min(limit, MAX_MEMBERS))
-        """By client id and host."""
-        self.plans: Keyed[Planned] = Keyed(Planned, min(limit, MAX_PLANS))
-        """By group and generation."""
-        self.bounds: Keyed[Bounds] = Keyed(Bounds, min(limit, MAX_BOUNDS))
-        """By topic and partition."""
+    reads: Keyed[Reads] = table(Reads, MAX_READS)
+    """By topic, partition, client id and host."""
+    commits: Keyed[Commits] = table(Commits, MAX_COMMITS)
+    """By group, topic and partition."""
+    belongs: Keyed[Belongs] = table(Belongs, MAX_MEMBERS)
+    """By group, client id and host."""
+    polls: Keyed[Polls] = table(Polls, MAX_MEMBERS)
+    """By client id and host."""
+    plans: Keyed[Planned] = table(Planned, MAX_PLANS)
+    """By group and generation."""
+    bounds: Keyed[Bounds] = table(Bounds, MAX_BOUNDS)
+    """By topic and partition."""
 
     # --- taking in
 
@@ -376,30 +374,3 @@ class Delivery:
         """Groups that are known."""
         found = {str(key[0]) for key, _ in self.commits.items()}
         return sorted(found | {str(key[0]) for key, _ in self.belongs.items()})
-
-    # --- parts
-
-    def _tables(self) -> list[Keyed[Any]]:
-        return [self.reads, self.commits, self.belongs, self.polls, self.plans, self.bounds]
-
-    def merge(self, other: Self) -> None:
-        """Take in what the other one has."""
-        for mine, its in zip(self._tables(), other._tables(), strict=True):
-            mine.merge(its)
-
-    def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
-        return stated(self, [table.dump() for table in self._tables()])
-
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
-        new = cls()
-        reads, commits, belongs, polls, plans, bounds = checked(cls, state)
-        new.reads = Keyed.load(Reads, reads, new.limit)
-        new.commits = Keyed.load(Commits, commits, MAX_COMMITS)
-        new.belongs = Keyed.load(Belongs, belongs, MAX_MEMBERS)
-        new.polls = Keyed.load(Polls, polls, MAX_MEMBERS)
-        new.plans = Keyed.load(Planned, plans, MAX_PLANS)
-        new.bounds = Keyed.load(Bounds, bounds, MAX_BOUNDS)
-        return new

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kafkascope.analyzer.statistics.mergeable import Measures, Rule, measured
+from kafkascope.analyzer.statistics.mergeable import Measures, measured, whole
 from kafkascope.analyzer.statistics.model import topic_key
 from kafkascope.analyzer.statistics.moved import moved
 
@@ -51,13 +50,12 @@ class Series:
         for slot, here in narrow.items():
             self._slots[slot >> 1] = max(here, self._slots.get(slot >> 1, here))
 
-    def merged(self, other: Self) -> Self:
-        """With those of another one."""
+    def merge(self, other: Self) -> None:
+        """Take in those of another one."""
         while self._shift < other._shift:
             self._widen()
         for offset, minus_ns in other._slots.values():
             self.add(-minus_ns, offset)
-        return self
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """(time, offset) in the order of time."""
@@ -70,24 +68,19 @@ class Series:
         """All of it, as JSON."""
         return [self._shift, [[slot, *here] for slot, here in sorted(self._slots.items())]]
 
-    @classmethod
-    def load(cls, state: list[Any]) -> Self:
-        """What `dump` gave."""
-        new = cls()
-        new._shift, slots = state
-        new._slots = {slot: (offset, minus_ns) for slot, offset, minus_ns in slots}
-        return new
-
-
-SERIES: Final = {"rule": Rule(Series.merged, lambda value: value.dump(), Series.load)}
+    def load(self, state: list[Any]) -> Self:
+        """Take over what `dump` gave."""
+        self._shift, slots = state
+        self._slots = {slot: (offset, minus_ns) for slot, offset, minus_ns in slots}
+        return self
 
 
 @measured
 class Bounds(Measures):
     """Of a partition's log."""
 
-    begins: Series = field(default_factory=Series, metadata=SERIES)
-    ends: Series = field(default_factory=Series, metadata=SERIES)
+    begins: Series = whole(Series)
+    ends: Series = whole(Series)
 
     def see(self, time_ns: int, begin: int, end: int) -> None:
         """What an answer tells; -1 where it does not."""

@@ -48,11 +48,10 @@ class Periods:
         if len(begins) > MAX_PERIODS:
             del begins[0], ends[0]
 
-    def merged(self, other: Self) -> Self:
-        """With those of another one."""
+    def merge(self, other: Self) -> None:
+        """Take in those of another one."""
         for begin, end in zip(other._begins, other._ends, strict=True):
             self.add(begin, end)
-        return self
 
     def pauses(self) -> list[tuple[int, int]]:
         """(from, to) of the time between stretches."""
@@ -67,12 +66,10 @@ class Periods:
         """All of it, as JSON."""
         return [list(self._begins), list(self._ends)]
 
-    @classmethod
-    def load(cls, state: list[list[int]]) -> Self:
-        """What `dump` gave."""
-        new = cls()
-        new._begins, new._ends = (list(each) for each in state)
-        return new
+    def load(self, state: list[list[int]]) -> Self:
+        """Take over what `dump` gave."""
+        self._begins, self._ends = (list(each) for each in state)
+        return self
 
 
 class Positions:
@@ -95,11 +92,10 @@ class Positions:
         if len(times) > MAX_POSITIONS:
             del times[min(times)]
 
-    def merged(self, other: Self) -> Self:
-        """With those of another one."""
+    def merge(self, other: Self) -> None:
+        """Take in those of another one."""
         for offset, time_ns in other._times.items():
             self.add(offset, time_ns)
-        return self
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """(time, offset) in the order of time."""
@@ -109,13 +105,10 @@ class Positions:
         """All of it, as JSON."""
         return [[offset, time_ns] for offset, time_ns in sorted(self._times.items())]
 
-    @classmethod
-    def load(cls, state: list[list[int]]) -> Self:
-        """What `dump` gave."""
-        new = cls()
-        for offset, time_ns in state:
-            new._times[offset] = time_ns
-        return new
+    def load(self, state: list[list[int]]) -> Self:
+        """Take over what `dump` gave."""
+        self._times.update((offset, time_ns) for offset, time_ns in state)
+        return self
 
 
 def commits_of(

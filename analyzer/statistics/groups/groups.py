@@ -6,7 +6,6 @@ group. `group_story` finds the rebalances and their causes in them.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from kafkascope.analyzer.identity import host_of
@@ -18,9 +17,7 @@ from kafkascope.analyzer.statistics.groups.events import (
 )
 from kafkascope.analyzer.statistics.groups.story import Presence, Story, story_of
 from kafkascope.analyzer.statistics.mergeable import (
-    EVENTS,
     MAX_EVENTS,
-    NAMES,
     OTHERS,
     Event,
     Events,
@@ -30,9 +27,17 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    table,
     total,
+    whole,
 )
-from kafkascope.analyzer.statistics.model import Column, Line, checked, middle, stated, topic_label
+from kafkascope.analyzer.statistics.model import (
+    Accumulator,
+    Column,
+    Line,
+    middle,
+    topic_label,
+)
 
 if TYPE_CHECKING:
     from kafkascope.analyzer.exchanges.rows import Row
@@ -53,17 +58,17 @@ class Group(Measures):
     beats: int = total()
     commits: int = total()
     errors: int = total()
-    protocols: Names = field(default_factory=Names, metadata=NAMES)
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    protocols: Names = whole(Names)
+    events: Events = whole(Events)
     first_ns: int | None = least()
     last_ns: int | None = most()
 
 
-class Groups:
+class Groups(Accumulator):
     """All groups of the traffic."""
 
-    NAME: ClassVar[str] = "groups"
-    VERSION: ClassVar[int] = 2
+    NAME = "groups"
+    VERSION = 2
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("group", "Group"),
         Column("protocol", "protocol"),
@@ -109,11 +114,12 @@ class Groups:
         Column("text", "what happened"),
     )
 
-    def __init__(self, limit: int = MAX_GROUPS) -> None:
-        self.limit = limit
-        self._groups: Keyed[Group] = Keyed(Group, limit)
-        self._presences: Keyed[Presence] = Keyed(Presence, MAX_PRESENCES)
-        """By group, member and generation."""
+    _groups: Keyed[Group] = table(Group, MAX_GROUPS)
+    _presences: Keyed[Presence] = table(Presence, MAX_PRESENCES)
+    """By group, member and generation."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__(limit)
         self._members: dict[str, dict[tuple[str, int], Presence]] | None = None
         """The same by group: made once for all that ask, there may be thousands of groups."""
         self._each = MAX_EVENTS
@@ -172,25 +178,16 @@ class Groups:
 
     def merge(self, other: Self) -> None:
         """Take in what the other one has."""
-        self._groups.merge(other._groups)
+        super().merge(other)
         self._share(*self._groups.values())
-        self._presences.merge(other._presences)
         self._stories.clear()
         self._members = None
 
-    def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
-        return stated(self, [self._groups.dump(), self._presences.dump()])
-
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
-        groups, presences = checked(cls, state)
-        new = cls()
-        new._groups = Keyed.load(Group, groups, new.limit)
-        new._share(*new._groups.values())
-        new._presences = Keyed.load(Presence, presences, MAX_PRESENCES)
-        return new
+    def load(self, state: dict[str, Any]) -> Self:
+        """Take over what `dump` gave; `WrongState`."""
+        super().load(state)
+        self._share(*self._groups.values())
+        return self
 
     def names(self) -> list[str]:
         """The groups that are known."""
@@ -243,11 +240,6 @@ class Groups:
             here[str(member), int(str(generation))] = presence
         self._members = found
         return found
-
-    @property
-    def crowded(self) -> bool:
-        """Whether there are more groups than are counted one by one."""
-        return self._groups.others is not None
 
     def rows(self, names: TopicNames | None = None) -> list[Line]:
         """One line per group, the one with the most rebalances first."""

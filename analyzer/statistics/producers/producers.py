@@ -7,13 +7,10 @@ Batches are kept as events, the latest ones of each producer; totals count all o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from kafkascope.analyzer.identity import host_of, labels
 from kafkascope.analyzer.statistics.mergeable import (
-    EVENTS,
-    NAMES,
     OTHERS,
     Event,
     Events,
@@ -23,13 +20,14 @@ from kafkascope.analyzer.statistics.mergeable import (
     least,
     measured,
     most,
+    table,
     total,
+    whole,
 )
 from kafkascope.analyzer.statistics.model import (
+    Accumulator,
     Column,
     Line,
-    checked,
-    stated,
     topic_key,
     topic_label,
 )
@@ -62,16 +60,16 @@ class Producer(Measures):
     """A producer id."""
 
     transactional_id: str | None = most()
-    epochs: Names = field(default_factory=Names, metadata=NAMES)
-    clients: Names = field(default_factory=Names, metadata=NAMES)
+    epochs: Names = whole(Names)
+    clients: Names = whole(Names)
     """(client id, host)"""
-    errors: Names = field(default_factory=Names, metadata=NAMES)
+    errors: Names = whole(Names)
     """Codes."""
     failed: int = total()
     batches: int = total()
     records: int = total()
     bytes: int = total()
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
     first_ns: int | None = least()
     last_ns: int | None = most()
 
@@ -80,14 +78,13 @@ class Producer(Measures):
 class Transactional(Measures):
     """A transactional id."""
 
-    events: Events = field(default_factory=Events, metadata=EVENTS)
+    events: Events = whole(Events)
 
 
-class Producers:
+class Producers(Accumulator):
     """Producer ids and transactional ids."""
 
-    NAME: ClassVar[str] = "producers"
-    VERSION: ClassVar[int] = 1
+    NAME = "producers"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("producer", "Producer id", "count"),
         Column("epochs", "epochs", "list"),
@@ -140,10 +137,8 @@ class Producers:
         Column("text", "what happened"),
     )
 
-    def __init__(self, limit: int = MAX_PRODUCERS) -> None:
-        self.limit = limit
-        self._producers: Keyed[Producer] = Keyed(Producer, limit)
-        self._transactional: Keyed[Transactional] = Keyed(Transactional, limit)
+    _producers: Keyed[Producer] = table(Producer, MAX_PRODUCERS)
+    _transactional: Keyed[Transactional] = table(Transactional, MAX_PRODUCERS)
 
     # --- taking in
 
@@ -303,26 +298,6 @@ class Producers:
     def _all_transactions(self) -> Iterator[Transaction]:
         for key, found in self._transactional.items():
             yield from transactions_of(str(key[0]), list(found.events))
-
-    # --- parts
-
-    def merge(self, other: Self) -> None:
-        """Take in what the other one has."""
-        self._producers.merge(other._producers)
-        self._transactional.merge(other._transactional)
-
-    def dump(self) -> dict[str, Any]:
-        """The state as JSON, with its version."""
-        return stated(self, [self._producers.dump(), self._transactional.dump()])
-
-    @classmethod
-    def load(cls, state: dict[str, Any]) -> Self:
-        """The accumulator of a state; `WrongState`."""
-        producers, transactional = checked(cls, state)
-        new = cls()
-        new._producers = Keyed.load(Producer, producers, new.limit)
-        new._transactional = Keyed.load(Transactional, transactional, new.limit)
-        return new
 
 
 def _end(row: Row) -> int | None:

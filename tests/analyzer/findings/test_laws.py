@@ -56,7 +56,7 @@ def test_which_connections_are_kept_does_not_depend_on_their_numbers(
 def test_a_state_comes_back_whole(file: str) -> None:
     pairs, names = traffic(file)
     whole = counted(Findings(), pairs)
-    again = Findings.load(json.loads(json.dumps(whole.dump())))
+    again = Findings().load(json.loads(json.dumps(whole.dump())))
     assert again.told(names) == whole.told(names)
     assert again.dump() == whole.dump()
 
@@ -64,7 +64,7 @@ def test_a_state_comes_back_whole(file: str) -> None:
 def test_a_state_of_something_else_is_refused() -> None:
     state = Findings().dump()
     with pytest.raises(WrongState):
-        Findings.load({**state, "version": 99})
+        Findings().load({**state, "version": 99})
 
 
 def test_nothing_gives_nothing() -> None:

@@ -77,5 +77,5 @@ def test_the_order_and_the_division_of_a_capture_do_not_matter() -> None:
         one = Findings(["batch-twice"])
         for row, exchange in reversed(part):
             one.add(row, exchange)
-        whole.merge(Findings.load(one.dump()))
+        whole.merge(Findings().load(one.dump()))
     assert not whole.told()

@@ -44,12 +44,12 @@ def test_a_state_comes_back_whole(name: str, file: str) -> None:
     pairs, names = traffic(file)
     whole = counted(made(name, None), pairs)
     state = whole.dump()
-    again = STATISTICS[name].load(json.loads(json.dumps(state)))
+    again = STATISTICS[name]().load(json.loads(json.dumps(state)))
     assert again.rows(names) == whole.rows(names)
     assert again.dump() == state
     # It counts on from there.
     half = len(pairs) // 2
-    first = STATISTICS[name].load(counted(made(name, None), pairs[:half]).dump())
+    first = STATISTICS[name]().load(counted(made(name, None), pairs[:half]).dump())
     assert counted(first, pairs[half:]).rows(names) == whole.rows(names)
 
 
@@ -57,9 +57,9 @@ def test_a_state_comes_back_whole(name: str, file: str) -> None:
 def test_a_state_of_another_version_is_refused(name: str) -> None:
     state = made(name, None).dump()
     with pytest.raises(WrongState):
-        STATISTICS[name].load({**state, "version": 99})
+        STATISTICS[name]().load({**state, "version": 99})
     with pytest.raises(WrongState):
-        STATISTICS[name].load({**state, "statistic": "other"})
+        STATISTICS[name]().load({**state, "statistic": "other"})
 
 
 @pytest.mark.parametrize("name", NAMES)

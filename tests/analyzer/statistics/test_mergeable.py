@@ -54,7 +54,7 @@ def test_names_keep_a_few_of_many(one: list[str], two: list[str]) -> None:
     assert merged.dump() == named([*two, *one]).dump()
     assert len(merged) == min(4, len({*one, *two}))
     assert merged.more == (len({*one, *two}) > 4)
-    again = Names.load(json.loads(json.dumps(merged.dump())), 4)
+    again = Names(4).load(json.loads(json.dumps(merged.dump())))
     again.merge(named(one))
     assert again.dump() == merged.dump()
 
@@ -67,7 +67,7 @@ def test_keys_beyond_the_limit_are_summed_up(one: list[str], two: list[str]) -> 
     rest = 0 if merged.others is None else merged.others.count
     assert rest + sum(value.count for _, value in merged.items()) == len(one) + len(two)
     assert len(merged) <= 4
-    again = Keyed.load(Sum, json.loads(json.dumps(merged.dump())), 4)
+    again = Keyed(Sum, 4).load(json.loads(json.dumps(merged.dump())))
     again.merge(keyed(two))
     assert again.dump() == keyed([*one, *two, *two]).dump()
 
@@ -97,7 +97,7 @@ def test_the_latest_events_are_kept(times: list[int], cut: int) -> None:
     merged.merge(of(times[:cut]))
     assert [event.time_ns for event in merged] == sorted(times)[-4:]
     assert merged.dropped == max(0, len(times) - 4)
-    assert Events.load(json.loads(json.dumps(merged.dump())), 4).dump() == merged.dump()
+    assert Events(4).load(json.loads(json.dumps(merged.dump()))).dump() == merged.dump()
 
 
 def test_events_come_in_order() -> None:
@@ -111,6 +111,6 @@ class Slots(Measures):
 
 def test_more_bits_than_a_number_of_json_has_come_back() -> None:
     one, two = Slots(1 << 1_199 | 1), Slots(1 << 70)
-    again = Slots.load(json.loads(json.dumps(one.dump())))
+    again = Slots().load(json.loads(json.dumps(one.dump())))
     again.merge(two)
     assert again.seen == 1 << 1_199 | 1 << 70 | 1

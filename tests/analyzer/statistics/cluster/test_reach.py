@@ -54,7 +54,7 @@ def counted(wires: Iterable[Wire], *names: Resolved, parts: int = 1) -> Cluster:
         found[-1 - number % parts].named(name)
     whole = Cluster()
     for each in reversed(found):
-        whole.merge(Cluster.load(each.dump()))
+        whole.merge(Cluster().load(each.dump()))
     return whole
 
 

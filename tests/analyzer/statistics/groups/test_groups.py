@@ -333,7 +333,7 @@ def test_many_groups_share_one_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept == dict.fromkeys((f"g{number}" for number in range(5)), 8)
     parts[1].merge(parts[0])
     assert parts[1].dump() == one.dump()
-    assert Groups.load(one.dump()).dump() == one.dump()
+    assert Groups().load(one.dump()).dump() == one.dump()
     story = one.story("g0")
     assert story is not None
     assert story.dropped == 22
