@@ -145,7 +145,7 @@ def test_an_unknown_api_passes_unchanged() -> None:
 
 
 def test_garbage_passes_from_where_it_begins() -> None:
-    garbage = b"\x7f\xff\xff\xffanything but a request"
+    garbage = b"\xff\xff\xff\xffno request begins with a negative size"
     assert (
         Playbook()
         >> FromClient(beat())
