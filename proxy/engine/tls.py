@@ -204,8 +204,9 @@ class Tls:
         connection = SSL.Connection(self._upstream_context())
         name = upstream.server_name or data.conn.address[0]
         data.conn.sni = name
-        lib: Any = SSL._lib  # type: ignore[attr-defined]
-        parameters = lib.SSL_get0_param(connection._ssl)
+        # pyOpenSSL has no public call that says which name a certificate has to be for.
+        lib: Any = SSL._lib  # type: ignore[attr-defined]  # noqa: SLF001
+        parameters = lib.SSL_get0_param(connection._ssl)  # noqa: SLF001
         try:
             packed = ipaddress.ip_address(name).packed
         except ValueError:

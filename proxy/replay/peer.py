@@ -81,7 +81,7 @@ class Peer(asyncio.BufferedProtocol):
                     lambda: cls(reach), host, port, ssl=reach.tls, server_hostname=name
                 )
                 try:
-                    await peer._authenticate()
+                    await peer.authenticate()
                 except BaseException:
                     await peer.close()
                     raise
@@ -155,7 +155,8 @@ class Peer(asyncio.BufferedProtocol):
 
     # --- requests
 
-    async def _authenticate(self) -> None:
+    async def authenticate(self) -> None:
+        """Log in, where there are credentials; `PeerError`."""
         credentials = self._reach.credentials
         if credentials is None:
             return

@@ -3,9 +3,10 @@ sans-I/O."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafkascope.dissectors.codec.reader import Body
 from kafkascope.dissectors.registry import APIS
@@ -75,7 +76,7 @@ class Model:
             self._unanswered(request)
         if request is None or answer is None:
             return
-        handler = READERS.get(exchange.api)
+        handler = self.readers.get(exchange.api)
         if handler is not None:
             handler(self, request, answer)
 
@@ -245,19 +246,19 @@ class Model:
     def _create_topics(self, request: Body, answer: Body) -> None:
         self.created.update(e["name"] for e in answer["topics"] if not e["error_code"])
 
-
-READERS: Final[dict[str, Any]] = {
-    "Metadata": Model._metadata,
-    "DescribeCluster": Model._describe_cluster,
-    "FindCoordinator": Model._find_coordinator,
-    "ApiVersions": Model._api_versions,
-    "Fetch": Model._fetch,
-    "Produce": Model._produce,
-    "OffsetFetch": Model._offset_fetch,
-    "OffsetCommit": Model._offset_commit,
-    "EndTxn": Model._end_txn,
-    "CreateTopics": Model._create_topics,
-}
+    readers: ClassVar[dict[str, Callable[[Model, Body, Body], None]]] = {
+        "Metadata": _metadata,
+        "DescribeCluster": _describe_cluster,
+        "FindCoordinator": _find_coordinator,
+        "ApiVersions": _api_versions,
+        "Fetch": _fetch,
+        "Produce": _produce,
+        "OffsetFetch": _offset_fetch,
+        "OffsetCommit": _offset_commit,
+        "EndTxn": _end_txn,
+        "CreateTopics": _create_topics,
+    }
+    """API -> what is learned from its exchanges: of request and response."""
 
 
 def uuid_of(topic: Topic) -> Uuid:

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkascope.analyzer.topics import TopicNames
+from kafkascope.dissectors.codec.fitting import fitted
 from kafkascope.dissectors.registry import api_named, layout_of, write_layout
 from kafkascope.proxy.serve.asked import Asked
 from kafkascope.proxy.serve.broker import Broker
-from kafkascope.proxy.serve.fitting import fitted
 from kafkascope.proxy.serve.library import Library
-from kafkascope.proxy.serve.model import READERS, Model
+from kafkascope.proxy.serve.model import Model
 from tests.proxy.served import SAMPLES, library_of
 from tests.strategies import bodies
 
@@ -74,7 +74,7 @@ def exchanges(name: str) -> st.SearchStrategy[Any]:
 
 
 @settings(max_examples=settings().max_examples // 2)
-@given(st.lists(st.sampled_from(sorted(READERS)).flatmap(exchanges), max_size=4))
+@given(st.lists(st.sampled_from(sorted(Model.readers)).flatmap(exchanges), max_size=4))
 def test_any_exchanges_make_a_cluster_that_answers(found: list[Any]) -> None:
     model = Model(TopicNames())
     for each in found:
